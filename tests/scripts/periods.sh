@@ -6,7 +6,17 @@
 #     tests/scripts/periods.sh record >FILE   the table with the periods of this program
 #     TABLE=FILE tests/scripts/periods.sh     another table, such as some lines of it
 #
-# A line is NAME MS ARGUMENTS of `yard plan`; `!` behind MS: shown, and not judged.  Among the arguments
+#     gpt2-cpu               685.890   690.619    +0.69 %  (not judged)
+#     gpt2-cpu-untied        686.404   691.082    +0.68 %
+#     ...
+#     101 cases, 98 judged: -0.425 % in the mean, at most +0.6; worst +3.45 %, at most +4
+#
+# A line of the table is NAME MS ARGUMENTS, of `yard plan`.  A mark may stand behind MS:
+#
+#     !     the case is shown, and not judged
+#     ~     it takes seconds and has others like it: `make check` (YARD_TESTS=check) leaves it to `make periods`
+#
+# Among the arguments
 #
 #     --list NAME         is data/steps/NAME.txt
 #     --list NAME@BYTES   is that, on devices with so much memory
@@ -46,53 +56,62 @@ period() { # ARGUMENTS: prints ms, or "-" where there is no plan
     fi
 }
 
-compare_case() { # NAME MS_THEN ARGUMENTS: prints "NAME MS_THEN MS_NOW MARK", and why there is no plan
-    name=$1 old=$2
-    shift 2
-    mark='judged'
-    if [ "$1" = '!' ]; then
-        mark='shown'
-        shift
-    fi
-    new=$(period "$@")
-    echo "$name $old $new $mark"
-    if [ "$new" = - ]; then
+show_case() { # NAME MS_BEFORE MARK ARGUMENTS: prints "NAME MS_BEFORE MS_NOW MARK", and why there is no plan
+    name=$1 before=$2 mark=$3
+    shift 3
+    now=$(period "$@")
+    echo "$name $before $now $mark"
+    if [ "$now" = - ]; then
         sed 's/^/# /' "$TMP/err"
     fi
 }
 
-record_case() { # NAME MS_THEN ARGUMENTS: prints the line of the table
-    name=$1
+record_case() { # NAME MARK ARGUMENTS: prints the line of the table
+    name=$1 mark=$2
     shift 2
     arguments=$*
-    if [ "$1" = '!' ]; then
-        shift
+    if [ "$mark" != - ]; then
+        arguments="$mark $arguments"
     fi
     printf '%-20s %9s  %s\n' "$name" "$(period "$@")" "$arguments"
 }
 
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
+# "swap-200M  38.389  --list ..." becomes "swap-200M  38.389  - --list ...".
+with_marks() { # the table, with the mark - where a case has none
+    awk '
+        !/^#/ && NF > 2 && $3 !~ /^[!~]$/ { $3 = "- " $3 }
+        { print }' "$table"
+}
+
+show_cases() { # those that this run has
+    with_marks | grep -v -e '^#' -e '^$' | while read -r name before mark arguments; do
+        if [ "$mark" = '~' ] && [ "${YARD_TESTS:-all}" = check ]; then
+            continue
+        fi
+        show_case "$name" "$before" "$mark" $arguments
+    done
+}
+
 compare() { # prints a row for each case, then how they do; fails where they are too long
-    grep -v -e '^#' -e '^$' "$table" | while read -r name old arguments; do
-        compare_case "$name" "$old" $arguments
-    done | awk '
+    show_cases | awk '
         /^# / {
             print
             next
         }
         {
             name = $1
-            old = $2
-            new = $3
-            is_judged = $4 == "judged"
-            longer = new == "-" ? 1000 : 100 * (new / old - 1) # by so many per cent
+            before = $2
+            now = $3
+            is_judged = $4 != "!"
+            longer = now == "-" ? 1000 : 100 * (now / before - 1) # by so many per cent
             remark = ""
             if (!is_judged)
                 remark = "  (not judged)"
             else if (longer > 4)
                 remark = "  too long"
-            printf "%-20s %9s %9s %+8.2f %%%s\n", name, old, new, longer, remark
+            printf "%-20s %9s %9s %+8.2f %%%s\n", name, before, now, longer, remark
             cases++
         }
         is_judged {
@@ -110,12 +129,12 @@ compare() { # prints a row for each case, then how they do; fails where they are
 }
 
 record() { # prints the table, with its comments
-    while read -r name old arguments; do
+    with_marks | while read -r name before mark arguments; do
         case $name in
-        '' | '#'*) echo "$name $old $arguments" | sed 's/ *$//' ;;
-        *) record_case "$name" "$old" $arguments ;;
+        '' | '#'*) echo "$name $before $mark $arguments" | sed 's/ *$//' ;;
+        *) record_case "$name" "$mark" $arguments ;;
         esac
-    done <"$table"
+    done
 }
 
 case $mode in
