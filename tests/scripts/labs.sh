@@ -11,6 +11,7 @@
 # lab needs nothing here: it is found by its folder's number.
 . tests/run/helpers.sh
 . tests/run/copy.sh
+. tutorials/labs/copies.sh
 
 # ---- patches and graders --------------------------------------------------------------------------------------------
 
@@ -20,8 +21,8 @@ flags=$(cat "${BUILD:-build}/flags")
 command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
 copy_files "$tree" Makefile README.md cl data src tutorials tests
 
-change() { # PATCH [OPTION]: the tree, by a patch whose first line may be "loses: PARTS"
-    sed '1{/^loses:/d;}' "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1 && return
+change() { # PATCH [OPTION]: changes the tree
+    without_marks "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1 && return
     echo "$1 ${2-} does not apply: make it anew"
     sed 's/^/  /' "$TMP/out"
 }

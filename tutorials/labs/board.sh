@@ -209,8 +209,8 @@ judge_list() { # LIST NAME: prints "MS -"
 
 # ---- passes ---------------------------------------------------------------------------------------------------------
 
-# A copy of the tree, built: without the labs' graders, and without what no build needs.  The sandbox's make sees none of
-# our variables, such as WERROR; nor may the make that copy_build() calls, or else all would be compiled for each pass.
+# A copy of the tree, built: without the labs' graders, and without what no build needs.  The sandbox's make sees none
+# of our variables, such as WERROR; nor may the make that copy_build() calls, else each pass would compile everything.
 make_stage() {
     if [ -d "$TMP/stage" ]; then
         return 0

@@ -18,7 +18,7 @@
 #     must_run WORDS...          the same; no, if it fails
 #     reference WORDS...         runs the tree's own program: $TMP/reference.out and $TMP/reference.err
 #     answer NAME                what answers.txt says of it, in $given; no, if it says nothing
-#     draw LOW HIGH              a whole number, in $drawn, which follows from SEED
+#     draw LOW HIGH              a whole number, in $drawn, which follows from the seed
 #     all_values FILE NAME       the values of a field of JSON, on one line; json.sh has json_values and json_value
 #
 # and the variables $YARD, the student's program; $REFERENCE, the tree's; $TOP, the tree; $TMP, a folder of its own; and
@@ -117,7 +117,11 @@ answer() { # NAME: what answers.txt of the student's tree says, in $given
     [ -n "$given" ] || no "answers.txt: $1 is empty"
 }
 
-draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and Miller 1988)
+begin_draws() { # SEED: the numbers that follow are those of this seed
+    state=$(($1 * 7919 + 17))
+}
+
+draw() { # LOW HIGH: a whole number, in $drawn: the next one of Park and Miller (1988)
     state=$((state * 16807 % 2147483647))
     drawn=$(($1 + state % ($2 - $1 + 1)))
 }
@@ -138,7 +142,7 @@ result=$TMP/result # the file that a grader leaves when it has come to its end: 
 
 grade() { # LAB TREE: sets score, most, lost
     begin_scores
-    state=$((SEED * 7919 + 17)) # of draw()
+    begin_draws "$SEED"
     YARD=$2/yard
     REFERENCE=$TOP/yard
     reference devices || die "OpenCL fails on this machine (it needs /proc and /sys): $(head -n 1 "$TMP/reference.err")"

@@ -7,7 +7,12 @@
 #     measure NAME FUNCTION QUESTION FUNCTION student prints a number of a real run
 #     picture FUNCTION               FUNCTION FILE writes the trace that the report shows
 #
-# given(), if it has one, prints a list for the student: predict.txt of the copy.
+# given(), if it has one, prints a list for the student: predict.txt of the copy.  $PERSONAL is the seed.  For example:
+#
+#     draw 2 5
+#     layers=$drawn
+#     first_loss() { run_of loss --model tiny --layers "$layers" --steps 1 --seed "$PERSONAL"; }
+#     measure loss first_loss "What is the first loss of --model tiny --layers $layers?"
 #
 # predictions.txt of the copy has a line `seed = S`, and a line `NAME =` for each question, which the student fills.
 # A blank line loses the point for predicting.  Whether a number is right does not matter.
@@ -83,11 +88,11 @@ predicted_for() { # NAME: what the student has filled in
 
 given() { :; } # no list, where a lab's file does not say otherwise
 
-# The file's questions, by its seed.
-go_through() { # LAB blanks|rows SEED
+# The lab's file predict calls ask() and measure(), each of which prints by $asking.
+go_through() { # LAB blanks|rows SEED: prints the blanks of predictions.txt, or the rows of the report
     asking=$2
     PERSONAL=$3
-    state=$((PERSONAL * 7919 + 17))
+    begin_draws "$PERSONAL"
     . "$1/predict"
 }
 
@@ -155,49 +160,61 @@ version_of() { # TREE: its commit, where git knows one
     echo "${commit:+commit $commit$changes, }sources $(sources_of "$1")"
 }
 
-report() { # LAB TREE FILE
+# ---- the report -----------------------------------------------------------------------------------------------------
+
+must_be_filled() { # LAB, in the student's copy: ends where predictions.txt lacks a number, or its seed
+    blanks=$(blanks_of "$1")
+    if [ -n "$blanks" ]; then
+        die "predict first: $PWD/predictions.txt has no number for: $blanks"
+    fi
+    case $(predicted_for seed) in
+    '' | *[!0-9]*) die "$PWD/predictions.txt has lost its line 'seed = NUMBER'" ;;
+    esac
+}
+
+draw_picture() { # of the trace that picture() has written, to $TMP/picture.png; none where there is no trace
+    rm -f "$TMP/picture.png"
+    if [ -s "$TMP/trace" ]; then
+        reference view "$TMP/trace" --png "$TMP/picture.png" --size 1200
+    fi
+}
+
+report_page() { # LAB TREE SECONDS: prints the page, with $TMP/rows, $TMP/picture.png and $TMP/grade
+    echo '<!doctype html><meta charset="utf-8">'
+    echo '<style>body { font: 11pt sans-serif; max-width: 60em; margin: 1em auto } img { width: 100% }'
+    echo 'td, th { border: 1px solid #999; padding: 2px 6px; text-align: left } table { border-collapse: collapse }'
+    echo '</style>'
+    echo "<title>Report of lab ${1##*/}</title><h1>$(sed -n '1s/^# //p' "$1/README.md")</h1>"
+    echo "<p>Seed $SEED. $(date -u '+%Y-%m-%d %H:%M:%S') UTC; the runs took $3 s.<br>"
+    echo "Your program: $(version_of "$2").<br>The project's: $(version_of "$TOP").</p>"
+    echo "<table><tr><th>question<th>predicted<th>simulated by your program<th>by the project's<th>measured"
+    cat "$TMP/rows"
+    echo '</table>'
+    if [ -s "$TMP/picture.png" ]; then
+        printf '<p><img alt="trace of your program" src="data:image/png;base64,'
+        base64 <"$TMP/picture.png" | tr -d '\n'
+        echo '">'
+    fi
+    echo "<pre>$(html "$(cat "$TMP/grade")")</pre>"
+}
+
+# lab.sh calls it in a shell of its own: it goes to the student's copy, and takes the seed there.
+report() { # LAB TREE FILE: FILE becomes the report
     YARD=$2/yard
     REFERENCE=$TOP/yard
     cd "$2" || exit 2
-    blanks=$(blanks_of "$1")
-    if [ -n "$blanks" ]; then
-        die "predict first: $2/predictions.txt has no number for: $blanks"
-    fi
+    must_be_filled "$1"
     build "$2" || die "your copy does not build: $(grep -m 1 'error' "$TMP/make")"
-    seed=$(predicted_for seed)
-    case $seed in
-    '' | *[!0-9]*) die "$2/predictions.txt has lost its line 'seed = NUMBER'" ;;
-    esac
-    SEED=$seed
-    began=$(date +%s)
+    SEED=$(predicted_for seed)
+    begun=$(date +%s)
     (
-        go_through "$1" blanks "$seed" >/dev/null
+        go_through "$1" blanks "$SEED" >/dev/null
         given
     ) >"$TMP/predict.txt"
     mkdir -p build
     cp "$TMP/predict.txt" build/predict.txt # for the picture, whose title is this path
     grade "$1" "$2" >"$TMP/grade"
-    (go_through "$1" rows "$seed") >"$TMP/rows"
-    rm -f "$TMP/picture.png"
-    if [ -s "$TMP/trace" ]; then
-        reference view "$TMP/trace" --png "$TMP/picture.png" --size 1200
-    fi
-    {
-        echo '<!doctype html><meta charset="utf-8">'
-        echo '<style>body { font: 11pt sans-serif; max-width: 60em; margin: 1em auto } img { width: 100% }'
-        echo 'td, th { border: 1px solid #999; padding: 2px 6px; text-align: left } table { border-collapse: collapse }'
-        echo '</style>'
-        echo "<title>Report of lab ${1##*/}</title><h1>$(sed -n '1s/^# //p' "$1/README.md")</h1>"
-        echo "<p>Seed $seed. $(date -u '+%Y-%m-%d %H:%M:%S') UTC; the runs took $(($(date +%s) - began)) s.<br>"
-        echo "Your program: $(version_of "$2").<br>The project's: $(version_of "$TOP").</p>"
-        echo '<table><tr><th>question<th>predicted<th>simulated by your program<th>by the project'"'"'s<th>measured'
-        cat "$TMP/rows"
-        echo '</table>'
-        if [ -s "$TMP/picture.png" ]; then
-            printf '<p><img alt="trace of your program" src="data:image/png;base64,'
-            base64 <"$TMP/picture.png" | tr -d '\n'
-            echo '">'
-        fi
-        echo "<pre>$(html "$(cat "$TMP/grade")")</pre>"
-    } >"$3"
+    (go_through "$1" rows "$SEED") >"$TMP/rows"
+    draw_picture
+    report_page "$1" "$2" $(($(date +%s) - begun)) >"$3"
 }

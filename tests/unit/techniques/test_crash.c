@@ -12,7 +12,7 @@
  * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
  *
- *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
+ *     YARD_CUTS=100000 YARD_EVERY_CALL=1 build/tests/test_crash     so many power cuts; every call, else each 7th
  *
  * To see it fail: in publish.c, let sync_file() return 0 at once.
  */
@@ -231,7 +231,7 @@ static void fail_every_call(bool simple)
     const char *folder = watch_folder("faults");
     int calls = count_calls(folder);
     int tried = 0;
-    int every = number_from("YARD_EVERY", simple ? 23 : 7); /* one call in so many is tried */
+    int every = number_from("YARD_EVERY_CALL", simple ? 23 : 7); /* one call in so many is tried */
     assert_true(calls > 40);
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {

@@ -9,7 +9,8 @@
  *
  * All plans of small random instances are written out as lists of their own, and simulated.
  *
- *     YARD_CASES=N build/tests/test_overlap      N random instances instead of a few
+ *     YARD_CASES=N build/tests/test_overlap      N random instances, and larger ones, instead of a few
+ *     YARD_SEEDS=N build/tests/test_overlap      N random choices of sides for each training, instead of one
  */
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
@@ -648,7 +649,7 @@ TEST(choices_are_made_when_gradients_are_there)
 LAW(no_bit_depends_on_choices)
 {
     need_own_products();
-    size_t seeds = (size_t)number_from("YARD_CASES", 1);
+    size_t seeds = (size_t)number_from("YARD_SEEDS", 1);
     const struct cases some = cases_of(4, COUNT(choosing));
     for (size_t i = (size_t)some.begin; i < (size_t)some.end; i++) {
         char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);

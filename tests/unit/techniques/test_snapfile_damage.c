@@ -7,7 +7,7 @@
  *
  * A small file with iterations 1 and 2 is written, and then its bytes are changed (struct image of support_state.h).
  *
- *     YARD_EVERY=1 build/tests/test_snapfile_damage     every bit is turned over, else each 61st
+ *     YARD_EVERY_BIT=1 build/tests/test_snapfile_damage     every bit is turned over, else each 61st
  */
 #include "tests/support/support_state.h"
 
@@ -27,7 +27,7 @@ TEST(every_bit_matters)
 {
     struct snapfile snapfile;
     struct image image = make_image(temp_path("bits.snap"), &snapfile);
-    size_t every = (size_t)number_from("YARD_EVERY", 61);
+    size_t every = (size_t)number_from("YARD_EVERY_BIT", 61);
     size_t tried = 0;
     size_t older = 0;
     for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */
