@@ -14,7 +14,8 @@
 #
 # As many tests run side by side as there are cores (JOBS).  Those that take longest start first.
 # LOGS/seconds-PART keeps what each took, for the next run's order and its guess of the time left; before there is one,
-# tests/run/seconds.txt serves.  The last line is 'N passed, N failed', in checks; the exit code is 0 when none failed.
+# seconds-PART.txt beside this script serves.  (A test may have other checks in part "check", and take longer there.)
+# The last line is 'N passed, N failed', in checks; the exit code is 0 when none failed.
 set -u
 logs=$1
 shift
@@ -44,7 +45,8 @@ if command -v timeout >/dev/null; then
 fi
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
 guesses=$logs/seconds-$YARD_TESTS
-[ -s "$guesses" ] || guesses=tests/run/seconds.txt
+[ -s "$guesses" ] || guesses=tests/run/seconds-$YARD_TESTS.txt
+[ -s "$guesses" ] || guesses=tests/run/seconds-check.txt # for part "all"
 
 # What has happened so far.
 begun=$(date +%s)
