@@ -61,7 +61,7 @@ endif
 # #ifdef HAVE_SDL2 are compiled with WINDOW.
 SDL2   = $(shell sdl2-config --libs 2>/dev/null)
 WINDOW = $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
-WINDOW_FILES := $(shell grep -l HAVE_SDL2 $(SOURCES) $(wildcard tests/unit/*/*.c))
+WINDOW_FILES := $(shell grep -ls HAVE_SDL2 $(SOURCES) tests/unit/*/*.c)
 
 # ---- how ------------------------------------------------------------------------------------------------------------
 
