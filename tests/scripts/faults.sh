@@ -20,16 +20,25 @@ reshard() { # OPTIONS OF STRACE...
     strace -f -o log "$@" "$YARD" ckpt reshard $from to --mesh dp=4 --zero 1 >out 2>err
 }
 
-# Which of the calls of that name touch the target: "5 6 9".  A line of strace -y is, behind the thread's number,
+# A line of strace -y is, behind the thread's number,
 #
 #     openat(AT_FDCWD, "to/manifest.json", ...        or with a descriptor, and its path,  fsync(4</tmp/x/to>)
 #
 # Those that look into a folder for what dead processes have left are not counted: a save does without.
-places() { # CALL
+places() { # CALL: which of the calls of that name touch the target: "5 6 9"
     reshard -y -e trace="$1" || return
-    sed 's/^[0-9]* *//' log | grep "^$1(" |
-        grep -n "[( ]\"to[/.\"]\|[( ]\"\.\"\|([0-9]*<$TMP\(/to\|>\)" |
-        grep -v O_DIRECTORY | cut -d: -f1 | tr '\n' ' '
+    awk -v call="$1" -v folder="$TMP" '
+        function touches_target() {
+            if (/[( ]"to[\/."]/ || /[( ]"\."/) # by a name: to, or the folder that it is in
+                return 1
+            return $0 ~ "\\([0-9]*<" folder "(/to|>)" # by a descriptor
+        }
+        { sub(/^[0-9]* */, "") }
+        index($0, call "(") == 1 {
+            nth++
+            if (touches_target() && !/O_DIRECTORY/)
+                printf "%d ", nth
+        }' log
     rm -r to
 }
 
