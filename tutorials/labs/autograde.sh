@@ -9,12 +9,16 @@
 # SEED draws the hidden cases; the default is 1.  In labs 1 and 4 it is the copy's own seed, where none is named.
 set -u
 FORM=${FORM:-plain}
-case $#$FORM in
-2plain | 2autolab | 2gradescope) ;;
-*)
+
+show_usage() { # and ends
     sed -n '2,9s/^# *//p' "$0" >&2
     exit 2
-    ;;
+}
+
+[ $# -eq 2 ] || show_usage
+case $FORM in
+plain | autolab | gradescope) ;;
+*) show_usage ;;
 esac
 labs=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -28,9 +32,9 @@ ulimit -t 900 # seconds of a process
 : >"$work/report"
 if [ -n "$tree" ]; then
     JSON=$FORM timeout -k 5 1200 "$labs/lab.sh" grade "$1" "$tree" >"$work/report"
-fi
-if [ $? -eq 2 ]; then
-    exit 2
+    if [ $? -eq 2 ]; then # the machine cannot grade
+        exit 2
+    fi
 fi
 
 # The report's last line is the JSON, if the grader came so far; all else is for the student.

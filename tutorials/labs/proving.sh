@@ -79,34 +79,40 @@ look_up() { # PATCH: does the grader say what lecturer.md quotes?
 
 # ---- patches --------------------------------------------------------------------------------------------------------
 
-# A patch becomes a commit on the old tree, git merges that into the new one, and the difference is the new patch.  The
-# folder is $TMP/both, the trees to begin from are the commits $old and $new; what they become is $made_old, $made_new.
-remake() { # PATCH
-    (cd "$TMP/both" && git checkout -q "$old") || exit 1
-    apply "$TMP/both" "$1"
-    (cd "$TMP/both" && git add -A && git commit -q --allow-empty -m lab && git rev-parse HEAD >"$TMP/made-old" &&
-        git checkout -q "$new" && git cherry-pick --allow-empty "$(cat "$TMP/made-old")" >"$TMP/out" 2>&1 &&
-        git rev-parse HEAD >"$TMP/made-new") || die "$1: git cannot merge it; make it by hand: $(cat "$TMP/out")"
-    made_old=$(cat "$TMP/made-old")
-    made_new=$(cat "$TMP/made-new")
-    sed '/^--- /,$d' "$1" >"$TMP/patch"
-    (cd "$TMP/both" && git diff "$new" "$made_new") |
-        grep -vE '^(diff --git|index|new file mode|deleted file mode) ' >>"$TMP/patch"
-    cmp -s "$TMP/patch" "$1" || { cp "$TMP/patch" "$1" && echo "$1"; }
+in_both() { # WORDS...: git, in the tree $TMP/both
+    git -C "$TMP/both" "$@"
 }
 
-rebase() { # LAB OLD NEW
-    old=$2
-    new=$3
-    remake "$1/starter.patch"
+# A patch becomes a commit on the old tree, git merges that into the new one, and the difference is the new patch.
+remake() { # PATCH OLD NEW: the commits to begin from; what they become is in $made_old and $made_new
+    in_both checkout -q "$2" || exit 1
+    apply "$TMP/both" "$1"
+    in_both add -A && in_both commit -q --allow-empty -m lab || exit 1
+    made_old=$(in_both rev-parse HEAD)
+    in_both checkout -q "$3" || exit 1
+    in_both cherry-pick --allow-empty "$made_old" >"$TMP/out" 2>&1 ||
+        die "$1: git cannot merge it; make it by hand: $(cat "$TMP/out")"
+    made_new=$(in_both rev-parse HEAD)
+    {
+        sed '/^--- /,$d' "$1" # the words above the changes stay
+        in_both diff "$3" "$made_new" | grep -vE '^(diff --git|index|new file mode|deleted file mode) '
+    } >"$TMP/patch"
+    if ! cmp -s "$TMP/patch" "$1"; then
+        cp "$TMP/patch" "$1"
+        echo "$1"
+    fi
+}
+
+rebase() { # LAB OLD NEW: prints the names of patches that have changed
+    remake "$1/starter.patch" "$2" "$3"
+    from=$2
+    to=$3
     if [ -f "$1/solution.patch" ]; then
-        old=$made_old
-        new=$made_new
-        remake "$1/solution.patch"
-        old=$made_old
-        new=$made_new
+        remake "$1/solution.patch" "$made_old" "$made_new"
+        from=$made_old
+        to=$made_new
     fi
     for patch in "$1"/wrong/*.patch; do
-        remake "$patch"
+        remake "$patch" "$from" "$to"
     done
 }
