@@ -45,9 +45,8 @@ KERNEL void adamw(global float *p,             /* (n) parameters */
     float decay = control[CONTROL_DECAY], eps = control[CONTROL_EPS];
     float step_size = control[CONTROL_STEP_SIZE], inv_sqrt_correction2 = control[CONTROL_INV_SQRT_CORRECTION2];
 
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, n);
-    for (int i = begin + FIRST; i < end; i += STRIDE) {
+    int end = block_end(n);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE) {
         int left = end - i;
         vec gi = load(g + i, left, 0) * scale;
         vec mi = load(m + i, left, 0) * beta1 + gi * one_minus_beta1;

@@ -30,7 +30,7 @@ kernel void fma_peak(global float *out, /* (global size) */
 /* Reads and writes 4*n bytes.  Each work-group copies BLOCK floats; global size ceil(n / BLOCK) * WG, local size WG. */
 KERNEL void copy(global float *out, global const float *in, int n) /* (n), (n) */
 {
-    const int first = get_group_id(0) * BLOCK, end = min(first + BLOCK, n);
-    for (int i = first + FIRST; i < end; i += STRIDE)
+    int end = block_end(n);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE)
         store(load(in + i, end - i, 0), out + i, end - i);
 }

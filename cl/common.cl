@@ -12,6 +12,8 @@
  *     for (int i = FIRST; i < C; i += STRIDE)
  *         store(f(load(x + i, C - i, 0)), out + i, C - i);
  *
+ * Of a flat array of n elements, i goes from block_begin() + FIRST to block_end(n).
+ *
  * CPU, VEC = 4, WG = 1:  |0 0 0 0|0 0 0 0|0 0 .        one work-item, the last vector is only partly used
  * GPU, VEC = 1, WG = 4:  |0|1|2|3|0|1|2|3|0|1|         neighbours read neighbouring floats ("coalesced")
  *
@@ -83,6 +85,18 @@ static void wait_for_all(void)
 /* This work-item's first element of a row, and the distance to its next one. */
 #define FIRST ((int)get_local_id(0) * VEC)
 #define STRIDE (WG * VEC)
+
+/* The block of a work-group, among flat arrays of n elements: from block_begin() up to, not including, block_end(n).
+ * Host: groups = ceil(n / BLOCK). */
+static int block_begin(void)
+{
+    return get_group_id(0) * BLOCK;
+}
+
+static int block_end(int n)
+{
+    return min(block_begin() + BLOCK, n);
+}
 
 /* ---- vec: VEC floats -------------------------------------------------------------------------------------------- */
 

@@ -15,27 +15,28 @@
  * large batch; the parallel way, partial sums over pieces of the rows, would not.
  */
 
+/* The work-group's block of out = a + b, all (n).  out may be a or b. */
+static void add_block(global float *out, const global float *a, const global float *b, int n)
+{
+    int end = block_end(n);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE)
+        store(load(a + i, end - i, 0) + load(b + i, end - i, 0), out + i, end - i);
+}
+
 KERNEL void add(global float *out, const global float *a, const global float *b, int n) /* all (n) */
 {
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, n);
-    for (int i = begin + FIRST; i < end; i += STRIDE)
-        store(load(a + i, end - i, 0) + load(b + i, end - i, 0), out + i, end - i);
+    add_block(out, a, b, n);
 }
 
 KERNEL void accumulate(global float *acc, const global float *x, int n) /* both (n) */
 {
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, n);
-    for (int i = begin + FIRST; i < end; i += STRIDE)
-        store(load(acc + i, end - i, 0) + load(x + i, end - i, 0), acc + i, end - i);
+    add_block(acc, acc, x, n);
 }
 
 KERNEL void fill(global float *x, float value, int n) /* x: (n) */
 {
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, n);
-    for (int i = begin + FIRST; i < end; i += STRIDE)
+    int end = block_end(n);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE)
         store((vec)value, x + i, end - i);
 }
 

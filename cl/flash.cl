@@ -46,11 +46,34 @@
  * Source: T. Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
  */
 
-/* Element (m,n) of a square with `columns` columns, n in vectors: all work-items go over all of it, once where WG and
- * the number of vectors in a row are powers of two. */
-#define FOR_SQUARE(m, n, rows, columns)                                                                                \
-    for (int wide = max((columns) / VEC, 1), m = get_local_id(0) / wide; m < (rows); m += max(WG / wide, 1))           \
-        for (int n = (get_local_id(0) - get_local_id(0) / wide * wide) * VEC; n < (columns); n += STRIDE)
+/* All work-items go over all of a square (rows,columns), a vector at a time, once where WG and the number of vectors in
+ * a row are powers of two.  Neighbours take neighbouring vectors of a row:
+ *
+ *     for (int m = first_row(columns); m < rows; m += rows_apart(columns))
+ *         for (int n = first_column(columns); n < columns; n += STRIDE)
+ *
+ *     two vectors in a row, WG = 4:  |0|1|     eight vectors:  |0|1|2|3|0|1|2|3|
+ *                                    |2|3|                     |0|1|2|3|0|1|2|3|
+ *                                    |0|1|                     ...              */
+static int vectors_across(int columns)
+{
+    return max(columns / VEC, 1);
+}
+
+static int first_row(int columns)
+{
+    return get_local_id(0) / vectors_across(columns);
+}
+
+static int rows_apart(int columns)
+{
+    return max(WG / vectors_across(columns), 1);
+}
+
+static int first_column(int columns)
+{
+    return (get_local_id(0) - first_row(columns) * vectors_across(columns)) * VEC;
+}
 
 /* c (M,columns) = a (M,K) . b (K,columns), or more: added to what is there.  Element (m,k) of a is
  * a[m*a_row + k*a_step].  A work-item computes tiles of ROWS by COLS vectors in registers, one chain per element. */
@@ -91,8 +114,9 @@ static INLINE void multiply(local float *c, int M, int columns, local const floa
 static INLINE void load_stream(local float *to, const global float *x, size_t ld, int begin, int n, int hs)
 {
     const int whole = hs / VEC * VEC;
-    FOR_SQUARE (m, d, n, whole)
-        PUT(GET(x + (begin + m) * ld + d), to + m * (hs + 1) + d);
+    for (int m = first_row(whole); m < n; m += rows_apart(whole))
+        for (int d = first_column(whole); d < whole; d += STRIDE)
+            PUT(GET(x + (begin + m) * ld + d), to + m * (hs + 1) + d);
     for (int d = whole; d < hs; d++)
         for (int m = get_local_id(0); m < n; m += WG)
             to[m * (hs + 1) + d] = x[(begin + m) * ld + d];
@@ -165,8 +189,8 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
     local float *factor = sum + columns;            /* (columns): f, by which the sums so far shrink */
 
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
-    FOR_SQUARE (d, n, hs, columns)
-        PUT((vec)0.0f, result + d * columns + n);
+    for (int i = FIRST; i < hs * columns; i += STRIDE)
+        PUT((vec)0.0f, result + i);
     for (int n = FIRST; n < columns; n += STRIDE) { /* every query sees key 0, so the first part makes top finite */
         PUT((vec)-INFINITY, top + n);
         PUT((vec)0.0f, sum + n);
@@ -187,13 +211,16 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             PUT(exp((old - most) * scale), factor + n);
         }
         wait_for_all();
-        FOR_SQUARE (m, n, live, columns) { /* scores become powers of e; later keys than the query get 0 */
-            local float *at = square + m * columns + n;
-            const vec e = exp((GET(at) - GET(top + n)) * scale);
-            PUT(begin + m <= first + n + LANES ? e : (vec)0.0f, at);
-        }
-        FOR_SQUARE (d, n, hs, columns)
-            PUT(GET(result + d * columns + n) * GET(factor + n), result + d * columns + n);
+        /* Scores become powers of e; later keys than the query get 0. */
+        for (int m = first_row(columns); m < live; m += rows_apart(columns))
+            for (int n = first_column(columns); n < columns; n += STRIDE) {
+                local float *at = square + m * columns + n;
+                const vec e = exp((GET(at) - GET(top + n)) * scale);
+                PUT(begin + m <= first + n + LANES ? e : (vec)0.0f, at);
+            }
+        for (int d = first_row(columns); d < hs; d += rows_apart(columns))
+            for (int n = first_column(columns); n < columns; n += STRIDE)
+                PUT(GET(result + d * columns + n) * GET(factor + n), result + d * columns + n);
         wait_for_all();
         for (int n = FIRST; n < columns; n += STRIDE) { /* this part's sum */
             vec part = 0;
@@ -204,8 +231,9 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         multiply(result, hs, columns, stream, 1, hs + 1, square, live, true);
         wait_for_all();
     }
-    FOR_SQUARE (d, n, hs, columns)
-        PUT(GET(result + d * columns + n) / GET(sum + n), result + d * columns + n);
+    for (int d = first_row(columns); d < hs; d += rows_apart(columns))
+        for (int n = first_column(columns); n < columns; n += STRIDE)
+            PUT(GET(result + d * columns + n) / GET(sum + n), result + d * columns + n);
     wait_for_all();
     store_columns(result, out + h.out, C, first, columns, T, hs);
     for (int n = FIRST; n < min(columns, T - first); n += STRIDE)
@@ -246,8 +274,8 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
         store(sum, delta + h.row + first + n, T - first - n);
     }
     wait_for_all();
-    FOR_SQUARE (d, n, hs, columns)
-        PUT((vec)0.0f, result + d * columns + n);
+    for (int i = FIRST; i < hs * columns; i += STRIDE)
+        PUT((vec)0.0f, result + i);
     for (int begin = 0; begin < min(first + columns, T); begin += rows) {
         const int live = min(rows, min(first + columns, T) - begin);
         load_stream(keys, qkv + h.qkv + C, h.wide, begin, live, hs);
@@ -256,12 +284,13 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
         multiply(square, live, columns, keys, hs + 1, 1, q, hs, false);
         multiply(dp, live, columns, values, hs + 1, 1, dy, hs, false);
         wait_for_all();
-        FOR_SQUARE (m, n, live, columns) {
-            const vec known = load(lse + h.row + first + n, T - first - n, 0);
-            const vec p = exp(GET(square + m * columns + n) * scale - known);
-            const vec ds = p * (GET(dp + m * columns + n) - GET(dot + n)) * scale;
-            PUT(begin + m <= first + n + LANES ? ds : (vec)0.0f, square + m * columns + n);
-        }
+        for (int m = first_row(columns); m < live; m += rows_apart(columns))
+            for (int n = first_column(columns); n < columns; n += STRIDE) {
+                const vec known = load(lse + h.row + first + n, T - first - n, 0);
+                const vec p = exp(GET(square + m * columns + n) * scale - known);
+                const vec ds = p * (GET(dp + m * columns + n) - GET(dot + n)) * scale;
+                PUT(begin + m <= first + n + LANES ? ds : (vec)0.0f, square + m * columns + n);
+            }
         wait_for_all();
         multiply(result, hs, columns, keys, 1, hs + 1, square, live, true);
         wait_for_all();
@@ -292,8 +321,8 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
 
     load_columns(k, qkv + h.qkv + C, h.wide, first, columns, T, hs);
     load_columns(v, qkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
-    FOR_SQUARE (d, n, 2 * hs, columns) /* dk and dv */
-        PUT((vec)0.0f, dk + d * columns + n);
+    for (int i = FIRST; i < 2 * hs * columns; i += STRIDE) /* dk and dv */
+        PUT((vec)0.0f, dk + i);
     for (int begin = first; begin < T; begin += rows) {
         const int live = min(rows, T - begin);
         load_stream(queries, qkv + h.qkv, h.wide, begin, live, hs);
@@ -302,14 +331,15 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
         multiply(square, live, columns, queries, hs + 1, 1, k, hs, false);
         multiply(dp, live, columns, dy, hs + 1, 1, v, hs, false);
         wait_for_all();
-        FOR_SQUARE (m, n, live, columns) {
-            const size_t row = h.row + begin + m;
-            const vec p = exp(GET(square + m * columns + n) * scale - lse[row]);
-            const vec ds = p * (GET(dp + m * columns + n) - delta[row]) * scale;
-            const ivec seen = first + n + LANES <= begin + m;
-            PUT(seen ? p : (vec)0.0f, square + m * columns + n);
-            PUT(seen ? ds : (vec)0.0f, dp + m * columns + n);
-        }
+        for (int m = first_row(columns); m < live; m += rows_apart(columns))
+            for (int n = first_column(columns); n < columns; n += STRIDE) {
+                const size_t row = h.row + begin + m;
+                const vec p = exp(GET(square + m * columns + n) * scale - lse[row]);
+                const vec ds = p * (GET(dp + m * columns + n) - delta[row]) * scale;
+                const ivec seen = first + n + LANES <= begin + m;
+                PUT(seen ? p : (vec)0.0f, square + m * columns + n);
+                PUT(seen ? ds : (vec)0.0f, dp + m * columns + n);
+            }
         wait_for_all();
         multiply(dv, hs, columns, dy, 1, hs + 1, square, live, true);
         multiply(dk, hs, columns, queries, 1, hs + 1, dp, live, true);

@@ -21,9 +21,8 @@
 
 KERNEL void gelu_forward(global float *out, const global float *x, int n) /* out, x: (n) */
 {
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, n);
-    for (int i = begin + FIRST; i < end; i += STRIDE) {
+    int end = block_end(n);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE) {
         vec v = load(x + i, end - i, 0);
         vec z = v * fma(v * v, (vec)GELU_CUBIC, (vec)GELU_SLOPE);
         vec e = exp(-fabs(z));
@@ -34,9 +33,8 @@ KERNEL void gelu_forward(global float *out, const global float *x, int n) /* out
 
 KERNEL void gelu_backward(global float *dx, const global float *dout, const global float *x, int n) /* all (n) */
 {
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, n);
-    for (int i = begin + FIRST; i < end; i += STRIDE) {
+    int end = block_end(n);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE) {
         vec v = load(x + i, end - i, 0);
         vec z = v * fma(v * v, (vec)GELU_CUBIC, (vec)GELU_SLOPE);
         vec dz = fma(v * v, (vec)(3 * GELU_CUBIC), (vec)GELU_SLOPE);

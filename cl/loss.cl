@@ -22,7 +22,23 @@
  * not depend on how the batch was cut into micro-batches.
  */
 
-/* Where the vocabulary is cut, m, s and the target's logit of the rows each have an array of P: enum part_number. */
+/* The maximum of a row of V logits. */
+static float largest_logit(const global float *logits, int V, local float *scratch)
+{
+    vec top = -INFINITY;
+    for (int i = FIRST; i < V; i += STRIDE)
+        top = larger(top, load(logits + i, V - i, -INFINITY));
+    return row_max(top, scratch);
+}
+
+/* The sum of e^(logits[k] - max_logit) over a row of V logits. */
+static float sum_of_powers(const global float *logits, int V, float max_logit, local float *scratch)
+{
+    vec sum = 0;
+    for (int i = FIRST; i < V; i += STRIDE)
+        sum += exp(load(logits + i, V - i, -INFINITY) - max_logit);
+    return row_sum(sum, scratch);
+}
 
 KERNEL void loss_forward(global float *losses,       /* (N) */
                          global float *lse,          /* (N) */
@@ -34,23 +50,16 @@ KERNEL void loss_forward(global float *losses,       /* (N) */
     int n = get_group_id(0);
     logits += (size_t)n * W;
 
-    vec top = -INFINITY;
-    for (int i = FIRST; i < V; i += STRIDE)
-        top = larger(top, load(logits + i, V - i, -INFINITY));
-    float max_logit = row_max(top, scratch);
-
-    vec sum = 0;
-    for (int i = FIRST; i < V; i += STRIDE)
-        sum += exp(load(logits + i, V - i, -INFINITY) - max_logit);
-    float total = row_sum(sum, scratch);
-
+    float max_logit = largest_logit(logits, V, scratch);
+    float total = sum_of_powers(logits, V, max_logit, scratch);
     if (get_local_id(0) == 0) {
         lse[n] = max_logit + log(total);
         losses[n] = lse[n] - logits[targets[n]];
     }
 }
 
-/* One work-group per row, up to P >= N; those from N on get zeros. */
+/* Where the vocabulary is cut, m, s and the target's logit of the rows each have an array of P: enum part_number.
+ * One work-group per row, up to P >= N; those from N on get zeros. */
 KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
                       const global float *logits, /* (N,W) */
                       const global int *targets,  /* (N) */
@@ -61,16 +70,9 @@ KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
     bool live = n < N;
     logits += live ? (size_t)n * W : 0;
 
-    vec top = -INFINITY;
-    for (int i = FIRST; live && i < V; i += STRIDE)
-        top = larger(top, load(logits + i, V - i, -INFINITY));
-    float max_logit = row_max(top, scratch);
-
-    vec sum = 0;
-    for (int i = FIRST; live && i < V; i += STRIDE)
-        sum += exp(load(logits + i, V - i, -INFINITY) - max_logit);
-    float total = row_sum(sum, scratch);
-
+    int words = live ? V : 0;
+    float max_logit = largest_logit(logits, words, scratch);
+    float total = sum_of_powers(logits, words, max_logit, scratch);
     if (get_local_id(0) == 0) {
         int target = live ? targets[n] - first : -1;
         part[PART_MAXIMUM * P + n] = live ? max_logit : 0;
@@ -85,9 +87,8 @@ KERNEL void loss_join(global float *losses,      /* (N) */
                       const global float *parts, /* (devices,PART_NUMBERS,P) */
                       int N, int P, int devices)
 {
-    int begin = get_group_id(0) * BLOCK;
-    int end = min(begin + BLOCK, N);
-    for (int i = begin + FIRST; i < end; i += STRIDE) {
+    int end = block_end(N);
+    for (int i = block_begin() + FIRST; i < end; i += STRIDE) {
         vec top = -INFINITY, sum = 0, target = 0;
         for (int d = 0; d < devices; d++)
             top = larger(top, load(parts + (d * PART_NUMBERS + PART_MAXIMUM) * P + i, end - i, 0));
