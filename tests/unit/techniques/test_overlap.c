@@ -272,7 +272,9 @@ TEST(local_rule)
 TEST(updates_of_some_steps)
 {
     const char *path =
-        write_text("some.txt", "device gpu memory=1G\ntensor w gpu 4 parameters\ntensor g gpu 4 gradients\n"
+        write_text("some.txt", "device gpu memory=1G\n"
+                               "tensor w gpu 4 parameters\n"
+                               "tensor g gpu 4 gradients\n"
                                "task f gpu.compute 1ms layer=0 role=forward reads=w\n"
                                "task b gpu.compute 2ms layer=0 role=backward reads=w writes=g\n"
                                "task u gpu.compute 4ms cpu=1ms layer=0 role=update every=2 reads=g,w writes=w\n");
@@ -286,23 +288,36 @@ TEST(updates_of_some_steps)
 /* One backward makes both gradients: that of the first update goes down first.  State of two layers stays. */
 TEST(updates_that_share)
 {
-    for (int shared = 0; shared < 2; shared++) {
-        const char *state = shared ? ",m" : "";
-        const char *path =
-            write_text("shared.txt",
-                       "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
-                       "tensor w1 gpu 4000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 4000 gradients\n"
-                       "tensor m gpu 1000 optimizer\ntask f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
-                       "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
-                       "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0%s writes=w0%s\n"
-                       "task u gpu.compute 10ms cpu=1ms layer=%d role=update reads=g1,w1%s writes=w1%s\n",
-                       state, state, shared, state, state);
+    static const struct {
+        const char *updates, *choice;
+        double period; /* in ms; 1000 bytes take 1 ms on a link */
+    } cases[] = {
+        /* one layer: forward, backward, both gradients go down, the second update, and its parameters come up */
+        {"task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"
+         "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n",
+         "C", 1 + 2 + (1 + 4) + 1 + 4},
+        /* two layers that share state: forward, backward, and both updates on the device */
+        {"task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0,m writes=w0,m\n"
+         "task u gpu.compute 10ms cpu=1ms layer=1 role=update reads=g1,w1,m writes=w1,m\n",
+         "DD", 1 + 2 + 10 + 10},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *path = write_text("shared.txt",
+                                      "device gpu memory=1G\n"
+                                      "link gpu up 1e6\n"
+                                      "link gpu down 1e6\n"
+                                      "tensor w0 gpu 1000 parameters\n"
+                                      "tensor w1 gpu 4000 parameters\n"
+                                      "tensor g0 gpu 1000 gradients\n"
+                                      "tensor g1 gpu 4000 gradients\n"
+                                      "tensor m gpu 1000 optimizer\n"
+                                      "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                                      "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
+                                      "%s",
+                                      cases[i].updates);
         json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
-        assert_string_equal(text_at(plan, "passes.0.choice"), shared ? "DD" : "C");
-        /* On the device: f, b and both updates.  On the host: f, b, both gradients go down, the second update, and w1
-         * comes up. */
-        double on_device = 1 + 2 + 10 + 10, on_host = 1 + 2 + (1 + 4) + 1 + 4;
-        expect_number("period", number_at(plan, "simulation.step_ms"), shared ? on_device : on_host);
+        assert_string_equal(text_at(plan, "passes.0.choice"), cases[i].choice);
+        expect_number("period", number_at(plan, "simulation.step_ms"), cases[i].period);
     }
 }
 
@@ -310,15 +325,20 @@ TEST(updates_that_share)
  * side would read what the other has not written: so neither moves. */
 TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
 {
-    const char *path = write_text(
-        "shared.txt", "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
-                      "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 1000 gradients\n"
-                      "task f gpu.compute 1ms layer=0 role=forward reads=w0\n"
-                      "task f gpu.compute 1ms layer=1 role=forward reads=w1\n"
-                      "task b gpu.compute 2ms layer=1 role=backward reads=w1 writes=g1\n"
-                      "task u gpu.compute 9ms cpu=1ms layer=1 role=update reads=g1,w1,w0 writes=w1,w0\n"
-                      "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
-                      "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n");
+    const char *path =
+        write_text("shared.txt", "device gpu memory=1G\n"
+                                 "link gpu up 1e6\n"
+                                 "link gpu down 1e6\n"
+                                 "tensor w0 gpu 1000 parameters\n"
+                                 "tensor w1 gpu 1000 parameters\n"
+                                 "tensor g0 gpu 1000 gradients\n"
+                                 "tensor g1 gpu 1000 gradients\n"
+                                 "task f gpu.compute 1ms layer=0 role=forward reads=w0\n"
+                                 "task f gpu.compute 1ms layer=1 role=forward reads=w1\n"
+                                 "task b gpu.compute 2ms layer=1 role=backward reads=w1 writes=g1\n"
+                                 "task u gpu.compute 9ms cpu=1ms layer=1 role=update reads=g1,w1,w0 writes=w1,w0\n"
+                                 "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
+                                 "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n");
     json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
     assert_string_equal(text_at(plan, "passes.0.choice"), "DD");
     expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
@@ -349,9 +369,13 @@ TEST(what_has_to_stay_keeps_its_neighbours)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *path = write_text("stay.txt",
-                                      "device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
-                                      "tensor w gpu 1000 parameters\ntensor v gpu 1000 parameters\n"
-                                      "tensor g gpu 1000 gradients\ntensor m gpu 1000 optimizer\n"
+                                      "device gpu memory=1G\n"
+                                      "link gpu up 1e9\n"
+                                      "link gpu down 1e9\n"
+                                      "tensor w gpu 1000 parameters\n"
+                                      "tensor v gpu 1000 parameters\n"
+                                      "tensor g gpu 1000 gradients\n"
+                                      "tensor m gpu 1000 optimizer\n"
                                       "tensor x gpu 1000 work keep\n"
                                       "task f gpu.compute 1ms role=forward reads=w,v\n"
                                       "task b gpu.compute 1ms role=backward reads=w,v writes=g\n%s",
@@ -423,8 +447,10 @@ TEST(a_layer_is_released_by_its_last_gradient)
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
     for (size_t i = 0; i < COUNT(updates); i++) {
-        struct list *list = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
-                                    "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\n"
+        struct list *list = list_of("device gpu memory=1G\n"
+                                    "tensor w0 gpu 1000 parameters\n"
+                                    "tensor w1 gpu 1000 parameters\n"
+                                    "tensor g0 gpu 1000 gradients\n"
                                     "tensor g1 gpu 1000 gradients\n"
                                     "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
                                     "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"

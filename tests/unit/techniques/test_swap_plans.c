@@ -4,7 +4,7 @@
  * places, and the plan is as good as the best; and a small pipeline is free of stalls in as few bytes as can be.  A
  * tensor that leaves or comes back at a worse place, and one that is made again though it could be swapped, are found.
  *
- * To see it fail: in swap.c, let nothing lie idle from a forward to a backward: false for the roles in lies_idle().
+ * To see it fail: in swap_auto.c, swap also what is to be made again: false for the comparison with REMAKE in action_of().
  *
  * Plans are carried out by the verbs of edits, not by the pass, and simulated.
  *

@@ -18,7 +18,7 @@
 
 /* ---- runs inside this program ----------------------------------------------------------------------------------- */
 
-/* (Our own products: test_mesh.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
+/* (Our own products: test_mesh_bits.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
  * gradient's size and magnifies this where it is nearly zero. */
 TEST(clblast_trains_alike)
 {

@@ -1,0 +1,113 @@
+/* test_gather.c - ZeRO-3: parameters are kept in shards, and gathered for as long as they are used.
+ *
+ * It tests src/techniques/gather.  Gathers come one window ahead, what is gathered is read, nothing but shards is kept,
+ * and a proof of values tells one shard from another.  A layer that is gathered for nobody, and a replica that persists,
+ * are found.
+ *
+ * To see it fail: in gather.c, gather two windows ahead: AHEAD = 2.
+ *
+ * (The bits: test_mesh_bits.c.  The bytes of state: test_mesh_memory.c.)
+ */
+#include "techniques/pass/edit.h"
+#include "tests/support/support.h"
+#include "tests/support/support_training.h"
+
+/* ---- windows ---------------------------------------------------------------------------------------------------- */
+
+/* Gathers come one window ahead: between the copies that fill a tensor and its first reader, another gathered one is
+ * read first. */
+TEST(layers_are_gathered_ahead)
+{
+    struct trainer *trainer =
+        new_trainer(settings_of("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
+    size_t most = 0;
+    for (size_t at = 0; at < trainer->train->n; at++) {
+        size_t n = 0;
+        for (size_t i = 0; i < trainer->pool->n; i++) {
+            const struct tensor *tensor = trainer->pool->tensors[i];
+            n += tensor->storage == tensor && !tensor->persistent && tensor->class == MEM_PARAMETERS && tensor->list &&
+                 tensor->device->index == 0 && tensor->held_from <= (int)at && (int)at <= tensor->held_until;
+        }
+        most = MAX(most, n);
+    }
+    free_trainer(trainer);
+    assert_int_equal(most, 2);
+}
+
+/* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
+TEST(what_is_gathered_is_read)
+{
+    struct trainer *trainer =
+        new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN | PLAN_ONLY);
+    size_t gathers = 0;
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        const struct task *gather = trainer->train->task[i];
+        bool read = false;
+        if (strcmp(gather->name, "gather") != 0)
+            continue;
+        for (size_t k = i + 1; k < trainer->train->n && !read; k++)
+            read = touches_bytes(trainer->train->task[k], gather->access[0].tensor, ACCESS_READ);
+        if (!read)
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->storage->name);
+        gathers++;
+    }
+    assert_true(gathers > 0);
+    free_trainer(trainer);
+}
+
+/* Two gathers of as many bytes change their sources: the proof must find it. */
+TEST(a_wrong_shard_is_found)
+{
+    contexts_joined(); /* so that a gather copies from a shard itself */
+    struct trainer *trainer =
+        new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
+    expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
+    size_t found = 0;
+    for (size_t i = 0; i < trainer->train->n; i++)
+        for (size_t k = i + 1; k < trainer->train->n && k < i + 12; k++) {
+            struct task *first = trainer->train->task[i], *second = trainer->train->task[k];
+            if (strcmp(first->name, "gather") != 0 || strcmp(second->name, "gather") != 0)
+                continue;
+            struct tensor *own = first->access[1].tensor, *other = second->access[1].tensor;
+            if (own->bytes != other->bytes || own->storage == other->storage)
+                continue;
+            first->access[1].tensor = other;
+            second->access[1].tensor = own;
+            expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
+                         "reads other values");
+            first->access[1].tensor = own;
+            second->access[1].tensor = other;
+            found++;
+        }
+    assert_true(found > 0);
+    free_trainer(trainer);
+    contexts_apart(false);
+}
+
+/* No broadcast is left, no replica persists, and what the update writes are shards. */
+TEST(only_shards_are_kept)
+{
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        struct trainer *trainer = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
+                                              ALL_LISTS | OPEN_DATA | PLAN_ONLY);
+        size_t updates = 0;
+        for (size_t i = 0; i < trainer->train->n; i++) {
+            const struct task *task = trainer->train->task[i];
+            assert_true(task->role != ROLE_BROADCAST);
+            updates += task->role == ROLE_UPDATE;
+            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->replica.is_shard);
+        }
+        assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
+        for (size_t i = 0; i < trainer->pool->n; i++) {
+            const struct tensor *tensor = trainer->pool->tensors[i];
+            assert_true(tensor->storage->replica.is_shard || !tensor->persistent || tensor->class != MEM_PARAMETERS);
+        }
+        char *wrong = verify(trainer->eval, values_of(trainer, trainer->eval));
+        assert_null(wrong);
+        wrong = verify(trainer->sample, values_of(trainer, trainer->sample));
+        assert_null(wrong);
+        free_trainer(trainer);
+    }
+    contexts_apart(false);
+}
