@@ -2,6 +2,7 @@
 
 #include "support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -106,7 +107,7 @@ struct trainer *plan_tiny(const char *path, int ranks)
     proof_options.verify = predict_options.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);
     settings->mesh = mesh;
-    return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
+    return new_plan(settings, LIST_TRAIN);
 }
 
 void expect_order(const struct list *list, const char *names)

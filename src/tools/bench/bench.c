@@ -11,6 +11,7 @@
 #include "techniques/pass/pass.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 #include "tools/trace/peak.h"
 #include "trainer/cmd/cmd.h"
@@ -385,7 +386,7 @@ static int run_bench(int argc, char **argv)
     bench.gemms = new_table(gemm_columns, COUNT(gemm_columns));
     bench.machine = machine_of(settings, SHARED_CONTEXTS);
     /* A model that training would refuse is refused now, and not after the products. */
-    free_trainer(new_trainer(settings, LIST_TRAIN | OPEN_GIVEN_DATA | PLAN_ONLY));
+    free_trainer(new_plan(settings, LIST_TRAIN | OPEN_GIVEN_DATA));
     bench.probe = open_probe(&bench.machine->device[0]);
     bench_all(&bench);
     close_probe(bench.probe);

@@ -12,6 +12,7 @@
 #include "techniques/pass/pass.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -144,10 +145,8 @@ static double best_slices(const struct trainer *trainer)
 static double bench_one(struct settings *settings, FILE *text, struct table *table)
 {
     struct run run = {.period = 0};
-    unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
-    if (predict_options.hardware)
-        wanted |= PLAN_ONLY;
-    struct trainer *trainer = new_trainer(settings, wanted);
+    const unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
+    struct trainer *trainer = predict_options.hardware ? new_plan(settings, wanted) : new_trainer(settings, wanted);
     const json_t *bound = json_object_get(broadcast_report(trainer)->fields, "bound_ms");
     if (predict_options.hardware)
         simulate_steps(trainer, &run);

@@ -3,6 +3,7 @@
 
 #include "lists.h"
 #include "techniques/pass/pass.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
 #include "tools/trace/record.h"
@@ -134,7 +135,7 @@ static int show_plan(const struct trainer *trainer, const char *title)
 
 static int plan_model(const struct settings *settings)
 {
-    struct trainer *trainer = new_trainer(settings, ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY);
+    struct trainer *trainer = new_plan(settings, ALL_LISTS | OPEN_GIVEN_DATA);
     char *shape = describe_shape(trainer);
     int code = show_plan(trainer, shape);
     free(shape);
@@ -142,7 +143,7 @@ static int plan_model(const struct settings *settings)
     return code;
 }
 
-/* Frees what plan_list() made: new_trainer() had no part in it. */
+/* Frees what plan_list() made: new_plan() had no part in it. */
 static void free_planned(struct trainer *trainer)
 {
     tell_trainer_closing(trainer);

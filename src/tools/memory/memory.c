@@ -16,6 +16,7 @@
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
 #include "tools/lists/plan_command.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
 
@@ -25,7 +26,7 @@
 static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4};
 static const double mixed_bytes[MEM_CLASSES] = {2, 2, 12, 2, 4, 2};
 
-enum { PLANNED = ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY }; /* what the trainer of a strategy is made with */
+enum { PLANNED = ALL_LISTS | OPEN_GIVEN_DATA }; /* what the trainer of a strategy is made with */
 
 struct strategy {
     struct settings settings;     /* those of this strategy, without limits of memory */
@@ -146,7 +147,7 @@ static void try_strategy(struct table *table, struct strategy *strategy)
     struct problem *impossible;
     const char *word = word_of("recompute", (int)strategy->recompute);
     const struct value_before recompute = try_option("recompute", word);
-    strategy->trainer = try_new_trainer(&strategy->settings, PLANNED, &impossible);
+    strategy->trainer = try_new_plan(&strategy->settings, PLANNED, &impossible);
     restore_value(&recompute);
     if (impossible) {
         note("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, impossible->sentence);
@@ -258,7 +259,7 @@ static int print_strategies(const struct settings *settings, bool is_mixed)
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *table = new_table(columns, COLUMNS);
     struct strategy shape = without_limits(settings, is_mixed);
-    shape.trainer = new_trainer(&shape.settings, PLANNED);
+    shape.trainer = new_plan(&shape.settings, PLANNED);
     int first = settings->zero, last = settings->zero; /* levels of ZeRO */
     if (shape.trainer->mesh.dp > 1) {
         first = 0;

@@ -18,6 +18,7 @@
  *               gradients, the tapes that the order keeps at the same time
  */
 #include "bounds.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -128,7 +129,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     settings.micro_batch = micro_batch;
     settings.host_memory = NO_LIMIT;
     settings.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | PLAN_ONLY, &impossible);
+    struct trainer *trainer = try_new_plan(&settings, LIST_TRAIN, &impossible);
     free(impossible);
     if (!trainer)
         return NULL;

@@ -17,6 +17,7 @@
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"
 #include "techniques/swap/swap.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 #include "trainer/device/driver.h"
 
@@ -78,11 +79,11 @@ static void note_problem(struct trial_result *result, const struct problem *impo
     snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
 }
 
-/* Gives the list addresses and edges, and simulates it, unless its bytes rule it out. */
+/* Places the list, and simulates it, unless its bytes rule it out. */
 static void measure_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
                               struct trainer *trainer, struct trial_result *result)
 {
-    struct problem *impossible = place(trainer->pool, &trainer->train, 1, PLACE_TO_CHECK);
+    struct problem *impossible = place_draft(trainer);
     if (impossible) {
         note_problem(result, impossible);
         return;
@@ -91,7 +92,7 @@ static void measure_candidate(const struct mesh_search *search, const struct mes
     result->is_placed = true;
     if (is_ruled_out(search, candidate, result->bytes))
         return;
-    depend(trainer->train, ALL_EDGES);
+    depend_draft(trainer);
     result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
 }
 
@@ -110,7 +111,7 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
         settings.device_memory = search->asked->device_memory;
     (void)try_option("recompute", word_of("recompute", candidate->recompute));
     (void)try_option("swap", word_of("swap", candidate->swap));
-    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | LISTS_ONLY, &impossible);
+    struct trainer *trainer = try_new_draft(&settings, LIST_TRAIN, &impossible);
     if (trainer)
         measure_candidate(search, candidate, trainer, result);
     else

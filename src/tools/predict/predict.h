@@ -13,6 +13,7 @@
  *                    a few steps, to measure where no file says how long          trial.c
  *                    tasks take; and the command that stores the profile          profile.c
  *                    what does a pass gain?                                       gain.c
+ *     plan.h         a training whose lists are looked at, and do not run         plan.c
  *
  * A header includes those above it.  simulator.h is for the files that simulate.
  *

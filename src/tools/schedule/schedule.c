@@ -2,6 +2,7 @@
 #include "schedule.h"
 #include "tools/lists/lists.h"
 #include "tools/lists/plan_command.h"
+#include "tools/predict/plan.h"
 
 static struct {
     bool print;
@@ -63,7 +64,7 @@ static struct schedule *schedule_of_order(const struct turn_order *order, const 
 static struct schedule *schedule_of_model(const struct settings *settings)
 {
     struct schedule *schedule;
-    struct trainer *trainer = new_trainer(settings, PLAN_ONLY);
+    struct trainer *trainer = new_plan(settings, 0);
     if (trainer->order->written)
         schedule = read_schedule("--pipeline", trainer->order->written->text);
     else

@@ -108,11 +108,9 @@ enum wanted {
     LIST_EVAL = 2,
     LIST_SAMPLE = 4,
     ALL_LISTS = LIST_TRAIN | LIST_EVAL | LIST_SAMPLE,
-    KEEP_LOGITS = 8,      /* there is one device */
-    OPEN_DATA = 16,       /* text to train on; without it tokens are random */
-    OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
-    PLAN_ONLY = 64,       /* nothing is allocated on devices */
-    LISTS_ONLY = 128      /* as PLAN_ONLY, but the lists get no addresses and no edges */
+    KEEP_LOGITS = 8,     /* there is one device */
+    OPEN_DATA = 16,      /* text to train on; without it tokens are random */
+    OPEN_GIVEN_DATA = 32 /* the same, but only if --data was given */
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
@@ -121,12 +119,14 @@ struct machine *machine_of(const struct settings *settings, enum contexts contex
 struct config config_of(const struct settings *settings);
 /* Opens devices and data, makes the model and the lists, places them. */
 struct trainer *new_trainer(const struct settings *settings, unsigned wanted);
-/* new_trainer(), but where it would end the program, this returns NULL, and *impossible, which the caller frees.  Else
- * *impossible is NULL. */
-struct trainer *try_new_trainer(const struct settings *settings, unsigned wanted, struct problem **impossible);
 /* new_trainer() with sizes and data of the caller's (yard check); data NULL: random tokens. */
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted);
+/* The same to look at its lists, which are not to run: nothing is allocated on devices, which --hardware may describe.
+ * The lists of a draft have no addresses and no edges (tools/predict/plan.h goes on from there). */
+struct trainer *new_draft(const struct settings *settings, unsigned wanted);
+/* Writes the lists that the trainer has to all[], and returns how many there are. */
+size_t lists_of(const struct trainer *trainer, struct list *all[3]);
 void free_trainer(struct trainer *trainer);
 /* Runs training step `number`, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t number);

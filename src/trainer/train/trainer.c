@@ -40,27 +40,32 @@ struct config config_of(const struct settings *settings)
     };
 }
 
-/* Builds the lists that are wanted, writes them to all[], and returns how many there are. */
-static size_t build_lists(struct trainer *trainer, unsigned wanted, struct list *all[3])
+size_t lists_of(const struct trainer *trainer, struct list *all[3])
 {
+    struct list *each[] = {trainer->train, trainer->eval, trainer->sample};
     size_t n = 0;
-    if (wanted & LIST_TRAIN) {
+    for (size_t i = 0; i < COUNT(each); i++)
+        if (each[i]) {
+            all[n] = each[i];
+            n++;
+        }
+    return n;
+}
+
+static void build_lists(struct trainer *trainer, unsigned wanted)
+{
+    struct list *all[3];
+    if (wanted & LIST_TRAIN)
         build_train(trainer);
-        all[n++] = trainer->train;
-    }
-    if (wanted & LIST_EVAL) {
+    if (wanted & LIST_EVAL)
         build_eval(trainer);
-        all[n++] = trainer->eval;
-    }
-    if (wanted & LIST_SAMPLE) {
+    if (wanted & LIST_SAMPLE)
         build_sample(trainer);
-        all[n++] = trainer->sample;
-    }
     if (wanted & KEEP_LOGITS)
         trainer->keep_logits->persistent = true;
+    const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         tell_list_built(trainer, all[i]);
-    return n;
 }
 
 /* Sees to it that --save's folder is there, ours alone, and can be written: better to learn now than after training. */
@@ -77,42 +82,7 @@ static void open_folder_of_save(struct trainer *trainer)
         archive->refuse("--save", folder);
 }
 
-/* ---- a trainer -------------------------------------------------------------------------------------------------- */
-
-struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
-{
-    const bool has_model = settings->source.path;
-    struct config config = config_of(settings);
-    struct dataset *data = NULL;
-    if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && settings->data.path))
-        data = open_training_data(settings, has_model ? config.vocab : 0);
-    if (data && !has_model)
-        config.vocab = data->vocab;
-    check_config(&config);
-    check_saved(settings, &config);
-    if (data && data->val.n == 0)
-        wanted &= ~(unsigned)LIST_EVAL;
-    return new_trainer_for(settings, &config, data, wanted);
-}
-
-struct trainer_attempt { /* the argument of build_trainer(), for attempt() */
-    const struct settings *settings;
-    unsigned wanted;
-    struct trainer *trainer;
-};
-
-static void build_trainer(void *argument)
-{
-    struct trainer_attempt *attempt = argument;
-    attempt->trainer = new_trainer(attempt->settings, attempt->wanted);
-}
-
-struct trainer *try_new_trainer(const struct settings *settings, unsigned wanted, struct problem **impossible)
-{
-    struct trainer_attempt a = {.settings = settings, .wanted = wanted};
-    *impossible = attempt(build_trainer, &a);
-    return *impossible ? NULL : a.trainer;
-}
+/* ---- a trainer: its parts --------------------------------------------------------------------------------------- */
 
 static void set_rate(struct trainer *trainer)
 {
@@ -141,13 +111,12 @@ static void make_model(struct trainer *trainer, bool trains)
         new_model(trainer->pool, &trainer->config, &trainer->mesh, trains ? TO_TRAIN : TO_COMPUTE, gradients);
 }
 
-/* machine -> mesh -> sizes -> model -> lists -> addresses */
-struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
-                                unsigned wanted)
+/* machine -> mesh -> sizes -> model -> lists */
+static struct trainer *make_draft(const struct settings *settings, const struct config *config, struct dataset *data,
+                                  unsigned wanted, bool plan_only)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
-    const bool trains = wanted & LIST_TRAIN, plan_only = wanted & (PLAN_ONLY | LISTS_ONLY);
-    struct list *all[3];
+    const bool trains = wanted & LIST_TRAIN;
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     execution.serial = settings->serial;
@@ -162,34 +131,68 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
     tell_machine_opened(trainer);
     trainer->pool = new_pool(trainer->machine);
     make_model(trainer, trains);
-    size_t n = build_lists(trainer, wanted, all);
-    if (wanted & LISTS_ONLY)
-        return trainer;
-    if (plan_only) {
-        must(place(trainer->pool, all, n, PLACE_TO_CHECK));
-        for (size_t i = 0; i < n; i++)
-            depend(all[i], ALL_EDGES);
-        return trainer;
-    }
-    must(finish_lists(trainer->pool, all, n));
-    if (settings->save)
-        open_folder_of_save(trainer);
-    if (settings->log)
-        open_log(trainer);
-    tell_lists_ready(trainer);
+    build_lists(trainer, wanted);
     return trainer;
 }
 
+/* Opens data if they are wanted, and makes a draft of the sizes that they and the settings have. */
+static struct trainer *draft_of(const struct settings *settings, unsigned wanted, bool plan_only)
+{
+    const bool has_model = settings->source.path;
+    struct config config = config_of(settings);
+    struct dataset *data = NULL;
+    if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && settings->data.path))
+        data = open_training_data(settings, has_model ? config.vocab : 0);
+    if (data && !has_model)
+        config.vocab = data->vocab;
+    check_config(&config);
+    check_saved(settings, &config);
+    if (data && data->val.n == 0)
+        wanted &= ~(unsigned)LIST_EVAL;
+    return make_draft(settings, &config, data, wanted, plan_only);
+}
+
+/* The rest of what a trainer needs to run: memory on devices, and files. */
+static void make_ready(struct trainer *trainer)
+{
+    struct list *all[3];
+    const size_t n = lists_of(trainer, all);
+    must(finish_lists(trainer->pool, all, n));
+    if (trainer->settings->save)
+        open_folder_of_save(trainer);
+    if (trainer->settings->log)
+        open_log(trainer);
+    tell_lists_ready(trainer);
+}
+
+/* ---- a trainer -------------------------------------------------------------------------------------------------- */
+
+struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
+{
+    struct trainer *trainer = draft_of(settings, wanted, false);
+    make_ready(trainer);
+    return trainer;
+}
+
+struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
+                                unsigned wanted)
+{
+    struct trainer *trainer = make_draft(settings, config, data, wanted, false);
+    make_ready(trainer);
+    return trainer;
+}
+
+struct trainer *new_draft(const struct settings *settings, unsigned wanted) { return draft_of(settings, wanted, true); }
+
 void free_trainer(struct trainer *trainer)
 {
-    struct list *all[] = {trainer->train, trainer->eval, trainer->sample};
-    for (size_t i = 0; i < COUNT(all); i++)
-        if (all[i])
-            drain(all[i]);
+    struct list *all[3];
+    const size_t n = lists_of(trainer, all);
+    for (size_t i = 0; i < n; i++)
+        drain(all[i]);
     tell_trainer_closing(trainer);
-    for (size_t i = 0; i < COUNT(all); i++)
-        if (all[i])
-            free_list(all[i]);
+    for (size_t i = 0; i < n; i++)
+        free_list(all[i]);
     for (int i = 0; i < trainer->machine->n_lanes; i++) {
         stop_thread(&trainer->machine->lane[i]->thread);
         stop_thread(&trainer->machine->lane[i]->forwarder);

@@ -8,6 +8,7 @@
 #include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/pace/pace.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -107,7 +108,7 @@ static struct trainer *plan_recompute(enum recompute how)
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.mode = how;
     proof_options.verify = true;
-    return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
+    return new_plan(settings, LIST_TRAIN);
 }
 
 static size_t count_tasks(const struct list *list, const char *name)

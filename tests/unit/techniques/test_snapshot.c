@@ -11,6 +11,7 @@
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -470,7 +471,7 @@ static struct trainer *plan_both_sides(void)
         settings_of("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
     predict_options.hardware = "data/hardware/laptop.txt";
     predict_options.simulate = true;
-    return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
+    return new_plan(settings, LIST_TRAIN);
 }
 
 /* The update that writes what the copy stores: either side has parameters and state of its own. */

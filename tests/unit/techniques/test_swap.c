@@ -15,6 +15,7 @@
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/plan.h"
 
 #include <math.h>
 
@@ -315,7 +316,7 @@ static struct state train_within(const char *words, bool serial, size_t budget)
 /* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
 static void ask_budgets(const char *words, size_t budget[2])
 {
-    struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA | PLAN_ONLY);
+    struct trainer *trainer = new_plan(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
     json_t *peaks = json_object_get(reports.report[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;

@@ -6,6 +6,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/meshes/meshes.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -140,7 +141,7 @@ static struct planned plan_words(const char *words)
     struct problem *impossible;
     struct settings *settings = settings_of(words);
     proof_options.verify = false;
-    struct trainer *trainer = try_new_trainer(settings, LIST_TRAIN | PLAN_ONLY, &impossible);
+    struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &impossible);
     struct planned planned = {.seconds = INFINITY, .bytes = INFINITY};
     free(impossible);
     if (!trainer)

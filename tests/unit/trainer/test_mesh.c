@@ -12,6 +12,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/plan.h"
 
 /* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
 
@@ -187,7 +188,7 @@ TEST(no_device_gets_everything_at_once)
 TEST(the_norm_has_one_order)
 {
     struct trainer *trainer =
-        new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN | OPEN_DATA | PLAN_ONLY);
+        new_plan(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN | OPEN_DATA);
     int layer = -2;
     int last = 0;
     int seen = 0;

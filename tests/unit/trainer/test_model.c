@@ -12,6 +12,7 @@
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ TEST(bytes_are_those_touched)
     settings->seq_len = T;
     settings->vocab = V;
     settings->batch = B;
-    struct trainer *trainer = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
+    struct trainer *trainer = new_plan(settings, LIST_TRAIN);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
         while (i < trainer->train->n && strcmp(trainer->train->task[i]->name, expected[k].name) != 0)
             i++;

@@ -11,6 +11,7 @@
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "tools/predict/plan.h"
 
 #include <clblast_c.h>
 #include <dlfcn.h>
@@ -282,7 +283,7 @@ TEST(devices_as_data)
 TEST(predicted_memory_is_what_is_allocated)
 {
     struct settings *settings = settings_of(lasting(TINY_SIZES "-d %s", two_devices()));
-    struct trainer *planned = new_trainer(settings, LIST_TRAIN | OPEN_DATA | PLAN_ONLY),
+    struct trainer *planned = new_plan(settings, LIST_TRAIN | OPEN_DATA),
                    *real = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
     size_t predicted = 0;
     size_t given = 0;

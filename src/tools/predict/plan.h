@@ -1,0 +1,21 @@
+/* plan.h - a training whose lists are looked at, and do not run.
+ *
+ *     struct trainer *trainer = new_plan(settings, LIST_TRAIN);       trainer->train has addresses and edges
+ *     free_trainer(trainer);
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "trainer/train/train.h"
+
+/* As new_trainer() of train.h, but nothing is allocated on devices, which --hardware may describe. */
+struct trainer *new_plan(const struct settings *settings, unsigned wanted);
+/* new_plan(), but where it would end the program, this returns NULL, and *impossible, which the caller frees.  Else
+ * *impossible is NULL. */
+struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **impossible);
+/* try_new_plan() in three calls, for a caller that wants to know something between them. */
+struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **impossible);
+struct problem *place_draft(struct trainer *trainer); /* NULL: all lists have their addresses, but no edges yet */
+void depend_draft(struct trainer *trainer);
+
+#endif
