@@ -147,11 +147,15 @@ struct tensor *new_gradient(struct build *b, const struct op *op, const char *su
 
 /* They are built one after another, each as if alone:
  *
- *     for (int k = first_tp_rank(b); k >= 0; k = next_tp_rank(b))
- *         ... the tasks of rank k, which meets the others in collectives
- */
-int first_tp_rank(struct build *b);
-int next_tp_rank(struct build *b); /* NONE: no more; their tasks are now in an order that is correct */
+ *     for (int tp_rank = 0; tp_rank < tp; tp_rank++) {
+ *         begin_tp_rank(b, tp_rank);
+ *         ... the tasks of this rank, which meets the others in collectives
+ *         end_tp_rank(b);
+ *     }
+ *
+ * The end of the last rank puts the tasks of all into an order that is correct. */
+void begin_tp_rank(struct build *b, int tp_rank);
+void end_tp_rank(struct build *b);
 /* all_reduce: this rank's x becomes the sum of the x of all ranks.  all_gather: x has `tp` parts, of which each rank
  * has computed its own, and becomes whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);

@@ -19,12 +19,14 @@ struct rendezvous {
     size_t begin, end;
 };
 
-int first_tp_rank(struct build *b)
+void begin_tp_rank(struct build *b, int tp_rank)
 {
-    b->n_met = b->n_rendezvous = 0;
+    b->tp_rank = tp_rank;
+    if (tp_rank > 0)
+        return;
+    b->n_met = 0;
+    b->n_rendezvous = 0;
     b->met_end = b->list->n;
-    b->tp_rank = 0;
-    return 0;
 }
 
 static struct rendezvous *rendezvous_of(const struct build *b, int tp_rank, size_t nth)
@@ -64,7 +66,7 @@ static void order_group(struct build *b)
     free(order);
 }
 
-int next_tp_rank(struct build *b)
+void end_tp_rank(struct build *b)
 {
     *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.x = NULL};
     end_part(b);
@@ -73,11 +75,8 @@ int next_tp_rank(struct build *b)
     CHECK(b->n_met == b->n_rendezvous * (size_t)(b->tp_rank + 1),
           "tp_rank %d has %zu rendezvous, the first one has %zu", b->tp_rank,
           b->n_met - b->n_rendezvous * (size_t)b->tp_rank, b->n_rendezvous);
-    b->tp_rank++;
-    if (b->tp_rank < b->model->mesh->tp)
-        return b->tp_rank;
-    order_group(b);
-    return NONE;
+    if (b->tp_rank == b->model->mesh->tp - 1)
+        order_group(b);
 }
 
 /* The rank brings x to a rendezvous.  When the last rank has brought its own, the collective's tasks are added. */

@@ -97,13 +97,15 @@ static void add_forwards(struct train_list *list, int stage, int micro)
         begin[dp_rank] = trainer->train->n;
         if (stage == 0)
             add_batch(trainer->train, feed, prepare_batch);
-        for (int tp_rank = first_tp_rank(list->build); tp_rank >= 0; tp_rank = next_tp_rank(list->build)) {
+        for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
+            begin_tp_rank(list->build, tp_rank);
             struct tape *tape = tape_at(list, stage, micro, dp_rank, tp_rank);
             const struct tape *before = tape_at(list, stage - 1, micro, dp_rank, tp_rank);
             *tape = new_tape(list->build, dp_rank, stage, micro, group_of(trainer, micro));
             forward_stage(list->build, tape, stage, before, &feed->first[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
                 add_head(list, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(list->build);
         }
     }
     begin[dp] = trainer->train->n;
@@ -114,10 +116,13 @@ static void add_forwards(struct train_list *list, int stage, int micro)
 /* Adds the backward of a unit on all ranks. */
 static void add_unit_backward(struct train_list *list, const struct turn *turn, int unit)
 {
-    for (int dp_rank = 0; dp_rank < list->trainer->mesh.dp; dp_rank++)
-        for (int tp_rank = first_tp_rank(list->build); tp_rank >= 0; tp_rank = next_tp_rank(list->build)) {
+    const struct mesh *mesh = &list->trainer->mesh;
+    for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
+        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
+            begin_tp_rank(list->build, tp_rank);
             on_tape(list->build, tape_at(list, turn->stage, turn->micro, dp_rank, tp_rank), ROLE_BACKWARD);
             backward(list->build, unit, turn->computation);
+            end_tp_rank(list->build);
         }
 }
 
@@ -217,11 +222,14 @@ void build_train(struct trainer *trainer)
  * comes out on that tensor-parallel rank. */
 static void add_stages(struct build *build, const struct feed *feed, int dp_rank, struct tape *tape)
 {
-    for (int stage = 0; stage < n_stages(&feed->trainer->mesh); stage++)
-        for (int tp_rank = first_tp_rank(build); tp_rank >= 0; tp_rank = next_tp_rank(build)) {
+    const struct mesh *mesh = &feed->trainer->mesh;
+    for (int stage = 0; stage < n_stages(mesh); stage++)
+        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
+            begin_tp_rank(build, tp_rank);
             struct tape before = tape[tp_rank];
             tape[tp_rank] = new_tape(build, dp_rank, stage, 0, 0);
             forward_stage(build, &tape[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
+            end_tp_rank(build);
         }
 }
 
@@ -234,9 +242,11 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
     const int n = trainer->micro_batch * trainer->seq;
     add_batch(trainer->eval, feed, prepare_evaluation);
     add_stages(build, feed, dp_rank, tape);
-    for (int tp_rank = first_tp_rank(build); tp_rank >= 0; tp_rank = next_tp_rank(build)) {
+    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
+        begin_tp_rank(build, tp_rank);
         on_tape(build, &tape[tp_rank], ROLE_FORWARD);
         losses = cross_entropy(build, gpt_head(build, tape[tp_rank].out), &feed->last[tp_rank], NULL, 1);
+        end_tp_rank(build);
     }
     trainer->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
@@ -285,7 +295,8 @@ void build_sample(struct trainer *trainer)
     trainer->sample_logits->persistent = true;
     add_batch(trainer->sample, feed, prepare_sample);
     add_stages(&build, feed, 0, tape);
-    for (int tp_rank = first_tp_rank(&build); tp_rank >= 0; tp_rank = next_tp_rank(&build)) {
+    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
+        begin_tp_rank(&build, tp_rank);
         on_tape(&build, &tape[tp_rank], ROLE_FORWARD);
         struct tensor *row = activation(&build, "last", SHAPE(1, channels));
         struct task *pick = LAUNCH(&build, "last", "elementwise.cl", "pick_row", groups(&build, 1), OUT(row),
@@ -299,6 +310,7 @@ void build_sample(struct trainer *trainer)
         struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
         trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
         add_copy(trainer->sample, build.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
+        end_tp_rank(&build);
     }
     end_build(&build);
     free(tape);

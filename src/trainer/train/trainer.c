@@ -116,7 +116,6 @@ static struct trainer *make_draft(const struct settings *settings, const struct 
                                   unsigned wanted, bool plan_only)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
-    const bool trains = wanted & LIST_TRAIN;
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     execution.serial = settings->serial;
@@ -126,11 +125,11 @@ static struct trainer *make_draft(const struct settings *settings, const struct 
     set_mesh(trainer);
     set_batch(trainer, wanted);
     new_feeds(trainer);
-    if (trains)
+    if (wanted & LIST_TRAIN)
         set_rate(trainer);
     tell_machine_opened(trainer);
     trainer->pool = new_pool(trainer->machine);
-    make_model(trainer, trains);
+    make_model(trainer, wanted & LIST_TRAIN);
     build_lists(trainer, wanted);
     return trainer;
 }
