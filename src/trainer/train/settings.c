@@ -306,8 +306,8 @@ static void open_init(void)
         claim_weights("--init", asked.source.path);
 }
 
-/* The command line is parsed twice.  It overrules the run that is gone on from and the config file, so their options are
- * set before its own; but it is the command line that names them. */
+/* The command line is parsed twice.  It names the run that this one goes on from, and the config file; and it overrules
+ * both, so their options are set before its own. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
 {
     int n_words;

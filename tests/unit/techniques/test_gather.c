@@ -1,8 +1,8 @@
 /* test_gather.c - ZeRO-3: parameters are kept in shards, and gathered for as long as they are used.
  *
- * It tests src/techniques/gather.  Gathers come one window ahead, what is gathered is read, nothing but shards is kept,
- * and a proof of values tells one shard from another.  A layer that is gathered for nobody, and a replica that persists,
- * are found.
+ * It tests src/techniques/gather.  Gathers come one window ahead, what is gathered is read, nothing but shards is
+ * kept, and a proof of values tells one shard from another.  A layer that is gathered for nobody, and a replica that
+ * persists, are found.
  *
  * To see it fail: in gather.c, gather two windows ahead: AHEAD = 2.
  *
