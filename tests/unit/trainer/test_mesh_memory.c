@@ -1,8 +1,8 @@
 /* test_mesh_memory.c - memory of meshes: what ZeRO shares out, what plan --memory says, and what kernels work in.
  *
  * It tests the tensors of src/trainer/model and src/tools/memory.  State takes the bytes of ZeRO's formula, a budget
- * that plan --memory names is enough and one byte less is not, and CLBlast's work space on paper is that of a real device.
- * State that is kept twice, and a class of memory that is forgotten, are found.
+ * that plan --memory names is enough and one byte less is not, and CLBlast takes the same work space on paper as on a
+ * real device.  State that is kept twice, and a class of memory that is forgotten, are found.
  *
  * To see it fail: in replica.c, let ZeRO-1 share out no optimizer: 3 : 2 in is_shared_out().
  *
