@@ -29,7 +29,8 @@
  * head's. */
 static int *units_of(const struct list *list, int layers)
 {
-    int *unit = allocate(list->n, sizeof *unit), now = 0;
+    int *unit = allocate(list->n, sizeof *unit);
+    int now = 0; /* the unit of the task before */
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->task[i];
         if (task->layer != NONE)
@@ -67,10 +68,11 @@ static void note_times(struct sketch *sketch, const struct trainer *trainer, con
         const struct task *task = list->task[i];
         if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
             continue;
-        double *lane = &lane_end[task->lane->index], before = *lane;
+        const double before = lane_end[task->lane->index];
         end[i] = earliest_end(trainer, task, end, lane_end);
-        *lane = end[i];
-        is_forward &= task->role != ROLE_BACKWARD;
+        lane_end[task->lane->index] = end[i];
+        if (task->role == ROLE_BACKWARD)
+            is_forward = false;
         if (task->lane != trainer->machine->device[0].lane[LANE_COMPUTE])
             continue;
         if (is_forward)
@@ -249,19 +251,20 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
                          const struct load *loads, bool clips, bool splits)
 {
     const double byte_seconds = seconds_a_byte(mesh, sketch);
-    double most = 0;
+    double turns = 0, carried = 0; /* seconds: of a step's turns and what they wait for; of all that a link carries */
     for (int number = 0; number < n_stages(mesh); number++) {
         const struct load *load = &loads[pp_of(mesh, number)];
         const int ranks = ranks_on_a_link(mesh, number, sketch->link_share);
         const double cycle = bound_cycle(&stages[number], sketch, (clips ? ranks : 2) * byte_seconds, splits);
-        const double carried = 2 * ranks * stages[number].sum.parameters * byte_seconds; /* by the link, in a step */
-        most = fmax(most, fmax(fmax(cycle, carried), load->work));
+        const double gradients = ranks * stages[number].sum.parameters * byte_seconds;
+        carried = fmax(carried, 2 * gradients); /* as many bytes are those of the new values */
+        turns = fmax(turns, fmax(cycle, load->work));
         if (clips && number < mesh->pp)
-            most = fmax(most, load->before + fmax(cycle, load->work + load->after));
+            turns = fmax(turns, load->before + fmax(cycle, load->work + load->after));
     }
     if (clips) /* the first unit's values come after the norm, and all forwards after them */
-        most += sketch->unit[0].parameters * byte_seconds;
-    return most;
+        turns += sketch->unit[0].parameters * byte_seconds;
+    return fmax(turns, carried);
 }
 
 /* ---- a candidate: memory ----------------------------------------------------------------------------------------- */
@@ -321,7 +324,8 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
     struct turn *turn = merge_orders(candidate->order, mesh, candidate->micros, &n);
     bool splits = false; /* backwards in halves, whose times are not known */
     for (size_t i = 0; i < n; i++)
-        splits |= turn[i].computation == INPUT_GRADIENT;
+        if (turn[i].computation == INPUT_GRADIENT)
+            splits = true;
     struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
     struct stage *stages = sum_stages(mesh, sketch, loads, splits);
     for (size_t i = 0; i < n; i++) {

@@ -104,31 +104,52 @@ LAW(the_search_finds_what_all_simulated_one_by_one_have)
         test_failed("the bounds rule nothing out: %zu of %zu are simulated\n", simulated, all);
 }
 
-/* Units that are large for their work, on links that three devices share: ranks begin a step one after another, and
- * buffers are as large as activations. */
+/* Links on which a step's gradients and new values take about as long as its work, or longer. */
 static const struct {
-    int devices;
+    int devices, per_link;
     const char *upload; /* bytes per second */
     const char *words;
 } slow_links[] = {
-    {2, "3e6", "--layers 1 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1 --zero 2"},
-    {4, "3e5", "--layers 2 --heads 12 --channels 192 --seq-len 64 --batch 4"},
+    /* Units are large for their work, on links that three devices share: ranks begin a step one after another, and
+     * buffers are as large as activations. */
+    {2, 3, "3e6", "--clip 0 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1 --zero 2"},
+    {4, 3, "3e5", "--clip 0 --layers 2 --heads 12 --channels 192 --seq-len 64 --batch 4"},
+    /* With clipping, the link is never idle: the first unit's values are among all that it carries in a step. */
+    {3, 1, "4.6e3", "--clip 1 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 3"},
+    /* The same, where a bound that counts these values twice rules the fastest row out. */
+    {2, 3, "2.367e4", "--clip 1 --layers 1 --heads 2 --channels 64 --seq-len 64 --batch 4"},
+    /* Gradients travel before the backward of their unit ends. */
+    {4, 1, "1.7e6", "--clip 0 --layers 3 --heads 2 --channels 96 --seq-len 8 --batch 4 --micro-batch 1"},
 };
 
 TEST(bounds_hold_where_links_are_slow)
 {
     for (size_t i = 0; i < COUNT(slow_links); i++) {
         const char *hardware = write_text("slow.txt",
-                                          "hardware = slow\ndevices = 4\ndevices_per_link = 3\nflops = 1e8\n"
-                                          "efficiency = 0.5\nbandwidth = 1e12\nlaunch = 1e-300\nvector = 4\n"
-                                          "host_bandwidth = 1e10\nhost_launch = 1e-6\nlink upload = %s 0\n"
-                                          "link download = 1e12 0\nmemory = 1G\nhost_memory = 1G\n",
-                                          slow_links[i].upload);
-        const char *words = lasting("--model tiny --clip 0 %s --hardware %s", slow_links[i].words, hardware);
+                                          "hardware = slow\n"
+                                          "devices = 4\n"
+                                          "devices_per_link = %d\n"
+                                          "flops = 1e8\n"
+                                          "efficiency = 0.5\n"
+                                          "bandwidth = 1e12\n"
+                                          "launch = 1e-300\n"
+                                          "vector = 4\n"
+                                          "host_bandwidth = 1e10\n"
+                                          "host_launch = 1e-6\n"
+                                          "link upload = %s 0\n"
+                                          "link download = 1e12 0\n"
+                                          "memory = 1G\n"
+                                          "host_memory = 1G\n",
+                                          slow_links[i].per_link, slow_links[i].upload);
+        const char *words = lasting("--model tiny %s --hardware %s", slow_links[i].words, hardware);
         struct mesh_search each = search_of(words, slow_links[i].devices);
         each.prunes = false;
         search_meshes(&each);
         expect_bounds(&each);
+        struct mesh_search search = search_of(words, slow_links[i].devices);
+        search_meshes(&search);
+        expect_same_front(&search, &each, words);
+        free_mesh_search(&search);
         free_mesh_search(&each);
     }
 }
