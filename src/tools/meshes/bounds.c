@@ -202,22 +202,44 @@ static void count_turn(struct load *load, struct stage *stage, enum computation 
     stage->stops = load->work;
 }
 
-/* The most ranks of a stage that share a link. */
-static int ranks_on_a_link(const struct mesh *mesh, int stage, int64_t link_share)
+struct link_use { /* of the links of a stage's ranks, the one that most of them share */
+    int ranks;    /* how many share it */
+    bool alike;   /* as many ranks share each of the links */
+};
+
+static struct link_use use_of_links(const struct mesh *mesh, int stage, int64_t link_share)
 {
     int64_t link = NONE;
-    int ranks = 0, most = 0;
+    int ranks = 0, most = 0, links = 0;
     for (int dp = 0; dp < mesh->dp; dp++) {
         const int first = rank_at(mesh, dp, stage);
         for (int rank = first; rank < first + mesh->tp; rank++) {
-            if (rank / link_share != link)
+            if (rank / link_share != link) {
                 ranks = 0;
+                links++;
+            }
             link = rank / link_share;
             ranks++;
             most = MAX(most, ranks);
         }
     }
-    return most;
+    return (struct link_use){.ranks = most, .alike = most * links == mesh->dp * mesh->tp};
+}
+
+/* The bytes of a unit that count for a rank: all of its parameters, or less.  A rank sums a dp-th of their gradient
+ * where shards are alike.  They are whole blocks of the norm, so some are larger.  If each link has as many ranks, one
+ * of the links has the mean or more; else the ranks of the link that counts may all have the smallest shard. */
+static double counted_bytes(const struct unit_work *unit, const struct mesh *mesh, const struct link_use *use)
+{
+    const size_t elements = (size_t)unit->parameters / ELEMENT_BYTES;
+    size_t least = elements;
+    if (use->alike)
+        return unit->parameters;
+    for (int k = 0; k < mesh->dp; k++) {
+        const struct range shard = shard_of(elements, k, mesh->dp);
+        least = MIN(least, shard.end - shard.begin);
+    }
+    return (double)(least * (size_t)mesh->dp * ELEMENT_BYTES);
 }
 
 /* The seconds of a link in which a rank gets a byte of each parameter's gradient, or of its new value, from the others:
@@ -232,17 +254,17 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
  * begins.  They go in this order.  With clipping the norm waits for the gradients of all ranks, which share a link; new
  * values come after it, and are left out here.  Without it new values follow in the same order, and the rank waits for
  * its own bytes alone.  Where backwards are in halves, it is not known which unit's gradients come first, but none
- * comes before the last second half begins. */
-static double bound_cycle(const struct stage *stage, const struct sketch *sketch, double byte_seconds, bool splits)
+ * comes before the last second half begins: only all units together count.  bytes: those that count, by unit. */
+static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
+                          double byte_seconds, bool splits)
 {
     const double work = stage->stops - stage->starts;
-    if (splits)
-        return fmax(work, work - stage->sum.backward + stage->sum.parameters * byte_seconds);
-    double begins = work, bytes = 0, most = work;
+    double begins = work, travelled = 0, most = work;
     for (int u = stage->begin; u < stage->end; u++) {
         begins -= sketch->unit[u].backward;
-        bytes += sketch->unit[u].parameters;
-        most = fmax(most, begins + bytes * byte_seconds);
+        travelled += bytes[u];
+        if (!splits || u == stage->end - 1)
+            most = fmax(most, begins + travelled * byte_seconds);
     }
     return most;
 }
@@ -252,18 +274,25 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
 {
     const double byte_seconds = seconds_a_byte(mesh, sketch);
     double turns = 0, carried = 0; /* seconds: of a step's turns and what they wait for; of all that a link carries */
+    double *bytes = allocate((size_t)stages[n_stages(mesh) - 1].end, sizeof *bytes); /* those that count, by unit */
     for (int number = 0; number < n_stages(mesh); number++) {
         const struct load *load = &loads[pp_of(mesh, number)];
-        const int ranks = ranks_on_a_link(mesh, number, sketch->link_share);
-        const double cycle = bound_cycle(&stages[number], sketch, (clips ? ranks : 2) * byte_seconds, splits);
-        const double gradients = ranks * stages[number].sum.parameters * byte_seconds;
-        carried = fmax(carried, 2 * gradients); /* as many bytes are those of the new values */
+        const struct link_use use = use_of_links(mesh, number, sketch->link_share);
+        double all = 0;
+        for (int u = stages[number].begin; u < stages[number].end; u++) {
+            bytes[u] = counted_bytes(&sketch->unit[u], mesh, &use);
+            all += bytes[u];
+        }
+        const double cycle =
+            bound_cycle(&stages[number], sketch, bytes, (clips ? use.ranks : 2) * byte_seconds, splits);
+        carried = fmax(carried, 2 * use.ranks * all * byte_seconds); /* gradients, and as many bytes of new values */
         turns = fmax(turns, fmax(cycle, load->work));
         if (clips && number < mesh->pp)
             turns = fmax(turns, load->before + fmax(cycle, load->work + load->after));
     }
     if (clips) /* the first unit's values come after the norm, and all forwards after them */
         turns += sketch->unit[0].parameters * byte_seconds;
+    free(bytes);
     return fmax(turns, carried);
 }
 

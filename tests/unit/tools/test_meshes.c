@@ -118,6 +118,8 @@ static const struct {
     {3, 1, "4.6e3", "--clip 1 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 3"},
     /* The same, where a bound that counts these values twice rules the fastest row out. */
     {2, 3, "2.367e4", "--clip 1 --layers 1 --heads 2 --channels 64 --seq-len 64 --batch 4"},
+    /* Three of four ranks share a link, and the three have less than three fourths of the elements. */
+    {4, 3, "8.85e3", "--clip 0 --layers 2 --heads 2 --channels 128 --seq-len 64 --batch 4"},
     /* Gradients travel before the backward of their unit ends. */
     {4, 1, "1.7e6", "--clip 0 --layers 3 --heads 2 --channels 96 --seq-len 8 --batch 4 --micro-batch 1"},
 };
