@@ -44,7 +44,7 @@ static void look_at_board(void *context, const struct simulation *sim)
 {
     struct board *board = context;
     const struct list *list = sim->list;
-    char before[32], now[32];
+    char before[2][32], now[2][32];
     board->now = (struct figures){.period = sim->period};
     for (int d = 0; d <= list->pool->machine->n_devices; d++)
         board->now.peak = MAX(board->now.peak, list->peak_total[d]);
@@ -52,10 +52,16 @@ static void look_at_board(void *context, const struct simulation *sim)
         board->written = board->now;
         board->values = number_values(board->list);
     }
-    format_bytes(before, (double)board->written.peak);
-    format_bytes(now, (double)board->now.peak);
-    char *title = format_string("%s   period %.4g → %.4g ms   peak %s → %s   moved %zu", board->path,
-                                1e3 * board->written.period, 1e3 * board->now.period, before, now, board->n_moves);
+    format_number(before[0], 1e3 * board->written.period, 3);
+    format_bytes(before[1], (double)board->written.peak);
+    format_number(now[0], 1e3 * board->now.period, 3);
+    format_bytes(now[1], (double)board->now.peak);
+    char *title = format_string("%s   period %s ms   needs %s", board->path, now[0], now[1]);
+    if (board->n_moves > 0) {
+        free(title);
+        title = format_string("%s   period %s → %s ms   needs %s → %s   moved %zu", board->path, before[0], now[0],
+                              before[1], now[1], board->n_moves);
+    }
     write_simulation(sim, board->trace, title);
     free(title);
     board->wrong = verify_devices(list);

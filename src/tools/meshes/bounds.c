@@ -210,7 +210,8 @@ struct link_use { /* of the links of a stage's ranks, the one that most of them 
 static struct link_use use_of_links(const struct mesh *mesh, int stage, int64_t link_share)
 {
     int64_t link = NONE;
-    int ranks = 0, most = 0, links = 0;
+    int ranks = 0, most = 0;
+    int links = 0;
     for (int dp = 0; dp < mesh->dp; dp++) {
         const int first = rank_at(mesh, dp, stage);
         for (int rank = first; rank < first + mesh->tp; rank++) {
@@ -259,7 +260,8 @@ static double bound_cycle(const struct stage *stage, const struct sketch *sketch
                           double byte_seconds, bool splits)
 {
     const double work = stage->stops - stage->starts;
-    double begins = work, travelled = 0, most = work;
+    double begins = work, most = work;
+    double travelled = 0;
     for (int u = stage->begin; u < stage->end; u++) {
         begins -= sketch->unit[u].backward;
         travelled += bytes[u];

@@ -25,16 +25,17 @@ static uint32_t run_colour(const struct series *series)
     return colours[series->run % COUNT(colours)];
 }
 
-/* Single steps are pale: there are many, and they jump. */
+/* Single steps are pale where there are many, since they jump. */
 static bool is_pale(const struct plot *plot, const struct series *series)
 {
-    return series->kind == EACH_STEP || (series->kind == TRAIN && !plot->smoothing);
+    enum { MANY = 200 };
+    return series->kind == EACH_STEP || (series->kind == TRAIN && !plot->smoothing && series->n > MANY);
 }
 
 static uint32_t line_colour(const struct plot *plot, const struct series *series)
 {
     if (is_bound(series) && plot->one_floor)
-        return INK;
+        return QUIET;
     if (is_pale(plot, series))
         return blend(run_colour(series), PAPER, plot->smoothing ? 0.7 : 0.5);
     return run_colour(series);
@@ -97,7 +98,7 @@ static void draw_dashes(struct canvas *canvas, int x, int y, int width, uint32_t
 {
     enum { DASH = 10, GAP = 6 };
     for (int at = 0; at < width; at += DASH + GAP)
-        fill_rect(canvas, x + at, y - 1, MIN(DASH, width - at), 2, colour);
+        fill_rect(canvas, x + at, y, MIN(DASH, width - at), 1, colour);
 }
 
 /* In the order of their kinds: validation is in front of all. */

@@ -101,7 +101,7 @@ static size_t draw_column(const struct brush *brush, struct columns *columns, in
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from);
     uint32_t colour = colour_of_bar(brush, longest_bar(brush, i, end));
     fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
-         blend(PAPER, colour, 0.4 + 0.6 * busy));
+         blend(PAPER, colour, 0.5 + 0.5 * busy));
     for (int k = 0; k < width; k++)
         columns->cut[columns->n + k] = (uint16_t)((1 - busy) * columns->most_cut);
     columns->n += width;
@@ -143,7 +143,7 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
     uint64_t to = clock_of(brush->track, axis_at(brush->view, x + 1));
     columns.left = x;
     columns.n = 0;
-    columns.most_cut = brush->height * 3 / 10; /* an idle lane's columns keep two fifths of its height */
+    columns.most_cut = MAX(brush->height / 2 - brush->view->scale, 0); /* two dots are left of an idle lane's height */
     do {
         size_t before = *i;
         *i = draw_column(brush, &columns, width, *i, from, to);
@@ -158,31 +158,42 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3"; and "mlp.fc"
- * where the task has no number.  A name that is a letter has the forms "W3" and "W".  Where bars are coloured by
- * micro-batch, the number is that of the micro-batch, without L, else that of the layer.  Returns whether there is such
- * a form. */
-static bool name_bar(const struct brush *brush, uint32_t task, int form, char out[128])
+/* The forms of a task's name, the first that fits being the best:
+ *
+ *     of "mlp.fc.dx"     "mlp.fc.dx L3", "fc.dx L3", "fc.dx"
+ *     of "send"          "send L3 → stage1", "send L3", "S3"
+ *     of "W"             "W3", "W"
+ *
+ * A task without a layer has its name alone.  Where bars are coloured by micro-batch, the number is that of the
+ * micro-batch, without L.  Returns whether there is such a form. */
+enum name_form { TO_DEVICE, NAME_AND_NUMBER, LAST_PART_AND_NUMBER, LETTER_AND_NUMBER, NAME_ALONE, NAME_FORMS };
+
+static bool name_bar(const struct brush *brush, uint32_t task, enum name_form form, char out[128])
 {
     const struct trace_task *named = &brush->track->trace->tasks[task];
     const int64_t device = brush->track->receiver[task];
     const bool by_micro = brush->view->colour == BY_MICRO && named->micro >= 0;
-    const bool is_letter = !named->name[1];
     const int number = by_micro ? named->micro : named->layer;
-    const char *letter = by_micro ? "" : "L";
-    if (form == 0 && device != NONE)
-        snprintf(out, 128, "%s %s%d → %s", named->name, letter, number, brush->track->trace->devices[device].id);
-    else if (form <= 1)
-        snprintf(out, 128, "%s %s%d", named->name, letter, number);
-    else if (form == 2)
-        snprintf(out, 128, "%c%d", toupper((unsigned char)named->name[0]), number);
-    else
-        snprintf(out, 128, "%s", named->name);
-    if (form == 3)
-        return number < 0 || is_letter;
-    if (form <= 1 && is_letter)
-        return false;
-    return number >= 0;
+    const char *name = named->name, *letter = by_micro ? "" : "L", *point = strchr(name, '.');
+    const bool is_letter = !name[1];
+    switch (form) {
+    case TO_DEVICE:
+        snprintf(out, 128, "%s %s%d → %s", name, letter, number,
+                 device != NONE ? brush->track->trace->devices[device].id : "");
+        return number >= 0 && device != NONE && !is_letter;
+    case NAME_AND_NUMBER:
+        snprintf(out, 128, "%s %s%d", name, letter, number);
+        return number >= 0 && !is_letter;
+    case LAST_PART_AND_NUMBER:
+        snprintf(out, 128, "%s %s%d", point ? point + 1 : "", letter, number);
+        return number >= 0 && point;
+    case LETTER_AND_NUMBER:
+        snprintf(out, 128, "%c%d", toupper((unsigned char)name[0]), number);
+        return number >= 0 && !point;
+    default:
+        snprintf(out, 128, "%s", point && number >= 0 ? point + 1 : name);
+        return number < 0 || is_letter || point;
+    }
 }
 
 /* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
@@ -190,7 +201,7 @@ static bool name_bar(const struct brush *brush, uint32_t task, int form, char ou
  * a bar that is not lit is pale, too. */
 static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
 {
-    enum { FORMS = 4, CUT_WIDTH = 48 };
+    enum { CUT_WIDTH = 48 };
     char text[128];
     const int dot = brush->view->scale;
     const bool small = brush->height < 26 * dot;
@@ -199,12 +210,12 @@ static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int 
     bool fits = false;
     if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return;
-    for (int form = 0; form < FORMS && !fits; form++)
+    for (enum name_form form = TO_DEVICE; form < NAME_FORMS && !fits; form++)
         if (name_bar(brush, task, form, text)) {
             wide = text_width(font, text);
-            fits = wide <= (form == 2 || !text[1] ? width - 2 * dot : room);
+            fits = wide <= (form == LETTER_AND_NUMBER || !text[1] ? width - 2 * dot : room);
         }
-    if (!fits && room < CUT_WIDTH * dot)
+    if (!fits && (room < CUT_WIDTH * dot || !text[0]))
         return;
     if (!fits)
         wide = room;
@@ -238,7 +249,10 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     width = MAX(width, 2 * brush->view->scale);
     if (!brush->names_only)
         fill(brush->view, from, brush->y, width, brush->height, colour);
-    draw_bar_label(brush, bar->task, from, width, colour, is_lit(brush->view, brush->index, bar->record));
+    /* Whole pixels make bars of one length differ by a pixel in width; their names do not depend on that. */
+    const int room = (int)(bar_x(brush, bar->end) - bar_x(brush, bar->start)) - 1;
+    draw_bar_label(brush, bar->task, from, MIN(width, MAX(room, 0)), colour,
+                   is_lit(brush->view, brush->index, bar->record));
     return MAX(to, x + 1);
 }
 
@@ -254,18 +268,17 @@ static void draw_gap(const struct brush *brush, size_t i)
     }
 }
 
-/* Draws a thin bar before bar i, from when it was queued and the bar before it had ended up to its start. */
-static void draw_queued(const struct brush *brush, size_t i)
+/* Draws a thin line before bar i, from when it was queued and the bar before it had ended up to its start.  x: the
+ * first free column. */
+static void draw_queued(const struct brush *brush, size_t i, int x)
 {
     const struct bar *bar = &brush->bars->bar[i];
-    const int thick = 2 * brush->view->scale;
     uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
         since = MAX(since, bar[-1].end);
-    int left = edge_x(brush, MIN(since, bar->start)), right = edge_x(brush, bar->start);
+    int left = MAX(edge_x(brush, MIN(since, bar->start)), x), right = edge_x(brush, bar->start);
     if (right - left > 1)
-        fill(brush->view, left, brush->y + (brush->height - thick) / 2, right - left, thick,
-             blend(colour_of_bar(brush, bar), PAPER, 0.55));
+        fill(brush->view, left, brush->y + brush->height / 2, right - left, brush->view->scale, QUEUED);
 }
 
 /* The task that runs on the lane now, or ran when the trainer stopped, is perforated like a film.  A task that waits
@@ -319,7 +332,7 @@ static void draw_bars(const struct brush *brush)
             if (brush->view->show_causes)
                 draw_gap(brush, i);
             else
-                draw_queued(brush, i);
+                draw_queued(brush, i, x);
         }
         if (from >= brush->right)
             break;

@@ -53,7 +53,7 @@ static const struct option options[] = {
      .group = "What",
      .commands = 1,
      .help = "pixels of the window or picture (default: 1280x720; a picture is as high as its rows want, also with W "
-             "alone)"},
+             "alone, and from 2560 pixels of width on all in it is twice as large)"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &given.png,
@@ -201,8 +201,8 @@ static void parse_size(int *width, int *height)
              LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, given.size);
 }
 
-/* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and
- * another one is shown whole. */
+/* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and of a run
+ * that has ended all steps are shown: the evaluation after the last one may take longer than they do. */
 static void show_first(struct view *view)
 {
     const bool free_height = view->still && (!given.size || !strchr(given.size, 'x'));
@@ -213,6 +213,8 @@ static void show_first(struct view *view)
         look_at_step(view, (uint32_t)given.step);
     } else if (is_followed(view) && !given.script) {
         press_key(view, "l");
+    } else if (view->n_tracks == 1 && view->track[0]->trace->header.kind == TRACE_REAL) {
+        look_at_steps(view);
     }
     if (given.script)
         run_script(view, given.script);
@@ -265,9 +267,10 @@ static int run_view(int argc, char **argv)
             board = open_board(files[i], given.clip);
         tracks[i] = open_track(files[i], board);
     }
-    struct view *view = open_view(tracks, n, width, height, 1);
+    const bool still = given.png || given.json; /* a window asks its screen */
+    struct view *view = open_view(tracks, n, width, height, still && width >= LARGE_WIDTH ? 2 : 1);
     view->save_as = given.output;
-    view->still = given.png || given.json;
+    view->still = still;
     show_first(view);
     write_or_show(view);
     for (int i = 0; i < n; i++)

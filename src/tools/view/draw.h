@@ -13,6 +13,7 @@ enum {
     SOFT = 0xff5b6573,
     RULE = 0xffd3d9e1,
     BORDER = 0xff9aa5b4,
+    QUEUED = 0xffb4bcc7,
     ACCENT = 0xffc2185b,
     LOSS = 0xff0072b2
 };
@@ -122,7 +123,7 @@ void draw_blocker(const struct view *view); /* the task that is in the way of on
 
 int count_legend_lines(const struct view *view);
 /* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
-enum sign_shape { BOX, LOW_BOX, PALE_BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
+enum sign_shape { BOX, LOW_BOX, PALE_BOX, FRAME, FLAT_LINE, THIN_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
 struct sign {
     const char *name;
     enum sign_shape shape;

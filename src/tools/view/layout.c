@@ -8,14 +8,14 @@
 static const struct limits {
     int good, least, most;
 } limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 9, 220}, [ROW_MEMORY] = {44, 16, MOST_PIXELS}},
-  thin = {4, 4, 4};
+  of_folded = {4, 4, 12};
 enum { TALL = 56 };
 
 static struct limits limits_of(const struct view *view, const struct view_row *row)
 {
     const struct trace *trace = view->track[row->track]->trace;
     if (row->kind == ROW_LANE && view->track[row->track]->folded[trace->lanes[row->index].device_index])
-        return thin;
+        return of_folded;
     return limits_of_kind[row->kind];
 }
 
@@ -182,6 +182,18 @@ static void stack_rows(struct view *view)
     }
 }
 
+/* In a window of two traces memory is shown where its rows can be so much higher than their least height that a curve
+ * can be read. */
+static int spare_memory(const struct view *view)
+{
+    enum { HIGHER = 8 };
+    int spare = 0;
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        if (view->layout.row[i].kind == ROW_MEMORY)
+            spare += HIGHER;
+    return spare;
+}
+
 /* Removes the rows of memory. */
 static void drop_memory(struct view *view)
 {
@@ -200,7 +212,7 @@ void lay_out(struct view *view)
             add_device(view, track, device);
     view->layout.legend_lines = count_legend_lines(view);
     view->layout.details_lines = count_details_lines(view);
-    if (view->n_tracks > 1 && room_for_rows(view) < sum_all_rows(view).least) {
+    if (view->n_tracks > 1 && room_for_rows(view) < sum_all_rows(view).least + spare_memory(view)) {
         drop_memory(view);
         view->layout.legend_lines = count_legend_lines(view);
     }

@@ -26,7 +26,7 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(view, x, y, size, size, colour);
     if (shape == LOW_BOX)
-        fill(view, x, y + size * 3 / 10, size, size * 4 / 10, colour);
+        fill(view, x, middle - 2 * dot, size, 4 * dot, colour);
     if (shape == PALE_BOX) {
         fill(view, x, y, size, size, BORDER);
         fill(view, x + dot, y + dot, size - 2 * dot, size - 2 * dot, colour);
@@ -35,6 +35,8 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
         fill(view, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
     if (shape == FLAT_LINE)
         fill(view, x, middle - dot, size, 2 * dot, colour);
+    if (shape == THIN_LINE)
+        fill(view, x, middle, size, dot, colour);
     if (shape == UPRIGHT_LINE)
         fill(view, x + size / 2, y, dot, size, colour);
     for (int at = 0; at < 2 && shape == DASHES; at++)
@@ -154,8 +156,8 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {shows_loss(view), {"loss", FLAT_LINE, LOSS}},
         {shows_borders(view), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(view), {"budget", DASHES, ACCENT}},
-        {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.4)}},
-        {shows_queued(view), {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
+        {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.5)}},
+        {shows_queued(view), {"queued", THIN_LINE, QUEUED}},
         {shows_unfinished(view, RUNS), {"runs now", HOLES, bar}},
         {shows_unfinished(view, WAITS), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
         {selection->critical, {"not on the critical path", PALE_BOX, dimmed}},

@@ -60,6 +60,18 @@ void look_at_all(struct view *view)
     look_at(view, from - 0.015 * (to - from), to + 0.015 * (to - from));
 }
 
+/* Shows all steps of the list whose steps are counted, without what other lists run before and after. */
+void look_at_steps(struct view *view)
+{
+    const struct trace_step_list *steps = view->track[0]->steps;
+    if (steps->n == 0)
+        return;
+    const struct trace_step *last = &steps->step[steps->n - 1];
+    set_anchor(view, steps->step[0].step);
+    const double to = axis_of(view->track[0], last->work) + step_ns(view->track[0], last);
+    look_at(view, -0.015 * to, 1.015 * to);
+}
+
 /* How long a time is to be in sight when the run is followed: three of the latest steps. */
 static double wanted_length(const struct track *track, const struct trace_step *newest)
 {

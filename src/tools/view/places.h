@@ -32,6 +32,7 @@ const struct view_row *row_of_lane(const struct view *view, int track, uint32_t 
 void look_at(struct view *view, double from, double to);
 void look_at_step(struct view *view, uint32_t number); /* makes it the anchor */
 void look_at_all(struct view *view);
+void look_at_steps(struct view *view);
 void look_at_end(struct view *view);
 
 /* ---- layout.c -------------------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static void draw_quiet_overview(const struct view *view)
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, 1);
     fill(view, box.x, box.y, box.w, box.h - high, PAPER);
-    put_text(view, 10 * dot, box.y, box.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(view, 10 * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
     put_small(view, AT_RIGHT, box.y, box.x - 8 * dot, SOFT, "median %s",
               format_ns(text, median_step_ns(view->track[0])));
 }
@@ -123,7 +123,7 @@ static void draw_overview(const struct view *view)
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, fmax(2 * middle, 1));
     fill(view, box.x, box.y + box.h, box.w, dot, BORDER);
-    put_text(view, 10 * dot, y, box.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(view, 10 * dot, y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
     if (middle > 0)
         put_small(view, 10 * dot, y + 17 * dot, box.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
     if (loss)

@@ -78,7 +78,7 @@ uint64_t clock_of(const struct track *track, double axis);                  /* t
 
 /* ---- what is in sight ------------------------------------------------------------------------------------------ */
 
-enum { MOST_TRACKS = 2, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, MOST_PIXELS = 16384 };
+enum { MOST_TRACKS = 2, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, LARGE_WIDTH = 2560, MOST_PIXELS = 16384 };
 
 struct sight {
     double from, to; /* the part of the axis that is in sight */

@@ -18,20 +18,42 @@ static void draw_amount(const struct view *view, const struct trace *trace, cons
     }
 }
 
-/* The bytes at the upper edge: the same in all rows of a trace.  Budgets far above what is held are left out, since
- * they would make the areas flat. */
-static double upper_edge(const struct track *track)
+/* The bytes at the upper edge: the same in all rows.  Budgets far above what is held are left out, since they would
+ * make the areas flat. */
+static double upper_edge(const struct view *view)
 {
-    const struct trace *trace = track->trace;
-    double top = track->highest_peak;
-    for (size_t i = 0; i < trace->header.n_devices; i++) {
-        const double budget = (double)trace->devices[i].budget;
-        if (budget < 2 * track->highest_peak)
-            top = fmax(top, budget);
+    double peak = 0;
+    for (int k = 0; k < view->n_tracks; k++)
+        peak = fmax(peak, view->track[k]->highest_peak);
+    double top = peak;
+    for (int k = 0; k < view->n_tracks; k++) {
+        const struct trace *trace = view->track[k]->trace;
+        for (size_t i = 0; i < trace->header.n_devices; i++)
+            if ((double)trace->devices[i].budget < 2 * peak)
+                top = fmax(top, (double)trace->devices[i].budget);
     }
     return 1.1 * top;
 }
 
+/* Returns the most that is held of amounts [from, end), or when there are many the most of some of them; a new peak of
+ * the trace is always among these. */
+static const struct amount *most_held(const struct memory_use *use, size_t from, size_t end)
+{
+    enum { SAMPLES = 16 };
+    const struct amount *amount = use->amount, *most = &amount[end - 1];
+    const uint64_t peak = most->peak; /* of all amounts up to this one */
+    const size_t stride = (end - from + SAMPLES - 1) / SAMPLES;
+    if (peak > amount[from].peak) {
+        FIND_NEXT(from, end, amount[from].peak < peak);
+        return &amount[from];
+    }
+    for (size_t i = from; i < end; i += stride)
+        if (sum_amount(&amount[i]) > sum_amount(most))
+            most = &amount[i];
+    return most;
+}
+
+/* Each column of pixels shows the most that is held in its time, so that no peak is lost. */
 static void draw_areas(const struct view *view, const struct track *track, const struct memory_use *use,
                        const struct box *box, double top, struct seen *seen)
 {
@@ -44,7 +66,7 @@ static void draw_areas(const struct view *view, const struct track *track, const
         if (clock > track->now)
             break;
         FIND_NEXT(next, use->n, use->amount[next].clock <= clock);
-        draw_amount(view, track->trace, &use->amount[next - 1], box, x, width, top, seen);
+        draw_amount(view, track->trace, most_held(use, before - 1, next), box, x, width, top, seen);
         x += width;
         width = column_width(view, (next - before) / (size_t)width);
     }
@@ -63,10 +85,12 @@ static int y_of(const struct box *box, double bytes, double top)
     return box->y + box->h - (int)(bytes / top * box->h);
 }
 
-/* From line to line: a power of two, so that each has room for its number, and there are four or fewer. */
+/* From line to line: a power of two, so that each has room for its number, and there are four or fewer, but one at
+ * least. */
 static double tick_of(const struct view *view, const struct box *box, double top)
 {
-    return exp2(ceil(log2(top * fmax(24.0 * view->scale / MAX(box->h, 1), 0.2))));
+    const double with_room = exp2(ceil(log2(top * fmax(24.0 * view->scale / MAX(box->h, 1), 0.2))));
+    return fmin(with_room, exp2(floor(log2(top / 1.02))));
 }
 
 /* The budget, where it is on the axis; else 0. */
@@ -79,7 +103,16 @@ static double shown_budget(const struct track *track, uint32_t device, double to
 double budget_in_sight(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->track[row->track];
-    return shown_budget(track, row->index, upper_edge(track));
+    return shown_budget(track, row->index, upper_edge(view));
+}
+
+/* Writes bytes beside their line, but within the row. */
+static void label_line(const struct view *view, const struct view_row *row, int line, double bytes, uint32_t colour)
+{
+    const int dot = view->scale, right = places_of(view).rows.x - 6 * dot;
+    const int y = MAX(MIN(line - 8 * dot, row->y + row->height - 15 * dot), row->y - 2 * dot);
+    char text[32];
+    put_small(view, AT_RIGHT, y, right, colour, "%s", format_bytes(text, bytes));
 }
 
 /* Numbers stand beside the areas, not on them; a line too close to the budget's has none. */
@@ -87,15 +120,15 @@ void draw_axis_labels(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->track[row->track];
     const struct box box = box_of(view, row);
-    const int dot = view->scale, right = box.x - 6 * dot;
-    const double top = upper_edge(track);
+    const int dot = view->scale;
+    const double top = upper_edge(view);
     const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
-    char text[32];
+    const int budget_y = y_of(&box, budget, top);
     for (double at = tick; at < top; at += tick)
-        if (budget == 0 || abs(y_of(&box, at, top) - y_of(&box, budget, top)) >= 12 * dot)
-            put_small(view, AT_RIGHT, y_of(&box, at, top) - 8 * dot, right, SOFT, "%s", format_bytes(text, at));
+        if (budget == 0 || (abs(y_of(&box, at, top) - budget_y) >= 12 * dot && box.h >= 24 * dot))
+            label_line(view, row, y_of(&box, at, top), at, SOFT);
     if (budget > 0)
-        put_small(view, AT_RIGHT, y_of(&box, budget, top) - 8 * dot, right, ACCENT, "%s", format_bytes(text, budget));
+        label_line(view, row, budget_y, budget, ACCENT);
 }
 
 void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen)
@@ -103,7 +136,7 @@ void draw_memory(const struct view *view, const struct view_row *row, struct see
     const struct track *track = view->track[row->track];
     const struct box box = box_of(view, row);
     const int dot = view->scale;
-    const double top = upper_edge(track);
+    const double top = upper_edge(view);
     const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
     draw_areas(view, track, &track->trace->memory_use[row->index], &box, top, seen);
     for (double at = tick; at < top; at += tick)
