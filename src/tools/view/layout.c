@@ -222,7 +222,7 @@ void lay_out(struct view *view)
 
 void choose_height(struct view *view)
 {
-    view->height = LEAST_HEIGHT;
+    view->height = MOST_PIXELS; /* no row is left out */
     lay_out(view);
     const struct places places = places_of(view);
     view->height = MIN(places.rows.y + view->layout.good_height + places.legend.h + places.details.h, MOST_PIXELS);

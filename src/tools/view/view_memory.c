@@ -57,8 +57,8 @@ static const struct amount *most_held(const struct memory_use *use, size_t from,
 static void draw_areas(const struct view *view, const struct track *track, const struct memory_use *use,
                        const struct box *box, double top, struct seen *seen)
 {
-    size_t next =
-        (size_t)(amount_at(use, clock_of(track, view->sight.from)) - use->amount); /* the first after the column */
+    const struct amount *first = amount_at(use, clock_of(track, view->sight.from));
+    size_t next = (size_t)(first - use->amount) + 1; /* the first amount after the column */
     int x = box->x, width = 1;
     while (x < box->x + box->w) {
         const size_t before = next;

@@ -19,34 +19,34 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xf8aa1f7c186b26d9,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x71bbd63aced1d6a3,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x478f375be31c1af3,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x0af1175e15dab3cb,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
     {"1f1b", 1280, 720, 2, "pagedown c down", 0x27477914be6ca9aa,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x3ccafe0f646f6177,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x483007e74d83f246,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x4f1660113fdd405e,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x4af8ec73bfbcbdda,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
     {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xf13abc325e0663ae,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0xe6b198f186cc5650,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x3ea1f144f4ae7d5f,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x2c6b1beeb90d3602,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xfd54d48e8c04ede3,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xdd5232733b884dd9,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xf785e7767785f7bc,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0xa77ca396e310980d,
+    {"chain", 1280, 720, 1, "h", 0x39639a8584053b2e,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };

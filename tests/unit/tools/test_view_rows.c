@@ -270,12 +270,12 @@ TEST(busy_time_is_that_of_the_bars)
     free(trace);
 }
 
-/* How many pixels of column x of the row are not paper. */
-static int painted_pixels(const struct canvas *canvas, const struct view_row *row, int x)
+/* How many pixels of column x of the row have the colour. */
+static int pixels_of(const struct canvas *canvas, const struct view_row *row, int x, uint32_t colour)
 {
     int n = 0;
     for (int y = row->y; y < row->y + row->height; y++)
-        n += canvas->pixels[(int64_t)y * canvas->width + x] != PAPER;
+        n += canvas->pixels[(int64_t)y * canvas->width + x] == colour;
     return n;
 }
 
@@ -294,10 +294,36 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     struct canvas *canvas = picture_of(view);
     const struct view_row *compute = &view->layout.row[1]; /* row 0 has the device's name */
     const struct view_row *upload = &view->layout.row[2];
-    const int full = painted_pixels(canvas, compute, 700), low = painted_pixels(canvas, upload, 700);
+    const int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
+    const int low = upload->height - pixels_of(canvas, upload, 700, PAPER);
     assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
     assert_true(low >= 2);
     assert_true(low <= full / 4);
+    free_canvas(canvas);
+    end_view(view);
+    free(trace);
+    free(text);
+}
+
+/* A tensor that is alive for a hundredth of a pixel is seen: it doubles what the device holds. */
+TEST(a_column_of_memory_shows_its_peak)
+{
+    char *text = copy_string("device d memory=1G\ntensor w d 4M work keep\ntensor short d 4M work\n");
+    for (int i = 0; i < 1000; i++)
+        append_text(&text,
+                    i == 500 ? "task brief d.compute 1us writes=short\n" : "task forward d.compute 20us reads=w\n");
+    char *trace = trace_of_list(write_file("peak.txt", text, strlen(text)));
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "0");
+    struct canvas *canvas = picture_of(view);
+    const struct box rows = places_of(view).rows;
+    const struct view_row *memory = &view->layout.row[2]; /* after the device's name and its lane */
+    const uint32_t work = class_colour(view->track[0]->trace->tensors[0].class);
+    int highest = 0;
+    for (int x = rows.x; x < rows.x + rows.w; x++)
+        highest = MAX(highest, pixels_of(canvas, memory, x, work));
+    assert_int_equal(memory->kind, ROW_MEMORY);
+    assert_true(highest > 8 * memory->height / 10); /* 8 MiB of the 8.8 at the upper edge; 4 MiB are less than half */
     free_canvas(canvas);
     end_view(view);
     free(trace);
