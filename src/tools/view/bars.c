@@ -164,13 +164,16 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
  *     of "send"          "send L3 → stage1", "send L3", "S3"
  *     of "W"             "W3", "W"
  *
+ * A letter does not tell the many kernels of a layer apart, but it is enough for copies.
+ *
  * A task without a layer has its name alone.  Where bars are coloured by micro-batch, the number is that of the
  * micro-batch, without L.  Returns whether there is such a form. */
 enum name_form { TO_DEVICE, NAME_AND_NUMBER, LAST_PART_AND_NUMBER, LETTER_AND_NUMBER, NAME_ALONE, NAME_FORMS };
 
 static bool name_bar(const struct brush *brush, uint32_t task, enum name_form form, char out[128])
 {
-    const struct trace_task *named = &brush->track->trace->tasks[task];
+    const struct trace *trace = brush->track->trace;
+    const struct trace_task *named = &trace->tasks[task];
     const int64_t device = brush->track->receiver[task];
     const bool by_micro = brush->view->colour == BY_MICRO && named->micro >= 0;
     const int number = by_micro ? named->micro : named->layer;
@@ -178,8 +181,7 @@ static bool name_bar(const struct brush *brush, uint32_t task, enum name_form fo
     const bool is_letter = !name[1];
     switch (form) {
     case TO_DEVICE:
-        snprintf(out, 128, "%s %s%d → %s", name, letter, number,
-                 device != NONE ? brush->track->trace->devices[device].id : "");
+        snprintf(out, 128, "%s %s%d → %s", name, letter, number, device != NONE ? trace->devices[device].id : "");
         return number >= 0 && device != NONE && !is_letter;
     case NAME_AND_NUMBER:
         snprintf(out, 128, "%s %s%d", name, letter, number);
@@ -189,7 +191,7 @@ static bool name_bar(const struct brush *brush, uint32_t task, enum name_form fo
         return number >= 0 && point;
     case LETTER_AND_NUMBER:
         snprintf(out, 128, "%c%d", toupper((unsigned char)name[0]), number);
-        return number >= 0 && !point;
+        return number >= 0 && (!point || trace->lanes[named->lane].kind != LANE_COMPUTE);
     default:
         snprintf(out, 128, "%s", point && number >= 0 ? point + 1 : name);
         return number < 0 || is_letter || point;
@@ -250,9 +252,9 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     if (!brush->names_only)
         fill(brush->view, from, brush->y, width, brush->height, colour);
     /* Whole pixels make bars of one length differ by a pixel in width; their names do not depend on that. */
-    const int room = (int)(bar_x(brush, bar->end) - bar_x(brush, bar->start)) - 1;
-    draw_bar_label(brush, bar->task, from, MIN(width, MAX(room, 0)), colour,
-                   is_lit(brush->view, brush->index, bar->record));
+    const double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
+    const int room = (int)fmin(width, fmax(floor(pixels) - 1, 0));
+    draw_bar_label(brush, bar->task, from, room, colour, is_lit(brush->view, brush->index, bar->record));
     return MAX(to, x + 1);
 }
 
