@@ -15,7 +15,8 @@ double median(double *values, size_t n)
 
 char *format_ratio(char out[32], double ratio, int decimals)
 {
-    if (ratio < 1)
+    const bool is_less = 100 * (1 - ratio) >= 0.5 * pow(10, -decimals); /* else it is rounded to 0 */
+    if (is_less)
         snprintf(out, 32, "- %.*f %%", decimals, 100 * fabs(ratio - 1));
     else if (ratio < 2)
         snprintf(out, 32, "+ %.*f %%", decimals, 100 * fabs(ratio - 1));

@@ -237,7 +237,7 @@ json_t *table_json(const struct table *table)
 
 void print_json(json_t *object)
 {
-    CHECK(object, "no JSON%s", "");
+    CHECK(object, "no JSON");
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     putchar('\n');
     json_decref(object);

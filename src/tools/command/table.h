@@ -1,11 +1,11 @@
 /* table.h - a table that is filled once and shown either as text for people or as JSON for programs.
  *
  *     static const struct column columns[] = {{"lane", "name", CELL_TEXT, 21}, {"busy", "share", CELL_SHARE, 8}};
- *     struct table *t = new_table(columns, COUNT(columns));
- *     ROW(t, text_cell("0:0 compute"), number_cell(0.97));
- *     print_heading(stdout, t);                  lane                       busy
- *     print_rows(stdout, table, 0, table->n);           0:0 compute               97.0%
- *     table_json(t)                              [{"name": "0:0 compute", "share": 0.97}]
+ *     struct table *table = new_table(columns, COUNT(columns));
+ *     ROW(table, text_cell("0:0 compute"), number_cell(0.97));
+ *     print_heading(stdout, table);              lane                       busy
+ *     print_rows(stdout, table, 0, table->n);    0:0 compute               97.0%
+ *     table_json(table)                          [{"name": "0:0 compute", "share": 0.97}]
  */
 #ifndef TABLE_H
 #define TABLE_H

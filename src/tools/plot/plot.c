@@ -51,8 +51,7 @@ static const struct option options[] = {
      .group = "Output",
      .commands = 1,
      .help = "draw the training losses as means of N steps, each at the middle of its steps. A number below 1, such as "
-             "0.9, means exponential "
-             "means: it is the weight of what was before"},
+             "0.9, means exponential means: it is the weight of what was before"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &png,

@@ -80,7 +80,7 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
     free(sorted);
 }
 
-/* One value lies in the middle.  A margin below keeps a floor off the lower edge. */
+/* One value lies in the middle of its axis. */
 static void add_margins(struct plot_axis *axis)
 {
     if (axis->high - axis->low < 1e-9 * fmax(fabs(axis->high), 1e-9)) {

@@ -19,16 +19,17 @@ struct log_reading { /* a log that is read */
     size_t not_finite; /* losses that are no finite numbers */
 };
 
+#define WHAT_PLOT_READS "yard plot reads what yard train --log FILE writes"
+
 static json_t *parse_line(const struct log_reading *reading, const char *line, size_t n)
 {
     json_error_t error;
     json_t *o = json_loadb(line, n, 0, &error);
     if (!o)
-        fail(EXIT_FAILED, "%s, line %zu is no JSON object: %s; yard plot reads what yard train --log FILE writes",
-             reading->path, reading->line, error.text);
+        fail(EXIT_FAILED, "%s, line %zu is no JSON object: %s; " WHAT_PLOT_READS, reading->path, reading->line,
+             error.text);
     if (!json_is_object(o))
-        fail(EXIT_FAILED, "%s, line %zu is no JSON object; yard plot reads what yard train --log FILE writes",
-             reading->path, reading->line);
+        fail(EXIT_FAILED, "%s, line %zu is no JSON object; " WHAT_PLOT_READS, reading->path, reading->line);
     const json_t *step = json_object_get(o, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
         fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", reading->path, reading->line);
@@ -102,7 +103,7 @@ void read_run(struct plot *plot, size_t run, const char *path)
     }
     read_lines(&reading, path);
     if (reading.series[TRAIN].n + reading.series[VAL].n == 0)
-        fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
+        fail(EXIT_FAILED, "%s holds no losses%s; " WHAT_PLOT_READS, path,
              reading.not_finite ? " that are finite numbers" : "");
     if (reading.not_finite)
         note("%s: left out, because they are not finite: %zu losses", path, reading.not_finite);

@@ -65,10 +65,24 @@ void smooth_losses(struct plot *plot, double by)
 
 /* ---- later steps ------------------------------------------------------------------------------------------------- */
 
+/* Removes the series without points. */
+static void drop_empty(struct plot *plot)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < plot->n; i++) {
+        if (plot->series[i].n > 0) {
+            plot->series[kept] = plot->series[i];
+            kept++;
+        } else {
+            free(plot->series[i].point);
+        }
+    }
+    plot->n = kept;
+}
+
 /* A series without later points goes. */
 void begin_at(struct plot *plot, double step)
 {
-    size_t kept = 0;
     double last = 0;
     const char *untrained = NULL; /* a run whose training ends before */
     for (size_t i = 0; i < plot->n; i++) {
@@ -82,16 +96,11 @@ void begin_at(struct plot *plot, double step)
             }
         }
         series->n = n;
-        if (n > 0) {
-            plot->series[kept] = *series;
-            kept++;
-        } else {
-            untrained = series->kind == TRAIN ? series->path : untrained;
-            free(series->point);
-        }
+        if (n == 0 && series->kind == TRAIN)
+            untrained = series->path;
     }
-    plot->n = kept;
-    if (kept == 0)
+    drop_empty(plot);
+    if (plot->n == 0)
         fail(EXIT_USAGE, "--from %.0f is beyond the last step of these runs, which is %.0f", step, last);
     if (untrained)
         note("%s has no training loss from step %.0f on", untrained, step);
@@ -168,16 +177,13 @@ static bool all_have_bounds(const struct plot *plot)
 
 static void subtract_bounds(struct plot *plot)
 {
-    size_t kept = 0;
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         for (size_t i = 0; i < series->n && !is_bound(series); i++)
             series->point[i].loss -= bound_of(plot, series->run)->point->loss;
-    for (size_t i = 0; i < plot->n; i++)
-        if (!is_bound(&plot->series[i])) {
-            plot->series[kept] = plot->series[i];
-            kept++;
-        }
-    plot->n = kept;
+    for (struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (is_bound(series))
+            series->n = 0;
+    drop_empty(plot);
 }
 
 void take_logarithms(struct plot *plot)
@@ -203,7 +209,6 @@ void take_logarithms(struct plot *plot)
 void merge_floors(struct plot *plot)
 {
     const struct series *first = NULL;
-    size_t kept = 0;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
         if (!bound_of(plot, series->run))
             return;
@@ -212,14 +217,12 @@ void merge_floors(struct plot *plot)
         if (is_bound(series) && (series->kind != first->kind || series->point->loss != first->point->loss))
             return;
     }
-    for (size_t i = 0; i < plot->n; i++) {
-        struct series *series = &plot->series[i];
-        const bool again = is_bound(series) && plot->one_floor;
-        plot->one_floor |= is_bound(series);
-        if (!again) {
-            plot->series[kept] = *series;
-            kept++;
-        }
+    for (struct series *series = plot->series; series < plot->series + plot->n; series++) {
+        if (!is_bound(series))
+            continue;
+        if (plot->one_floor)
+            series->n = 0;
+        plot->one_floor = true;
     }
-    plot->n = kept;
+    drop_empty(plot);
 }

@@ -3,7 +3,7 @@
  * Two threads look five times a second.  The asker asks the driver which tasks have ended; where the driver hangs, the
  * asker may hang in there too.  The watchdog asks nobody.  When no task has ended for watchdog_seconds, it
  * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  It ends the
- * program after five times as long, or five seconds after a signal that asked for the end.  Seconds are counted by the
+ * program after five times as long, or when a signal has asked for the end and no task has ended for five seconds since.  Seconds are counted by the
  * thread's own waking, so a stop in a debugger does not trip it.
  */
 #include "watch.h"
@@ -89,12 +89,14 @@ static void *asker_main(void *unused)
 struct watchdog {
     uint64_t progress; /* runs of tasks that were given to queues, and ends that were seen, at the last look */
     double quiet;      /* seconds without progress */
+    double unheard;    /* those of them since a signal asked for the end */
     double spoke;      /* the value of `quiet` when the frontier was printed last */
 };
 
 /* Counts the seconds without progress while runs are open. */
 static void look_for_stall(struct watchdog *watchdog)
 {
+    const double seconds = 1e-9 * (double)nap.tv_nsec;
     uint64_t progress = 0, open = 0;
     for (int i = 0; watched && i < watched->running->n_queues; i++) {
         const struct queue *queue = &watched->running->queue[i];
@@ -102,9 +104,12 @@ static void look_for_stall(struct watchdog *watchdog)
         open += queue->given - first_open(queue);
     }
     if (open && progress == watchdog->progress) {
-        watchdog->quiet += 1e-9 * (double)nap.tv_nsec;
+        watchdog->quiet += seconds;
+        if (interrupted())
+            watchdog->unheard += seconds;
     } else {
         watchdog->quiet = 0;
+        watchdog->unheard = 0;
         watchdog->spoke = 0;
     }
     watchdog->progress = progress;
@@ -122,13 +127,14 @@ static void speak(struct watchdog *watchdog)
 
 static void *watchdog_main(void *unused)
 {
-    enum { GIVE_UP = 5 /* times the patience */, GIVE_UP_STEP = 5 /* seconds after a signal */ };
+    const int times_of_patience = 5;
+    const double seconds_after_signal = 5;
     struct watchdog watchdog = {0};
     while (true) {
         pthread_mutex_lock(&watching);
         look_for_stall(&watchdog);
-        bool given_up = watchdog.quiet >= GIVE_UP * patience;
-        bool stopped = watchdog.quiet >= GIVE_UP_STEP && interrupted();
+        bool given_up = watchdog.quiet >= times_of_patience * patience;
+        bool stopped = watchdog.unheard >= seconds_after_signal;
         if (watchdog.quiet >= watchdog.spoke + patience || stopped)
             speak(&watchdog);
         if (stopped)

@@ -62,7 +62,7 @@ static char *why_not_in_budget(const struct arena *arena, const struct tensor *t
 {
     char need[32], more[32], have[128], size[32];
     const struct device *device = arena->device;
-    /* what lies in the arena already, with x; or what the whole list needs */
+    /* what lies in the arena already, with this tensor; or what the whole list needs */
     const size_t least = MAX(arena_bytes(arena), arena->least_bytes);
     format_bytes(size, (double)tensor->bytes);
     format_bytes(need, (double)least);

@@ -78,7 +78,7 @@ static void append_line(struct progress *progress, const char *line, size_t n)
         return;
     char *why = format_string("%s; is the disk full?", strerror(errno));
     if (regular && done && ftruncate(progress->log, before.st_size) != 0)
-        append_text(&why, " Its last line is cut");
+        append_text(&why, " (its last line is cut)");
     lose_log(progress, why);
     free(why);
 }

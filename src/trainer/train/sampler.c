@@ -122,13 +122,11 @@ void sample_text(struct trainer *trainer, const char *prompt, int count)
     const struct text text = {.name = "the prompt", .bytes = prompt, .n = strlen(prompt)};
     size_t n;
     uint16_t *given = encode_text(&trainer->data->tokenizer, &text, &n);
+    if (n == 0 && trainer->data->tokenizer.takes_numbers)
+        fail(EXIT_USAGE, "the model knows token numbers, not text: give it some to continue, such as --prompt "
+                         "\"17 4 25\", or its tokenizer with --tokens FILE");
     if (n == 0)
-        fail(
-            EXIT_USAGE, "%s",
-            trainer->data->tokenizer.takes_numbers
-                ? "the model knows token numbers, not text: give it some to continue, such as --prompt \"17 4 25\", or "
-                  "its tokenizer with --tokens FILE"
-                : "--prompt is empty: give at least one character to continue");
+        fail(EXIT_USAGE, "--prompt is empty: give at least one character to continue");
     sample_tokens(trainer, given, n, count);
     free(given);
 }

@@ -112,8 +112,8 @@ static void make_model(struct trainer *trainer, bool trains)
 }
 
 /* machine -> mesh -> sizes -> model -> lists */
-static struct trainer *make_draft(const struct settings *settings, const struct config *config, struct dataset *data,
-                                  unsigned wanted, bool plan_only)
+static struct trainer *assemble_trainer(const struct settings *settings, const struct config *config,
+                                        struct dataset *data, unsigned wanted, bool plan_only)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
@@ -134,8 +134,8 @@ static struct trainer *make_draft(const struct settings *settings, const struct 
     return trainer;
 }
 
-/* Opens data if they are wanted, and makes a draft of the sizes that they and the settings have. */
-static struct trainer *draft_of(const struct settings *settings, unsigned wanted, bool plan_only)
+/* Opens data if they are wanted, and assembles a trainer of the sizes that they and the settings have. */
+static struct trainer *open_trainer(const struct settings *settings, unsigned wanted, bool plan_only)
 {
     const bool has_model = settings->source.path;
     struct config config = config_of(settings);
@@ -148,7 +148,7 @@ static struct trainer *draft_of(const struct settings *settings, unsigned wanted
     check_saved(settings, &config);
     if (data && data->val.n == 0)
         wanted &= ~(unsigned)LIST_EVAL;
-    return make_draft(settings, &config, data, wanted, plan_only);
+    return assemble_trainer(settings, &config, data, wanted, plan_only);
 }
 
 /* The rest of what a trainer needs to run: memory on devices, and files. */
@@ -168,7 +168,7 @@ static void make_ready(struct trainer *trainer)
 
 struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
 {
-    struct trainer *trainer = draft_of(settings, wanted, false);
+    struct trainer *trainer = open_trainer(settings, wanted, false);
     make_ready(trainer);
     return trainer;
 }
@@ -176,12 +176,15 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted)
 {
-    struct trainer *trainer = make_draft(settings, config, data, wanted, false);
+    struct trainer *trainer = assemble_trainer(settings, config, data, wanted, false);
     make_ready(trainer);
     return trainer;
 }
 
-struct trainer *new_draft(const struct settings *settings, unsigned wanted) { return draft_of(settings, wanted, true); }
+struct trainer *new_draft(const struct settings *settings, unsigned wanted)
+{
+    return open_trainer(settings, wanted, true);
+}
 
 void free_trainer(struct trainer *trainer)
 {

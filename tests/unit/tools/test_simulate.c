@@ -4,7 +4,7 @@
  * those of an oracle that walks the longest path; and links are shared evenly.  A task that begins before what it waits
  * for, a link that gives more than it has, and an iteration that does not repeat are found.
  *
- * To see it fail: in simulate.c, let the later of two events win: exchange a and b after next_b < next_a.
+ * To see it fail: in earlier_lane() of simulate.c, let the later of two events win: > in place of <.
  *
  * No OpenCL device is opened here.  (More times by hand: test_steps_times.c.)
  */

@@ -191,6 +191,8 @@ TEST(format_ratio)
     char out[32];
     assert_string_equal(format_ratio(out, 1, 2), "+ 0.00 %");
     assert_string_equal(format_ratio(out, 1.0737, 1), "+ 7.4 %");
+    assert_string_equal(format_ratio(out, 0.9263, 1), "- 7.4 %");
+    assert_string_equal(format_ratio(out, 0.9999, 1), "+ 0.0 %");
     assert_string_equal(format_ratio(out, 74.195, 2), "74.2 times");
 }
 
