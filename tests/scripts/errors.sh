@@ -71,7 +71,7 @@ refuse 2 'unknown option --model; here it is called --from' sample --model x
 refuse 2 '--data is given twice, and takes one path: leave one out; for several files' \
     train --data LICENSE --data README.md
 refuse 2 'to evaluate a saved model, train it for one step that changes nothing' eval
-refuse 4 'nothing of that name is here; of a model from the web, fetch' train --init gpt2
+refuse 4 'nothing of that name is here; to use a model from the web, fetch' train --init gpt2
 mkdir -p "$TMP/described"
 echo '{"n_head": 4}' >"$TMP/described/config.json"
 refuse 2 'has a config.json, but no model.safetensors' train --init "$TMP/described"
@@ -122,7 +122,6 @@ refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
-refuse_train 2 'snapshot-wait' --snapshot build/x --snapshot-wait
 refuse 4 'nowhere.txt' plan --list nowhere.txt
 refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
@@ -277,7 +276,7 @@ yard train --model tiny --val-share 0 --sample-tokens 0 --steps 1 --config "$TMP
     grep -q '"layers": *1,' "$TMP/log" && grep -q '"config": *"[^"]*/second"' "$TMP/log"
 result $? 'of two config files the last counts, and is logged'
 printf 'config = x\n' >"$TMP/config"
-refuse 2 '--config and --resume belong on the command line' train --config "$TMP/config"
+refuse 2 'belongs on the command line, not into a config file' train --config "$TMP/config"
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
@@ -286,7 +285,7 @@ refuse_train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
 refuse_train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
 refuse_train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
 refuse_train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
-refuse_train 2 'seq-len' --seq-len 1000000
+refuse_train 2 'a window of --seq-len needs 1000001' --seq-len 1000000
 refuse 2 '2^31 elements: use a smaller --micro-batch' plan $server --batch 1000000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
@@ -309,13 +308,11 @@ refuse 3 'run `yard devices`' train -d 0:99
 refuse 2 'can be cut into at most' train -d 0:0/999
 refuse 2 'more than 16 devices' train -d 0:0x17
 refuse 2 'compute units' train -d 0:0,0:0
-refuse 2 'mesh' train -d 0:0x2 --mesh dp=3
-refuse 2 'mesh' train --mesh pp=2
-refuse 2 'mesh' train --mesh rows
-refuse_train 2 '--device-mem' --device-mem 200K
-refuse_train 2 'task ' --device-mem 700K
-refuse_train 2 'tensor ' --device-mem 700K
-refuse_train 2 'KiB' --device-mem 700K
+refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
+refuse 2 '--mesh pp=2 needs 2 devices, -d gives 1' train --mesh pp=2
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' train --mesh rows
+refuse_train 2 'use a smaller model, or a larger --device-mem' --device-mem 200K
+refuse_train 2 'with tensor head (activations, 128 KiB) the budget is full' --device-mem 700K
 ! grep -q '^step ' "$TMP/out"
 result $? 'what does not fit is refused before the first step'
 refuse_train 2 '--host-mem' --host-mem 1K

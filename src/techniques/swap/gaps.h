@@ -75,18 +75,18 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct r
                     struct pass_report *report);
 /* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
-void free_gaps(struct gaps *all);
+void free_gaps(struct gaps *gaps);
 /* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
  * for which swap's own copies stand in. */
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
 /* An array of absences, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
-struct absence *keep_all(const struct gaps *all);
+struct absence *keep_all(const struct gaps *gaps);
 /* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absences: one for each of n gaps;
  * uses: the uses in the list as it is now.  For free_swaps(); the absences remain the caller's. */
 struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses);
-void free_swaps(struct swaps *all);
+void free_swaps(struct swaps *swaps);
 /* Rewrites the list, after `out` and `in` of the absences have been chosen.  uses: as for line_up(). */
-void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *all);
+void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps);
 
 /* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
 
@@ -113,7 +113,7 @@ enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
  * as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  uses: the
  * uses in the list as it is now; span: when its tasks run, roughly, by position: repeated tasks take no time. */
 void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
-                  const struct uses *uses, const struct span *span, const struct swaps *all);
+                  const struct uses *uses, const struct span *span, const struct swaps *swaps);
 /* The bytes that the device holds for the gap's tensor. */
 static inline int64_t gap_bytes(const struct gap *gap)
 {
@@ -124,7 +124,7 @@ static inline int64_t gap_bytes(const struct gap *gap)
 
 /* Fills in the report, for the list as it is now.  absences: one for each gap.  declines: why all tensors are kept, or
  * NULL. */
-void report_gaps(const struct gaps *all, const struct absence *absences, const struct costs *costs,
+void report_gaps(const struct gaps *gaps, const struct absence *absences, const struct costs *costs,
                  const char *declines, struct pass_report *report);
 
 #endif

@@ -69,46 +69,46 @@ size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor)
 /* May the task that ends a gap of the tensor come right after the task that begins the gap, such as the norm of a
  * gradient right after the gradient's last writer?  It may if it touches no other tensor that swap moves, since gaps of
  * others would change.  The last writer also has to be on the task's own lane, so that the lane waits for no other. */
-static bool may_close(const struct gaps *all, const struct tensor *tensor, int end)
+static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int end)
 {
-    const struct uses *uses = all->uses;
+    const struct uses *uses = gaps->uses;
     const struct task *task = uses->task[end];
     for (int i = 0; i < task->n_access; i++) {
         const struct tensor *touched = task->access[i].tensor->storage;
-        if (touched != tensor && may_leave(uses, touched, all->classes))
+        if (touched != tensor && may_leave(uses, touched, gaps->classes))
             return false;
     }
     return task->lane == uses->task[last_write_before(uses, tensor, end)]->lane;
 }
 
-static struct gap *add_gap(struct gaps *all, struct tensor *tensor, size_t nth, int begin, int end)
+static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth, int begin, int end)
 {
     size_t n;
-    const struct use *use = uses_of(all->uses, tensor, &n);
-    struct gap *gap = APPEND(all->gap, all->n, all->cap);
+    const struct use *use = uses_of(gaps->uses, tensor, &n);
+    struct gap *gap = APPEND(gaps->gap, gaps->n, gaps->cap);
     *gap = (struct gap){
         .tensor = tensor,
         .device = tensor->device,
-        .maker = all->uses->task[use[0].position],
+        .maker = gaps->uses->task[use[0].position],
         .begin = begin,
         .end = end,
         .nth = (int)nth,
     };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
-    lane_for(all->list->pool->machine, tensor->device, LANE_UPLOAD, FOR_SWAP);
+    lane_for(gaps->list->pool->machine, tensor->device, LANE_UPLOAD, FOR_SWAP);
     return gap;
 }
 
 /* A tensor cannot leave before all its bytes have been written: a copy would read what nobody has written. */
-static void find_gaps_of(struct gaps *all, struct tensor *tensor)
+static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
 {
-    const struct uses *uses = all->uses;
+    const struct uses *uses = gaps->uses;
     size_t n_uses;
     const struct use *use = uses_of(uses, tensor, &n_uses);
     const size_t n = uses_with_gaps(uses, tensor);
     const bool renewed = tensor->persistent && is_renewed(uses, tensor);
     if (tensor->persistent) {
-        struct gap *gap = add_gap(all, tensor, 0, NONE, use[0].position);
+        struct gap *gap = add_gap(gaps, tensor, 0, NONE, use[0].position);
         gap->renewed = renewed;
         gap->guest = n < n_uses;
     }
@@ -116,40 +116,40 @@ static void find_gaps_of(struct gaps *all, struct tensor *tensor)
         int begin = use[i - 1].position, end = use[i].position;
         bool is_state = tensor->persistent && !renewed;
         if (lies_idle(uses, begin, end) && (is_state || is_whole_before(uses, tensor, end)))
-            add_gap(all, tensor, i, begin, end)->closes = renewed && may_close(all, tensor, end);
+            add_gap(gaps, tensor, i, begin, end)->closes = renewed && may_close(gaps, tensor, end);
     }
     if (tensor->persistent)
-        add_gap(all, tensor, n, use[n - 1].position, (int)uses->n)->renewed = renewed;
+        add_gap(gaps, tensor, n, use[n - 1].position, (int)uses->n)->renewed = renewed;
 }
 
 COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id))))
 
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
-    struct gaps all = {.list = list, .bare = try_step(list, costs), .classes = classes};
-    must(all.bare.why_not);
-    all.uses = find_uses(list->task, list->n, list->pool);
-    for (size_t i = 0; i < all.uses->n_tensors; i++) {
+    struct gaps gaps = {.list = list, .bare = try_step(list, costs), .classes = classes};
+    must(gaps.bare.why_not);
+    gaps.uses = find_uses(list->task, list->n, list->pool);
+    for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
         struct tensor *tensor = list->pool->tensors[i];
-        if (may_leave(all.uses, tensor, classes))
-            find_gaps_of(&all, tensor);
+        if (may_leave(gaps.uses, tensor, classes))
+            find_gaps_of(&gaps, tensor);
     }
-    SORT(all.gap, all.n, by_begin);
-    return all;
+    SORT(gaps.gap, gaps.n, by_begin);
+    return gaps;
 }
 
-void free_gaps(struct gaps *all)
+void free_gaps(struct gaps *gaps)
 {
-    free_forecast(&all->bare);
-    free_uses(all->uses);
-    free(all->gap);
+    free_forecast(&gaps->bare);
+    free_uses(gaps->uses);
+    free(gaps->gap);
 }
 
-struct absence *keep_all(const struct gaps *all)
+struct absence *keep_all(const struct gaps *gaps)
 {
-    struct absence *absence = allocate(all->n + 1, sizeof *absence);
-    for (size_t i = 0; i < all->n; i++) {
-        const struct gap *gap = &all->gap[i];
+    struct absence *absence = allocate(gaps->n + 1, sizeof *absence);
+    for (size_t i = 0; i < gaps->n; i++) {
+        const struct gap *gap = &gaps->gap[i];
         absence[i] = (struct absence){.gap = gap, .action = KEEP, .begin = gap->begin, .end = gap->end};
     }
     return absence;
@@ -178,7 +178,7 @@ static bool begins_phase(const struct task *last, const struct task *task, enum 
 /* The tasks of a phase follow each other on the device. */
 static struct phases find_phases(const struct uses *uses, const struct device *device, enum phase_of of)
 {
-    struct phases all = {.phase = allocate(uses->n + 1, sizeof *all.phase)};
+    struct phases phases = {.phase = allocate(uses->n + 1, sizeof *phases.phase)};
     const struct task *last = NULL;
     for (int i = 0; i < (int)uses->n; i++) {
         const struct task *task = uses->task[i];
@@ -186,13 +186,13 @@ static struct phases find_phases(const struct uses *uses, const struct device *d
         if (task->lane != device->lane[LANE_COMPUTE] || number < 0)
             continue;
         if (!last || begins_phase(last, task, of)) {
-            all.phase[all.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
-            all.n++;
+            phases.phase[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
+            phases.n++;
         }
-        all.phase[all.n - 1].last = i;
+        phases.phase[phases.n - 1].last = i;
         last = task;
     }
-    return all;
+    return phases;
 }
 
 /* The first phase that ends at this position or after it; phases->n: none. */
@@ -241,18 +241,18 @@ static bool place_data(const struct phases *phases, struct absence *absence)
 }
 
 /* Chooses what of a device is swapped, and when; false: nothing.  absences: one for each gap. */
-static bool place_by_phases(const struct gaps *all, struct absence *absences, const struct device *device,
+static bool place_by_phases(const struct gaps *gaps, struct absence *absences, const struct device *device,
                             enum phase_of of)
 {
-    struct phases data = find_phases(all->uses, device, of);
-    struct phases state = find_phases(all->uses, device, PHASE_OF_LAYER);
+    struct phases data = find_phases(gaps->uses, device, of);
+    struct phases state = find_phases(gaps->uses, device, PHASE_OF_LAYER);
     bool any_leaves = false;
-    for (struct absence *absence = absences; absence < absences + all->n; absence++) {
+    for (struct absence *absence = absences; absence < absences + gaps->n; absence++) {
         if (absence->gap->device != device)
             continue;
         bool leaves = true;
         if (absence->gap->tensor->persistent)
-            place_state(&state, absence, (int)all->uses->n);
+            place_state(&state, absence, (int)gaps->uses->n);
         else
             leaves = place_data(&data, absence);
         absence->action = leaves ? SWAP : KEEP;
@@ -282,7 +282,7 @@ static bool is_new_for_host(const struct absence *absence, const struct uses *us
 
 struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses)
 {
-    struct swaps line = {.leaving = allocate(n + 1, sizeof(struct absence *))};
+    struct swaps swaps = {.leaving = allocate(n + 1, sizeof(struct absence *))};
     struct absence **last = allocate(uses->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
     for (struct absence *absence = absences; absence < absences + n; absence++) {
         if (absence->action != SWAP)
@@ -291,19 +291,19 @@ struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses
         absence->earlier = last[tensor];
         absence->sent = is_new_for_host(absence, uses);
         last[tensor] = absence;
-        line.leaving[line.n] = absence;
-        line.n++;
+        swaps.leaving[swaps.n] = absence;
+        swaps.n++;
     }
     free(last);
-    line.returning = copy_bytes(line.leaving, (line.n + 1) * sizeof(struct absence *));
-    SORT(line.returning, line.n, by_end);
-    return line;
+    swaps.returning = copy_bytes(swaps.leaving, (swaps.n + 1) * sizeof(struct absence *));
+    SORT(swaps.returning, swaps.n, by_end);
+    return swaps;
 }
 
-void free_swaps(struct swaps *all)
+void free_swaps(struct swaps *swaps)
 {
-    free(all->leaving);
-    free(all->returning);
+    free(swaps->leaving);
+    free(swaps->returning);
 }
 
 /* The tensor that the device holds when the gap begins. */
@@ -347,12 +347,12 @@ static void insert_for(struct edit *edit, struct list *list, const struct uses *
 
 /* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
  * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
-void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *all)
+void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps)
 {
-    for (size_t k = 0; k < all->n; k++)
-        make_tensors(edit, list, uses, all->leaving[k]);
-    for (size_t k = all->n; k-- > 0;) {
-        const struct absence *absence = all->returning[k];
+    for (size_t k = 0; k < swaps->n; k++)
+        make_tensors(edit, list, uses, swaps->leaving[k]);
+    for (size_t k = swaps->n; k-- > 0;) {
+        const struct absence *absence = swaps->returning[k];
         if (!absence->back)
             continue;
         CHECK(absence->out < absence->in, "tensor %s leaves after task %d, and comes back before task %d",
@@ -360,16 +360,16 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
         insert_for(edit, list, uses, absence->in - 1, absence->gap);
         add_copy_for(list, "swap.in", absence->back, absence->on_host, FOR_SWAP);
     }
-    for (size_t k = all->n; k-- > 0;) {
-        struct absence *absence = all->leaving[k];
+    for (size_t k = swaps->n; k-- > 0;) {
+        struct absence *absence = swaps->leaving[k];
         if (!absence->sent)
             continue;
         insert_for(edit, list, uses, absence->out, absence->gap);
         absence->leaves = add_copy_for(list, "swap.out", absence->on_host, held_before(absence), FOR_SWAP);
     }
-    for (size_t k = 0; k < all->n; k++)
-        if (all->leaving[k]->gap->guest)
-            give_way(edit, list->pool, uses, all->leaving[k]->gap->tensor);
+    for (size_t k = 0; k < swaps->n; k++)
+        if (swaps->leaving[k]->gap->guest)
+            give_way(edit, list->pool, uses, swaps->leaving[k]->gap->tensor);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -381,19 +381,19 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct r
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *machine = list->pool->machine;
     const enum phase_of of = swap_options.mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
-    struct gaps all = find_gaps(list, costs, swap_options.classes);
-    struct absence *absences = keep_all(&all);
+    struct gaps gaps = find_gaps(list, costs, swap_options.classes);
+    struct absence *absences = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->device; !device->is_host; device++)
-        changed |= place_by_phases(&all, absences, device, of);
-    struct swaps line = line_up(absences, all.n, all.uses);
+        changed |= place_by_phases(&gaps, absences, device, of);
+    struct swaps swaps = line_up(absences, gaps.n, gaps.uses);
     struct edit *edit = open_edit(list);
-    swap_gaps(edit, list, all.uses, &line);
+    swap_gaps(edit, list, gaps.uses, &swaps);
     commit_edit(edit);
-    report_gaps(&all, absences, costs, changed ? NULL : why_not, report);
-    free_swaps(&line);
+    report_gaps(&gaps, absences, costs, changed ? NULL : why_not, report);
+    free_swaps(&swaps);
     free(absences);
-    free_gaps(&all);
+    free_gaps(&gaps);
     if (report->after->excess_bytes > 0)
         refuse_budget(machine, report->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch",
                       replanning_of(facts));

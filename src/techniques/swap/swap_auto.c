@@ -265,22 +265,22 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
 static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans,
                         struct pass_report *report)
 {
-    struct gaps *all = &swapper->gaps;
-    if (all->bare.excess_bytes == 0) {
-        report_gaps(all, swapper->absence, swapper->costs, "all fits", report);
+    struct gaps *gaps = &swapper->gaps;
+    if (gaps->bare.excess_bytes == 0) {
+        report_gaps(gaps, swapper->absence, swapper->costs, "all fits", report);
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
     /* Where nobody knows times, whatever fits will do. */
-    double least_period = all->bare.span ? all->bare.period : INFINITY;
+    double least_period = gaps->bare.span ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, replans);
-    struct edit *edit = open_edit(all->list);
+    struct edit *edit = open_edit(gaps->list);
     apply_choice(swapper, edit, best);
     commit_edit(edit);
     free(best);
-    report_gaps(all, swapper->absence, swapper->costs, NULL, report);
+    report_gaps(gaps, swapper->absence, swapper->costs, NULL, report);
     return true;
 }
 

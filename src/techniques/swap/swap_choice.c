@@ -87,11 +87,11 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
  * the array. */
 static int *set_actions(struct swapper *swapper, const unsigned char *choice)
 {
-    const struct gaps *all = &swapper->gaps;
-    int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
-    fill_none(first_reader, all->uses->n_tensors);
-    for (size_t i = 0; i < all->n; i++) {
-        const struct gap *gap = &all->gap[i];
+    const struct gaps *gaps = &swapper->gaps;
+    int *first_reader = allocate(gaps->uses->n_tensors, sizeof *first_reader);
+    fill_none(first_reader, gaps->uses->n_tensors);
+    for (size_t i = 0; i < gaps->n; i++) {
+        const struct gap *gap = &gaps->gap[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
@@ -107,12 +107,12 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
  * (So a gradient does not come back for its part of the norm.) */
 static void close_gaps(struct swapper *swapper, struct edit *edit)
 {
-    const struct gaps *all = &swapper->gaps;
-    for (size_t i = 0; i < all->n; i++) {
+    const struct gaps *gaps = &swapper->gaps;
+    for (size_t i = 0; i < gaps->n; i++) {
         struct absence *absence = &swapper->absence[i];
         if (absence->action != SWAP || !absence->gap->closes)
             continue;
-        struct task *first = all->uses->task[absence->gap->begin], *last = all->uses->task[absence->gap->end];
+        struct task *first = gaps->uses->task[absence->gap->begin], *last = gaps->uses->task[absence->gap->end];
         if (hoist(edit, last, first->next))
             absence->action = KEEP;
     }
@@ -136,22 +136,22 @@ static void find_gap_ends(struct absence *absence, const struct uses *uses, cons
 /* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
 static struct span *follow_tasks(struct swapper *swapper, const struct uses *uses)
 {
-    const struct gaps *all = &swapper->gaps;
+    const struct gaps *gaps = &swapper->gaps;
     struct span *span = allocate(uses->n + 1, sizeof *span);
     /* By position in the list before: the position in `uses`. */
-    int *new_position = allocate(all->uses->n + 1, sizeof *new_position);
+    int *new_position = allocate(gaps->uses->n + 1, sizeof *new_position);
     for (size_t i = uses->n; i-- > 0;) {
         size_t old_position = uses->task[i]->index;
         span[i].start = span[i + 1].start;
         span[i].end = span[i].start;
-        if (old_position >= all->uses->n)
+        if (old_position >= gaps->uses->n)
             continue;
         new_position[old_position] = (int)i;
-        if (all->bare.span)
-            span[i] = all->bare.span[old_position];
+        if (gaps->bare.span)
+            span[i] = gaps->bare.span[old_position];
     }
-    for (size_t i = 0; i < all->n; i++) {
-        const struct gap *gap = &all->gap[i];
+    for (size_t i = 0; i < gaps->n; i++) {
+        const struct gap *gap = &gaps->gap[i];
         find_gap_ends(&swapper->absence[i], uses, new_position);
         if (gap->closes && new_position[gap->end] == new_position[gap->begin] + 1) /* it has closed */
             span[new_position[gap->end]].start = span[new_position[gap->end]].end = span[new_position[gap->begin]].end;
@@ -163,16 +163,16 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
 /* Puts the repeated tasks into the list, and returns the uses of the list as it is then; the caller frees them. */
 static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, const int *first_reader)
 {
-    const struct gaps *all = &swapper->gaps;
-    struct pool *pool = all->list->pool;
-    struct tensor **twin = remake(edit, pool, all->uses, first_reader, REMAKE_AT_READER);
-    for (size_t i = 0; i < all->n; i++) {
+    const struct gaps *gaps = &swapper->gaps;
+    struct pool *pool = gaps->list->pool;
+    struct tensor **twin = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
+    for (size_t i = 0; i < gaps->n; i++) {
         struct absence *absence = &swapper->absence[i];
         if (absence->action == REMAKE)
             absence->back = twin[absence->gap->tensor->id];
     }
     size_t n;
-    struct task **task = tasks_in_order(all->list, &n);
+    struct task **task = tasks_in_order(gaps->list, &n);
     struct uses *uses = find_uses(task, n, pool);
     free(twin);
     free(task);
@@ -191,13 +191,13 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
     struct span *span = follow_tasks(swapper, uses);
-    struct swaps line = line_up(swapper->absence, swapper->gaps.n, uses);
+    struct swaps swaps = line_up(swapper->absence, swapper->gaps.n, uses);
     if (placement->copy_times > 0 && swapper->gaps.bare.span)
         for (int i = 0; i < machine->n_devices; i++)
-            place_copies(&machine->device[i], placement, list->pool, uses, span, &line);
-    swap_gaps(edit, list, uses, &line);
+            place_copies(&machine->device[i], placement, list->pool, uses, span, &swaps);
+    swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(span);
-    free_swaps(&line);
+    free_swaps(&swaps);
     free_uses(uses);
 }

@@ -75,20 +75,20 @@ static bool comes_back(const struct room *room, const struct absence *absence)
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
-static void place_ins(const struct room *room, const struct swaps *all)
+static void place_ins(const struct room *room, const struct swaps *swaps)
 {
-    int *soonest = allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs it for */
-    int earliest = 0;                                     /* where the copy before this one stands */
-    double must_begin = INFINITY;                         /* seconds: when the copy after this one must begin */
-    for (size_t k = all->n; k-- > 0;) {
-        const struct absence *absence = all->returning[k];
+    int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by absence: the first task that time needs it for */
+    int earliest = 0;                                       /* where the copy before this one stands */
+    double must_begin = INFINITY;                           /* seconds: when the copy after this one must begin */
+    for (size_t k = swaps->n; k-- > 0;) {
+        const struct absence *absence = swaps->returning[k];
         if (!comes_back(room, absence))
             continue;
         must_begin = fmin(must_begin, room->span[absence->end].start) - time_for_copy(room, absence);
         soonest[k] = last_by(room, absence, must_begin);
     }
-    for (size_t k = 0; k < all->n; k++) {
-        struct absence *absence = all->returning[k];
+    for (size_t k = 0; k < swaps->n; k++) {
+        struct absence *absence = swaps->returning[k];
         if (!comes_back(room, absence))
             continue;
         const int64_t bytes = gap_bytes(absence->gap);
@@ -103,19 +103,19 @@ static void place_ins(const struct room *room, const struct swaps *all)
 
 /* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
-static void place_outs(const struct room *room, const struct swaps *all)
+static void place_outs(const struct room *room, const struct swaps *swaps)
 {
-    int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs it for */
-    double copied = -INFINITY;                          /* seconds: when the copy before this one has ended */
-    for (size_t k = 0; k < all->n; k++) {
-        const struct absence *absence = all->leaving[k];
+    int *latest = allocate(swaps->n + 1, sizeof *latest); /* by absence: the last task that time needs it for */
+    double copied = -INFINITY;                            /* seconds: when the copy before this one has ended */
+    for (size_t k = 0; k < swaps->n; k++) {
+        const struct absence *absence = swaps->leaving[k];
         if (!leaves(room, absence))
             continue;
         copied = fmax(copied, room->span[absence->begin].end) + time_for_copy(room, absence);
         latest[k] = last_before(room, absence, copied);
     }
-    for (size_t k = all->n; k-- > 0;) {
-        struct absence *absence = all->leaving[k];
+    for (size_t k = swaps->n; k-- > 0;) {
+        struct absence *absence = swaps->leaving[k];
         if (!leaves(room, absence))
             continue;
         const int64_t bytes = gap_bytes(absence->gap);
@@ -129,7 +129,7 @@ static void place_outs(const struct room *room, const struct swaps *all)
 
 /* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
 void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
-                  const struct uses *uses, const struct span *span, const struct swaps *all)
+                  const struct uses *uses, const struct span *span, const struct swaps *swaps)
 {
     struct room room = {
         .device = device,
@@ -139,12 +139,12 @@ void place_copies(const struct device *device, const struct placement *placement
         .held = bytes_held(uses, pool, device),
         .most = (int64_t)((double)device->budget * (1 - placement->margin)) - (int64_t)guard_bytes(device),
     };
-    for (size_t k = 0; k < all->n; k++) {
-        const struct absence *absence = all->leaving[k];
+    for (size_t k = 0; k < swaps->n; k++) {
+        const struct absence *absence = swaps->leaving[k];
         for (int i = absence->begin + 1; i < absence->end && absence->gap->device == device; i++)
             room.held[i] -= gap_bytes(absence->gap);
     }
-    place_ins(&room, all);
-    place_outs(&room, all);
+    place_ins(&room, swaps);
+    place_outs(&room, swaps);
     free(room.held);
 }

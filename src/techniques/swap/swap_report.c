@@ -66,12 +66,12 @@ static json_t *move_json(const struct absence *absence, const struct gap_times *
     return move;
 }
 
-static json_t *moves_json(const struct gaps *all, const struct absence *absences, const struct forecast *forecast)
+static json_t *moves_json(const struct gaps *gaps, const struct absence *absences, const struct forecast *forecast)
 {
-    struct uses *uses = find_uses(forecast->task, forecast->n, all->list->pool);
+    struct uses *uses = find_uses(forecast->task, forecast->n, gaps->list->pool);
     const double zero = first_start(forecast);
     json_t *moves = json_array();
-    for (const struct absence *absence = absences; absence < absences + all->n; absence++) {
+    for (const struct absence *absence = absences; absence < absences + gaps->n; absence++) {
         if (!absence->leaves && !absence->back)
             continue;
         struct gap_times times = times_of_gap(absence, forecast, uses);
@@ -81,12 +81,12 @@ static json_t *moves_json(const struct gaps *all, const struct absence *absences
     return moves;
 }
 
-static json_t *peaks_json(const struct gaps *all, const struct forecast *forecast)
+static json_t *peaks_json(const struct gaps *gaps, const struct forecast *forecast)
 {
-    const struct machine *machine = all->list->pool->machine;
+    const struct machine *machine = gaps->list->pool->machine;
     json_t *peaks = json_object();
     for (int i = 0; i <= machine->n_devices; i++) {
-        json_int_t before = (json_int_t)all->bare.needed_bytes[i], after = (json_int_t)forecast->needed_bytes[i];
+        json_int_t before = (json_int_t)gaps->bare.needed_bytes[i], after = (json_int_t)forecast->needed_bytes[i];
         json_object_set_new(peaks, machine->device[i].id, json_pack("{s:I, s:I}", "before", before, "after", after));
     }
     return peaks;
@@ -109,15 +109,15 @@ static char *sum_up(const struct absence *absences, size_t n)
     return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));
 }
 
-void report_gaps(const struct gaps *all, const struct absence *absences, const struct costs *costs,
+void report_gaps(const struct gaps *gaps, const struct absence *absences, const struct costs *costs,
                  const char *declines, struct pass_report *report)
 {
-    report->after = keep_forecast(try_step(all->list, costs));
+    report->after = keep_forecast(try_step(gaps->list, costs));
     const struct forecast *forecast = report->after;
-    double bare = all->bare.period, stall = forecast->period - fmin(forecast->period, bare);
-    report->reason = declines ? copy_string(declines) : sum_up(absences, all->n);
-    report->fields =
-        json_pack("{s:o, s:o}", "moves", moves_json(all, absences, forecast), "peak_bytes", peaks_json(all, forecast));
+    double bare = gaps->bare.period, stall = forecast->period - fmin(forecast->period, bare);
+    report->reason = declines ? copy_string(declines) : sum_up(absences, gaps->n);
+    report->fields = json_pack("{s:o, s:o}", "moves", moves_json(gaps, absences, forecast), "peak_bytes",
+                               peaks_json(gaps, forecast));
     report_ms(report, "stall_ms", declines ? NULL : "stall", stall);
     report_ms(report, "bare_ms", NULL, bare);
     report_ms(report, "period_ms", NULL, forecast->period);

@@ -38,7 +38,7 @@ struct board {
 
 /* ---- simulation and proof --------------------------------------------------------------------------------------- */
 
-size_t count_moves(const struct board *board) { return board->n_moves - board->tries; }
+size_t count_moves(const struct board *board) { return board->tries ? board->n_moves - 1 : board->n_moves; }
 
 static void look_at_board(void *context, const struct simulation *sim)
 {

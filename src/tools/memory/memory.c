@@ -45,9 +45,9 @@ static double formula_bytes(const struct strategy *strategy, int rank)
     for (int i = 0; i < params->n; i++)
         if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->param[i].unit)))
             elements += (double)param_elements(&params->param[i]);
-    for (int class = MEM_PARAMETERS; class <= MEM_OPTIMIZER; class ++) {
-        bool shared_out = mesh->zero >= 3 - class;
-        bytes += elements * strategy->bytes[class] / (shared_out ? mesh->dp : 1);
+    for (int c = MEM_PARAMETERS; c <= MEM_OPTIMIZER; c++) {
+        bool shared_out = mesh->zero >= 3 - c;
+        bytes += elements * strategy->bytes[c] / (shared_out ? mesh->dp : 1);
     }
     return bytes;
 }

@@ -1,10 +1,10 @@
 /* watch.c - a watchdog, which explains a run that hangs, and ends it.
  *
  * Two threads look five times a second.  The asker asks the driver which tasks have ended; where the driver hangs, the
- * asker may hang in there too.  The watchdog asks nobody.  When no task has ended for watchdog_seconds, it
- * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  It ends the
- * program after five times as long, or when a signal has asked for the end and no task has ended for five seconds since.  Seconds are counted by the
- * thread's own waking, so a stop in a debugger does not trip it.
+ * asker may hang in there too.  The watchdog asks nobody.  When no task has ended for watchdog_seconds, it prints the
+ * frontier: on each lane the first task that has not ended, and the producers it waits for.  It ends the program after
+ * five times as long, or when a signal has asked for the end and no task has ended in five seconds since.  Seconds are
+ * counted by the thread's own waking, so a stop in a debugger does not trip it.
  */
 #include "watch.h"
 

@@ -20,7 +20,7 @@
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
-struct train_list { /* the train list while it is built */
+struct train_builder { /* the train list while it is built */
     struct trainer *trainer;
     struct build *build;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
@@ -29,13 +29,13 @@ struct train_list { /* the train list while it is built */
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct train_list *list, int stage, int micro, int dp_rank, int tp_rank)
+static struct tape *tape_at(const struct train_builder *builder, int stage, int micro, int dp_rank, int tp_rank)
 {
-    const struct mesh *mesh = &list->trainer->mesh;
+    const struct mesh *mesh = &builder->trainer->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &list->tapes[i * mesh->tp + tp_rank];
+    return &builder->tapes[i * mesh->tp + tp_rank];
 }
 
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
@@ -75,21 +75,21 @@ static void put_abreast(struct list *list, const size_t *begin, int ranks)
 }
 
 /* Logits and losses of a data-parallel rank.  All tensor-parallel ranks have the losses; the first sums them up. */
-static void add_head(struct train_list *list, struct tensor *out, int micro, int dp_rank, int tp_rank)
+static void add_head(struct train_builder *builder, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
-    struct trainer *trainer = list->trainer;
+    struct trainer *trainer = builder->trainer;
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
-    struct tensor *logits = gpt_head(list->build, out);
+    struct tensor *logits = gpt_head(builder->build, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->keep_logits = logits;
     struct tensor *total = tp_rank == 0 ? trainer->rank_total[dp_rank] : NULL;
-    cross_entropy(list->build, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
+    cross_entropy(builder->build, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct train_list *list, int stage, int micro)
+static void add_forwards(struct train_builder *builder, int stage, int micro)
 {
-    struct trainer *trainer = list->trainer;
+    struct trainer *trainer = builder->trainer;
     const int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
@@ -98,14 +98,14 @@ static void add_forwards(struct train_list *list, int stage, int micro)
         if (stage == 0)
             add_batch(trainer->train, feed, prepare_batch);
         for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-            begin_tp_rank(list->build, tp_rank);
-            struct tape *tape = tape_at(list, stage, micro, dp_rank, tp_rank);
-            const struct tape *before = tape_at(list, stage - 1, micro, dp_rank, tp_rank);
-            *tape = new_tape(list->build, dp_rank, stage, micro, group_of(trainer, micro));
-            forward_stage(list->build, tape, stage, before, &feed->first[tp_rank]);
+            begin_tp_rank(builder->build, tp_rank);
+            struct tape *tape = tape_at(builder, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(builder, stage - 1, micro, dp_rank, tp_rank);
+            *tape = new_tape(builder->build, dp_rank, stage, micro, group_of(trainer, micro));
+            forward_stage(builder->build, tape, stage, before, &feed->first[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(list, tape->out, micro, dp_rank, tp_rank);
-            end_tp_rank(list->build);
+                add_head(builder, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(builder->build);
         }
     }
     begin[dp] = trainer->train->n;
@@ -114,42 +114,42 @@ static void add_forwards(struct train_list *list, int stage, int micro)
 }
 
 /* Adds the backward of a unit on all ranks. */
-static void add_unit_backward(struct train_list *list, const struct turn *turn, int unit)
+static void add_unit_backward(struct train_builder *builder, const struct turn *turn, int unit)
 {
-    const struct mesh *mesh = &list->trainer->mesh;
+    const struct mesh *mesh = &builder->trainer->mesh;
     for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
         for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
-            begin_tp_rank(list->build, tp_rank);
-            on_tape(list->build, tape_at(list, turn->stage, turn->micro, dp_rank, tp_rank), ROLE_BACKWARD);
-            backward(list->build, unit, turn->computation);
-            end_tp_rank(list->build);
+            begin_tp_rank(builder->build, tp_rank);
+            on_tape(builder->build, tape_at(builder, turn->stage, turn->micro, dp_rank, tp_rank), ROLE_BACKWARD);
+            backward(builder->build, unit, turn->computation);
+            end_tp_rank(builder->build);
         }
 }
 
 /* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_list *list, int stage, int micro)
+static void send_gradients(struct train_builder *builder, int stage, int micro)
 {
-    const struct mesh *mesh = &list->trainer->mesh;
+    const struct mesh *mesh = &builder->trainer->mesh;
     for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
         for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
-            send_gradient(list->build, tape_at(list, stage, micro, dp_rank, tp_rank),
-                          tape_at(list, stage - 1, micro, dp_rank, tp_rank));
+            send_gradient(builder->build, tape_at(builder, stage, micro, dp_rank, tp_rank),
+                          tape_at(builder, stage - 1, micro, dp_rank, tp_rank));
 }
 
-static void free_tapes(struct train_list *list, int stage, int micro)
+static void free_tapes(struct train_builder *builder, int stage, int micro)
 {
-    const struct mesh *mesh = &list->trainer->mesh;
+    const struct mesh *mesh = &builder->trainer->mesh;
     for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
         for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
-            free(tape_at(list, stage, micro, dp_rank, tp_rank)->ops);
+            free(tape_at(builder, stage, micro, dp_rank, tp_rank)->ops);
 }
 
 /* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
-static void add_backwards(struct train_list *list, const struct turn *turn)
+static void add_backwards(struct train_builder *builder, const struct turn *turn)
 {
-    const struct trainer *trainer = list->trainer;
+    const struct trainer *trainer = builder->trainer;
     const int stage = turn->stage, micro = turn->micro;
     const int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     const int group = group_of(trainer, micro);
@@ -158,23 +158,23 @@ static void add_backwards(struct train_list *list, const struct turn *turn)
     const bool ends_step = weights && micro == trainer->micros - 1;
     const bool ends_group = ends_step || (weights && group_of(trainer, micro + 1) != group);
     for (int unit = end - 1; unit >= first; unit--) {
-        add_unit_backward(list, turn, unit);
+        add_unit_backward(builder, turn, unit);
         if (ends_group)
-            end_group(list->build, unit, group);
+            end_group(builder->build, unit, group);
         if (!ends_step)
             continue;
-        send_unit(list->build, unit);
+        send_unit(builder->build, unit);
         if (alone)
-            reduce_unit(list->build, unit);
+            reduce_unit(builder->build, unit);
         else if (unit < end - 1)
-            reduce_unit(list->build, unit + 1);
+            reduce_unit(builder->build, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(list, stage, micro);
+        send_gradients(builder, stage, micro);
     if (ends_step && !alone)
-        reduce_unit(list->build, first);
+        reduce_unit(builder->build, first);
     if (weights)
-        free_tapes(list, stage, micro);
+        free_tapes(builder, stage, micro);
 }
 
 /* Is this turn the forward after which the step's losses are complete? */
@@ -196,14 +196,15 @@ void build_train(struct trainer *trainer)
     build.backward_wanted = true;
     size_t n_tapes =
         (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_list list = {.trainer = trainer, .build = &build, .tapes = allocate(n_tapes, sizeof *list.tapes)};
+    struct train_builder builder = {
+        .trainer = trainer, .build = &build, .tapes = allocate(n_tapes, sizeof *builder.tapes)};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = add_losses(trainer);
     for (size_t i = 0; i < n; i++) {
         if (order[i].computation == FORWARD)
-            add_forwards(&list, order[i].stage, order[i].micro);
+            add_forwards(&builder, order[i].stage, order[i].micro);
         else
-            add_backwards(&list, &order[i]);
+            add_backwards(&builder, &order[i]);
         if (is_last_forward(trainer, &order[i]) && !clips) {
             add_control(trainer);
             release_updates(&build, losses, trainer->rank_total);
@@ -214,7 +215,7 @@ void build_train(struct trainer *trainer)
     add_update(&build, losses, trainer->rank_total);
     add_report(trainer);
     end_build(&build);
-    free(list.tapes);
+    free(builder.tapes);
     free(order);
 }
 

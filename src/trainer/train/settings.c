@@ -289,11 +289,13 @@ static void apply_config(const struct page *page, const char *config)
     text = read_text(config);
     parse_config(&table, classes_of(page), config, text);
     const struct archive *archive = find_archive();
-    if (archive && (was_given("config") || was_given(archive->option + strlen("--"))))
-        fail(EXIT_USAGE, "%s: --config and %s belong on the command line, not into a config file", config,
-             archive->option);
+    const char *misplaced = NULL;
     if (was_given("config"))
-        fail(EXIT_USAGE, "%s: --config belongs on the command line, not into a config file", config);
+        misplaced = "--config";
+    if (archive && was_given(archive->option + strlen("--")))
+        misplaced = archive->option;
+    if (misplaced)
+        fail(EXIT_USAGE, "%s: %s belongs on the command line, not into a config file", config, misplaced);
 }
 
 /* Opens the model of --init. */

@@ -168,7 +168,7 @@ static void check_size(const struct trainer *trainer)
     const struct config *config = &trainer->config;
     const double tokens = (double)trainer->micro_batch * trainer->seq;
     if ((double)trainer->micros * trainer->mesh.dp * config->layers > most_layer_passes)
-        fail(EXIT_USAGE, "--batch %d is a list of millions of tasks: use a larger --micro-batch than %d",
+        fail(EXIT_USAGE, "--batch %d makes a list of millions of tasks: use a larger --micro-batch than %d",
              trainer->batch, trainer->micro_batch);
     if (tokens * MAX(4 * config->channels, config->vocab) > most_elements ||
         tokens * config->heads * trainer->seq > most_elements)

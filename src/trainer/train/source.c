@@ -10,8 +10,8 @@ struct source open_source(const char *path, int heads)
     struct source source = {0};
     if (!exists(path))
         fail(EXIT_IO,
-             "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
-             "model.safetensors and config.json into a folder first, and name that",
+             "cannot open %s: nothing of that name is here; to use a model from the web, fetch its "
+             "model.safetensors and config.json into a folder, and name that folder",
              path);
     const struct archive *archive = find_archive();
     if (archive && archive->open(path, &source))

@@ -415,8 +415,10 @@ LONG_TEST(causes_of_a_real_run)
 {
     const char *path = lasting("%s", temp_path("real.trace"));
     uint64_t all[CAUSES] = {0};
-    expect_yard(0, "", "train --model tiny -d %s --mesh pp=2 --micro-batch 1 --steps 4 --sample-tokens 0 --trace %s",
-                two_devices(), path);
+    expect_yard(
+        0, "",
+        "train --model tiny -d %s --mesh pp=2 --micro-batch 1 --steps 4 --val-batches 1 --sample-tokens 0 --trace %s",
+        two_devices(), path);
     struct trace *trace = trace_open(path);
     expect_same_causes("a real run", trace, all);
     assert_true(all[CAUSE_PIPELINE] > 0);

@@ -5,7 +5,7 @@
  * probabilities.  An entropy that forgets a choice, a text that is not drawn as the grammar says, and a floor that a
  * model undercuts are found.
  *
- * To see it fail: in stories.c, let a phrase end a byte early: p->at + 2.
+ * To see it fail: in stories.c, let a phrase end a byte early: place->at + 2 in place of + 1.
  *
  * Entropies of small grammars were worked out by hand, as the comments beside them show.
  */
