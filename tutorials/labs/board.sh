@@ -186,15 +186,20 @@ simulate_list() { # LIST NTH
         >"$own/answer" 2>"$own/said" || refuse "$(said "$own/said")"
 }
 
-# A list counts once: a copy of one that was judged before gets nothing.
+# A list counts once: a copy of one that was judged before gets nothing.  The lists lie in $TMP/lists/1/NAME,
+# $TMP/lists/2/NAME ..., since two entries in different folders may have one name.
 must_be_new() { # NAME
-    for other in "$TMP"/lists/*; do
-        if [ -f "$other" ] && cmp -s "$own/first" "$other"; then
+    judged=0
+    for other in "$TMP"/lists/*/*; do
+        [ -f "$other" ] || continue
+        judged=$((judged + 1))
+        if cmp -s "$own/first" "$other"; then
             refuse "it hands over the list of ${other##*/}"
             return 1
         fi
     done
-    cp "$own/first" "$TMP/lists/$1"
+    mkdir "$TMP/lists/$((judged + 1))"
+    cp "$own/first" "$TMP/lists/$((judged + 1))/$1"
 }
 
 # The entry may begin with lines `#= NAME = VALUE`, which say of which model its list is.

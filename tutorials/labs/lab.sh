@@ -170,7 +170,7 @@ command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in
 prepare | grade | report | questions | nothing)
-    n=${1:?which lab?}
+    n=${1:?which lab?  Type N= and its number, such as make lab N=3}
     n=${n#0} # 07 is lab 7
     lab=$(folder_of "$n") || exit 2
     ;;

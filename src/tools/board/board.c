@@ -85,6 +85,10 @@ struct board *open_board(const char *path, double clip)
 {
     struct board *board = allocate(1, sizeof *board);
     *board = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
+    const int lanes = board->list->pool->machine->n_lanes;
+    if (lanes > TRACE_MAX_LANES)
+        fail(EXIT_USAGE, "%s has %d lanes, but a trace has room for %d: show fewer devices", path, lanes,
+             TRACE_MAX_LANES);
     if (clip > 0)
         gate_updates(board->list);
     char *wrong = simulate_board(board);

@@ -58,12 +58,14 @@ static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
 /* ---- merged columns -------------------------------------------------------------------------------------------- */
 
 /* The longest of bars [i, end), or when there are many the longest of some of them.  Any lit bar comes before one that
- * is not lit. */
+ * is not lit: so all are looked at while some bars may not be lit. */
 static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t end)
 {
+    const struct view_selection *selection = &brush->view->selection;
+    const bool dims = selection->critical || selection->search[0];
     const struct bar *longest = &brush->bars->bar[i];
     uint64_t most = 0;
-    size_t stride = (end - i + SAMPLES - 1) / SAMPLES;
+    size_t stride = dims ? 1 : (end - i + SAMPLES - 1) / SAMPLES;
     for (; i < end; i += stride) {
         const struct bar *bar = &brush->bars->bar[i];
         uint64_t weight = (bar->end - bar->start) / 2;
@@ -97,8 +99,9 @@ static size_t draw_column(const struct brush *brush, struct columns *columns, in
         first = i - 1;
     FIND_NEXT(end, brush->bars->n, bar[end].start < to);
     end = MAX(end, i + 1);
-    if (to > from)
-        busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from);
+    const uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
+    if (until > from)
+        busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, until) / (double)(until - from);
     uint32_t colour = colour_of_bar(brush, longest_bar(brush, i, end));
     fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
          blend(PAPER, colour, 0.5 + 0.5 * busy));

@@ -201,11 +201,14 @@ static void parse_size(int *width, int *height)
              LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, given.size);
 }
 
+/* Is the picture's height given? */
+static bool has_height(void) { return given.size && strchr(given.size, 'x'); }
+
 /* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and of a run
  * that has ended all steps are shown: the evaluation after the last one may take longer than they do. */
 static void show_first(struct view *view)
 {
-    const bool free_height = view->still && (!given.size || !strchr(given.size, 'x'));
+    const bool free_height = view->still && !has_height();
     if (free_height)
         choose_height(view); /* the script's places are those of the picture */
     if (given.step) {
@@ -268,7 +271,8 @@ static int run_view(int argc, char **argv)
         tracks[i] = open_track(files[i], board);
     }
     const bool still = given.png || given.json; /* a window asks its screen */
-    struct view *view = open_view(tracks, n, width, height, still && width >= LARGE_WIDTH ? 2 : 1);
+    const bool large = width >= LARGE_WIDTH && (!has_height() || height >= 2 * LEAST_HEIGHT);
+    struct view *view = open_view(tracks, n, width, height, still && large ? 2 : 1);
     view->save_as = given.output;
     view->still = still;
     show_first(view);

@@ -35,11 +35,11 @@ static double upper_edge(const struct view *view)
     return 1.1 * top;
 }
 
-/* Returns the most that is held of amounts [from, end), or when there are many the most of some of them; a new peak of
- * the trace is always among these. */
+/* Returns the most that is held of amounts [from, end), or when there are many the most of some of them; where the peak
+ * of all amounts so far rises, it is among these. */
 static const struct amount *most_held(const struct memory_use *use, size_t from, size_t end)
 {
-    enum { SAMPLES = 16 };
+    enum { SAMPLES = 64 };
     const struct amount *amount = use->amount, *most = &amount[end - 1];
     const uint64_t peak = most->peak; /* of all amounts up to this one */
     const size_t stride = (end - from + SAMPLES - 1) / SAMPLES;
@@ -53,7 +53,7 @@ static const struct amount *most_held(const struct memory_use *use, size_t from,
     return most;
 }
 
-/* Each column of pixels shows the most that is held in its time, so that no peak is lost. */
+/* Each column of pixels shows the most that is held in its time. */
 static void draw_areas(const struct view *view, const struct track *track, const struct memory_use *use,
                        const struct box *box, double top, struct seen *seen)
 {

@@ -194,10 +194,8 @@ void build_train(struct trainer *trainer)
     struct build build =
         new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
     build.backward_wanted = true;
-    size_t n_tapes =
-        (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_builder builder = {
-        .trainer = trainer, .build = &build, .tapes = allocate(n_tapes, sizeof *builder.tapes)};
+    size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
+    struct train_builder builder = {.trainer = trainer, .build = &build, .tapes = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = add_losses(trainer);
     for (size_t i = 0; i < n; i++) {

@@ -196,6 +196,11 @@ TEST(two_traces_keep_the_names_of_devices)
         if (view->layout.row[i].kind == ROW_DEVICE)
             assert_true(view->layout.row[i].height >= 14); /* their least height in layout.c */
     }
+    choose_height(view); /* that of a picture, which has room for all rows */
+    bool has_memory = false;
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        has_memory |= view->layout.row[i].kind == ROW_MEMORY;
+    assert_true(has_memory);
     end_view(view);
     free(a);
 }
@@ -305,6 +310,29 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     free(text);
 }
 
+/* A bar that a search finds is seen among longer ones that it does not find, however many there are in the column. */
+TEST(what_a_search_finds_is_seen_in_a_column)
+{
+    char *text = copy_string("device d memory=1G\ntensor w d 4M work keep\n");
+    for (int i = 0; i < 5000; i++)
+        append_text(&text, i == 2501 ? "task hit d.compute 1us reads=w\n" : "task other d.compute 2us reads=w\n");
+    char *trace = trace_of_list(write_file("hit.txt", text, strlen(text)));
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "0 /hit");
+    struct canvas *canvas = picture_of(view);
+    const struct box rows = places_of(view).rows;
+    const struct view_row *lane = &view->layout.row[1];
+    const uint32_t colour = task_colour(view, view->track[0], 2501);
+    int columns = 0; /* in pixels */
+    for (int x = rows.x; x < rows.x + rows.w; x++)
+        columns += pixels_of(canvas, lane, x, colour) > 0;
+    assert_int_equal(columns, 10); /* a column of two pixels in each of five steps */
+    free_canvas(canvas);
+    end_view(view);
+    free(trace);
+    free(text);
+}
+
 /* A tensor that is alive for a hundredth of a pixel is seen: it doubles what the device holds. */
 TEST(a_column_of_memory_shows_its_peak)
 {
@@ -355,6 +383,24 @@ TEST(steps_that_are_close_have_no_lines)
     assert_int_equal(border_pixels(canvas, row_of_lane(view, 0, 0)->y), 1);
     assert_true(has_sign(view, "a step begins"));
     free_canvas(canvas);
+    end_view(view);
+}
+
+/* What is shown first of a run ends with its last step. */
+TEST(all_steps_are_in_sight_at_first)
+{
+    const char *path = temp_path("first.trace");
+    struct trace_writer *writer = begin_trace(path);
+    for (uint32_t step = 1; step <= 3; step++)
+        write_step(writer, step, step * 1000000, 10000);
+    trace_close(writer);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    const struct track *track = view->track[0];
+    const struct trace_step *last = find_step(track, 3);
+    look_at_steps(view);
+    assert_true(view->sight.from <= axis_of(track, find_step(track, 1)->work));
+    assert_true(view->sight.to >= axis_of(track, last->work) + step_ns(track, last));
+    assert_true(view->sight.to < axis_of(track, last->work) + 2 * step_ns(track, last));
     end_view(view);
 }
 
