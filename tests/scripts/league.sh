@@ -232,6 +232,13 @@ same_scores() {
 without_ranks >"$TMP/first"
 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
 check 'a rerun gives the same scores' same_scores
+
+# Between the original and its copy another entry comes, which has the original's name.
+mkdir "$entries/elsewhere"
+cp "$entries/recompute.txt" "$entries/elsewhere/second.txt"
+league "$entries/second.txt" "$entries/elsewhere/second.txt" "$entries/third.txt"
+check 'nothing for a copy, though another entry has the name of its original' is_refused third.txt 'the list of'
+league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
 cp "$TMP/table" "$TMP/one"
 SEED=2 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
 ! cmp -s "$TMP/table" "$TMP/one"
