@@ -12,9 +12,7 @@ static size_t cut_cell(struct strip *strip, size_t at)
     FIND_FIRST(i, strip->n, strip->cell[i].end <= at);
     if (strip->cell[i].begin == at)
         return i;
-    (void)APPEND(strip->cell, strip->n, strip->cap);
-    memmove(&strip->cell[i + 1], &strip->cell[i], (strip->n - 1 - i) * sizeof *strip->cell);
-    strip->cell[i].end = at;
+    INSERT(strip->cell, strip->n, strip->cap, i)->end = at;
     strip->cell[i + 1].begin = at;
     return i + 1;
 }

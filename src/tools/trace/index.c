@@ -118,9 +118,8 @@ static void take_step(struct trace *trace, const struct trace_record *record)
     size_t i;
     FIND_FIRST(i, list->n, list->step[i].step < record->step);
     if (i == list->n || list->step[i].step != record->step) {
-        (void)APPEND(list->step, list->n, list->cap);
-        memmove(&list->step[i + 1], &list->step[i], (list->n - 1 - i) * sizeof *list->step);
-        list->step[i] = (struct trace_step){.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
+        const struct trace_step new_step = {.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
+        *INSERT(list->step, list->n, list->cap, i) = new_step;
     }
     struct trace_step *step = &list->step[i];
     step->start = MIN(step->start, record->start);

@@ -21,6 +21,11 @@ char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
 #define APPEND(items, n, cap)                                                                                          \
     ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)), (n)++, memset(&(items)[(n)-1], 0, sizeof *(items)),    \
      &(items)[(n)-1])
+/* The same, but the new element gets index i, and those from there on move up.  It still has the value of the one that
+ * it moves up. */
+#define INSERT(items, n, cap, i)                                                                                       \
+    ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)),                                                        \
+     memmove(&(items)[(i) + 1], &(items)[(i)], ((n) - (i)) * sizeof *(items)), (n)++, &(items)[(i)])
 void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 
 enum { NONE = -1 };                   /* the index of nothing: there is no such task, node, record ... */

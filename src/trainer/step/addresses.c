@@ -93,8 +93,7 @@ static void add_range(const struct map *map, struct taken *taken, size_t begin, 
         next++;
     }
     if (next == at) { /* the new range meets no other */
-        (void)APPEND(taken->range, taken->n, taken->cap);
-        memmove(&taken->range[at + 1], &taken->range[at], (taken->n - 1 - at) * sizeof *taken->range);
+        (void)INSERT(taken->range, taken->n, taken->cap, at);
     } else {
         memmove(&taken->range[at + 1], &taken->range[next], (taken->n - next) * sizeof *taken->range);
         taken->n -= next - at - 1;
@@ -147,9 +146,7 @@ static void add_to_stretch(const struct map *map, struct node *stretch, const st
         below->bytes += part->bytes; /* the two become one */
         return;
     }
-    (void)APPEND(stretch->life, stretch->n, stretch->cap);
-    memmove(&stretch->life[i + 1], &stretch->life[i], (stretch->n - 1 - i) * sizeof *part);
-    stretch->life[i] = *part;
+    *INSERT(stretch->life, stretch->n, stretch->cap, i) = *part;
     *map->looks += stretch->n - i;
 }
 

@@ -31,9 +31,7 @@ void add_after(struct list *list, const struct task *task, const struct task *fi
 {
     struct after new = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(list, &new);
-    (void)APPEND(list->after, list->n_after, list->cap_after);
-    memmove(&list->after[i + 1], &list->after[i], (list->n_after - 1 - i) * sizeof *list->after);
-    list->after[i] = new;
+    *INSERT(list->after, list->n_after, list->cap_after, i) = new;
 }
 
 bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which)

@@ -42,9 +42,9 @@ static size_t cut_segment(struct space *space, size_t byte)
         *APPEND(space->segments, space->n, space->cap) = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
     FIND_FIRST(i, space->n, space->segments[i].begin < byte);
     if (i == space->n || space->segments[i].begin > byte) {
-        (void)APPEND(space->segments, space->n, space->cap);
-        memmove(&space->segments[i], &space->segments[i - 1], (space->n - i) * sizeof *space->segments);
-        space->segments[i].begin = byte;
+        struct segment *segment = INSERT(space->segments, space->n, space->cap, i);
+        *segment = segment[-1];
+        segment->begin = byte;
     }
     return i;
 }
