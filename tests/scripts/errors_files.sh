@@ -150,7 +150,7 @@ refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
 yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
 refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
 printf 'resume = x\n' >"$TMP/resume.conf"
-refuse 2 '--config and --resume belong on the command line' train --config "$TMP/resume.conf"
+refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
 refuse 2 'yard ckpt needs a word' ckpt
 refuse 4 'is no folder; expected a checkpoint' ckpt ls "$saved"
 refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
