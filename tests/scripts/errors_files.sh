@@ -331,6 +331,17 @@ for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan m
 done
 unharmed 'numbers that do not fit'
 
+# A list with more lanes than a trace has room for.
+awk 'BEGIN {
+    for (i = 0; i < 1400; i++) {
+        printf "device d%d memory=1M\n", i
+        printf "task a d%d.compute 1ms\ntask b d%d.upload 1ms\ntask c d%d.download 1ms\n", i, i, i
+    }
+}' >"$TMP/lanes.txt"
+refuse 2 'but a trace has room for 4096: take fewer devices' view "$TMP/lanes.txt" --png "$TMP/lanes.png"
+refuse 2 'but a trace has room for 4096: take fewer devices' plan --list "$TMP/lanes.txt" --simulate \
+    --trace "$TMP/lanes.trace"
+
 # ---- what a terminal would obey -------------------------------------------------------------------------------------
 
 escape=$(printf '\033]0;owned\007\302\233')

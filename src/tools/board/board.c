@@ -56,12 +56,12 @@ static void look_at_board(void *context, const struct simulation *sim)
     format_bytes(before[1], (double)board->written.peak);
     format_number(now[0], 1e3 * board->now.period, 3);
     format_bytes(now[1], (double)board->now.peak);
-    char *title = format_string("%s   period %s ms   needs %s", board->path, now[0], now[1]);
-    if (board->n_moves > 0) {
-        free(title);
+    char *title = NULL;
+    if (board->n_moves == 0)
+        title = format_string("%s   period %s ms   needs %s", board->path, now[0], now[1]);
+    else
         title = format_string("%s   period %s → %s ms   needs %s → %s   moved %zu", board->path, before[0], now[0],
                               before[1], now[1], board->n_moves);
-    }
     write_simulation(sim, board->trace, title);
     free(title);
     board->wrong = verify_devices(list);
@@ -85,10 +85,6 @@ struct board *open_board(const char *path, double clip)
 {
     struct board *board = allocate(1, sizeof *board);
     *board = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
-    const int lanes = board->list->pool->machine->n_lanes;
-    if (lanes > TRACE_MAX_LANES)
-        fail(EXIT_USAGE, "%s has %d lanes, but a trace has room for %d: show fewer devices", path, lanes,
-             TRACE_MAX_LANES);
     if (clip > 0)
         gate_updates(board->list);
     char *wrong = simulate_board(board);

@@ -137,6 +137,9 @@ static void copy_tables(struct trace_writer *writer, const struct trace_header *
  * has the name until then: a second run is refused at any moment. */
 struct trace_writer *trace_create(const char *name, const struct trace *given, uint64_t capacity)
 {
+    if (given->header.n_lanes > TRACE_MAX_LANES)
+        fail(EXIT_USAGE, "the list has %u lanes, but a trace has room for %d: take fewer devices",
+             given->header.n_lanes, TRACE_MAX_LANES);
     int old = open_locked("--trace", name, O_RDONLY);
     expect_own_kind("--trace", name, KIND_TRACE, "trace of yard's");
     struct writer *file = open_writer(name);

@@ -81,7 +81,7 @@ static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t
 
 /* Merged columns side by side, from pixel `left` on.  Each is as high as the lane at first, but for `cut` pixels at its
  * upper end and as many at its lower end. */
-struct columns {
+struct merged_columns {
     int left, n;
     int most_cut;
     uint16_t cut[MOST_PIXELS];
@@ -89,7 +89,7 @@ struct columns {
 
 /* Draws the middle line of the next column, `width` pixels wide, of bar i and those after it that start in [from, to)
  * of the clock.  Returns the first bar that reaches beyond it. */
-static size_t draw_column(const struct brush *brush, struct columns *columns, int width, size_t i, uint64_t from,
+static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, uint64_t from,
                           uint64_t to)
 {
     const struct bar *bar = brush->bars->bar;
@@ -120,7 +120,7 @@ static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
 }
 
 /* Copies the middle line of the columns up and down, line by line: memory is written in its order. */
-static void spread_columns(const struct brush *brush, const struct columns *columns)
+static void spread_columns(const struct brush *brush, const struct merged_columns *columns)
 {
     struct canvas *canvas = brush->view->canvas;
     const int middle = brush->y + columns->most_cut, below = brush->y + brush->height - 1;
@@ -140,7 +140,7 @@ static void spread_columns(const struct brush *brush, const struct columns *colu
  * that is. */
 static int draw_columns(const struct brush *brush, int x, size_t *i)
 {
-    struct columns columns;
+    struct merged_columns columns;
     int width = 1;
     uint64_t from = clock_of(brush->track, axis_at(brush->view, x));
     uint64_t to = clock_of(brush->track, axis_at(brush->view, x + 1));

@@ -182,18 +182,6 @@ static void stack_rows(struct view *view)
     }
 }
 
-/* In a window of two traces memory is shown where its rows can be so much higher than their least height that a curve
- * can be read. */
-static int spare_memory(const struct view *view)
-{
-    enum { HIGHER = 8 };
-    int spare = 0;
-    for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.row[i].kind == ROW_MEMORY)
-            spare += HIGHER;
-    return spare;
-}
-
 /* Removes the rows of memory. */
 static void drop_memory(struct view *view)
 {
@@ -212,7 +200,10 @@ void lay_out(struct view *view)
             add_device(view, track, device);
     view->layout.legend_lines = count_legend_lines(view);
     view->layout.details_lines = count_details_lines(view);
-    if (view->n_tracks > 1 && room_for_rows(view) < sum_all_rows(view).least + spare_memory(view)) {
+    /* Of two traces memory is shown if its rows can be half as high again as they must be: else no curve can be
+     * read. */
+    const int readable = sum_all_rows(view).least + sum_rows(view, ROW_MEMORY).least / 2;
+    if (view->n_tracks > 1 && room_for_rows(view) < readable) {
         drop_memory(view);
         view->layout.legend_lines = count_legend_lines(view);
     }

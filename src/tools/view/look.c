@@ -15,6 +15,13 @@ void look_at(struct view *view, double from, double to)
     view->sight.to = middle + length / 2;
 }
 
+/* The same, with a little air on both sides. */
+static void look_around(struct view *view, double from, double to)
+{
+    const double air = 0.015 * (to - from);
+    look_at(view, from - air, to + air);
+}
+
 /* Puts 0 of the axis where the step starts in each trace; if a trace lacks it, the last step before it.  What is marked
  * and selected stays at its time in the first trace. */
 static void set_anchor(struct view *view, uint32_t number)
@@ -43,7 +50,7 @@ void look_at_step(struct view *view, uint32_t number)
         if (step)
             length = fmax(length, step_ns(view->track[i], step));
     }
-    look_at(view, -0.015 * length, 1.015 * length);
+    look_around(view, 0, length);
 }
 
 void look_at_all(struct view *view)
@@ -57,7 +64,7 @@ void look_at_all(struct view *view)
             to = fmax(to, axis_of(track, track->last));
         }
     }
-    look_at(view, from - 0.015 * (to - from), to + 0.015 * (to - from));
+    look_around(view, from, to);
 }
 
 /* Shows all steps of the list whose steps are counted, without what other lists run before and after. */
@@ -68,8 +75,7 @@ void look_at_steps(struct view *view)
         return;
     const struct trace_step *last = &steps->step[steps->n - 1];
     set_anchor(view, steps->step[0].step);
-    const double to = axis_of(view->track[0], last->work) + step_ns(view->track[0], last);
-    look_at(view, -0.015 * to, 1.015 * to);
+    look_around(view, 0, axis_of(view->track[0], last->work) + step_ns(view->track[0], last));
 }
 
 /* How long a time is to be in sight when the run is followed: three of the latest steps. */

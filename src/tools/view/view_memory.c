@@ -47,9 +47,14 @@ static const struct amount *most_held(const struct memory_use *use, size_t from,
         FIND_NEXT(from, end, amount[from].peak < peak);
         return &amount[from];
     }
-    for (size_t i = from; i < end; i += stride)
-        if (sum_amount(&amount[i]) > sum_amount(most))
+    uint64_t most_bytes = sum_amount(most);
+    for (size_t i = from; i < end; i += stride) {
+        const uint64_t bytes = sum_amount(&amount[i]);
+        if (bytes > most_bytes) {
             most = &amount[i];
+            most_bytes = bytes;
+        }
+    }
     return most;
 }
 

@@ -275,6 +275,32 @@ TEST(busy_time_is_that_of_the_bars)
     free(trace);
 }
 
+/* A step file, whose steps are all drawn. */
+struct drawn_list {
+    char *trace;
+    struct view *view;
+    struct canvas *canvas;
+};
+
+/* script: what is typed after the key that shows all steps.  Frees the text.  For free_drawn(). */
+static struct drawn_list draw_list(char *text, const char *script)
+{
+    struct drawn_list drawn = {.trace = trace_of_list(write_file("drawn.txt", text, strlen(text)))};
+    drawn.view = view_of(drawn.trace, NULL, 1280, 720, 1);
+    run_script(drawn.view, "0");
+    run_script(drawn.view, script);
+    drawn.canvas = picture_of(drawn.view);
+    free(text);
+    return drawn;
+}
+
+static void free_drawn(struct drawn_list *drawn)
+{
+    free_canvas(drawn->canvas);
+    end_view(drawn->view);
+    free(drawn->trace);
+}
+
 /* How many pixels of column x of the row have the colour. */
 static int pixels_of(const struct canvas *canvas, const struct view_row *row, int x, uint32_t colour)
 {
@@ -293,10 +319,9 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
         append_text(&text, "task forward d.compute 10us writes=w%d\n", i % 2);
         append_text(&text, "task up d.upload 1us reads=w%d\n", i % 2);
     }
-    char *trace = trace_of_list(write_file("short.txt", text, strlen(text)));
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    run_script(view, "0");
-    struct canvas *canvas = picture_of(view);
+    struct drawn_list drawn = draw_list(text, "");
+    const struct view *view = drawn.view;
+    const struct canvas *canvas = drawn.canvas;
     const struct view_row *compute = &view->layout.row[1]; /* row 0 has the device's name */
     const struct view_row *upload = &view->layout.row[2];
     const int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
@@ -304,10 +329,7 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
     assert_true(low >= 2);
     assert_true(low <= full / 4);
-    free_canvas(canvas);
-    end_view(view);
-    free(trace);
-    free(text);
+    free_drawn(&drawn);
 }
 
 /* A bar that a search finds is seen among longer ones that it does not find, however many there are in the column. */
@@ -316,10 +338,9 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     char *text = copy_string("device d memory=1G\ntensor w d 4M work keep\n");
     for (int i = 0; i < 5000; i++)
         append_text(&text, i == 2501 ? "task hit d.compute 1us reads=w\n" : "task other d.compute 2us reads=w\n");
-    char *trace = trace_of_list(write_file("hit.txt", text, strlen(text)));
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    run_script(view, "0 /hit");
-    struct canvas *canvas = picture_of(view);
+    struct drawn_list drawn = draw_list(text, "/hit");
+    const struct view *view = drawn.view;
+    const struct canvas *canvas = drawn.canvas;
     const struct box rows = places_of(view).rows;
     const struct view_row *lane = &view->layout.row[1];
     const uint32_t colour = task_colour(view, view->track[0], 2501);
@@ -327,10 +348,7 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     for (int x = rows.x; x < rows.x + rows.w; x++)
         columns += pixels_of(canvas, lane, x, colour) > 0;
     assert_int_equal(columns, 10); /* a column of two pixels in each of five steps */
-    free_canvas(canvas);
-    end_view(view);
-    free(trace);
-    free(text);
+    free_drawn(&drawn);
 }
 
 /* A tensor that is alive for a hundredth of a pixel is seen: it doubles what the device holds. */
@@ -340,10 +358,9 @@ TEST(a_column_of_memory_shows_its_peak)
     for (int i = 0; i < 1000; i++)
         append_text(&text,
                     i == 500 ? "task brief d.compute 1us writes=short\n" : "task forward d.compute 20us reads=w\n");
-    char *trace = trace_of_list(write_file("peak.txt", text, strlen(text)));
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    run_script(view, "0");
-    struct canvas *canvas = picture_of(view);
+    struct drawn_list drawn = draw_list(text, "");
+    const struct view *view = drawn.view;
+    const struct canvas *canvas = drawn.canvas;
     const struct box rows = places_of(view).rows;
     const struct view_row *memory = &view->layout.row[2]; /* after the device's name and its lane */
     const uint32_t work = class_colour(view->track[0]->trace->tensors[0].class);
@@ -352,10 +369,7 @@ TEST(a_column_of_memory_shows_its_peak)
         highest = MAX(highest, pixels_of(canvas, memory, x, work));
     assert_int_equal(memory->kind, ROW_MEMORY);
     assert_true(highest > 8 * memory->height / 10); /* 8 MiB of the 8.8 at the upper edge; 4 MiB are less than half */
-    free_canvas(canvas);
-    end_view(view);
-    free(trace);
-    free(text);
+    free_drawn(&drawn);
 }
 
 /* How many pixels of line y are those of the line where a step begins. */
