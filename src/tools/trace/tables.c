@@ -45,6 +45,20 @@ static void fill_shape(char *out, size_t size, const struct task *task)
     }
 }
 
+/* Is it a backward of which only gradients of weights come?  The other half of a backward reads the weights, and a whole
+ * backward does too. */
+static bool is_of_weights(const struct task *task)
+{
+    bool any = false;
+    for (int i = 0; i < task->n_access; i++) {
+        const enum memory_class class = task->access[i].tensor->class;
+        any |= class == MEM_GRADIENTS;
+        if (class == MEM_PARAMETERS)
+            return false;
+    }
+    return any && task->role == ROLE_BACKWARD;
+}
+
 static void fill_lane(struct trace_lane *to, const struct lane *lane)
 {
     const struct device *device = lane->device;
@@ -75,7 +89,8 @@ static void fill_list(struct trace *tables, const struct list *list, uint32_t k,
                                   .predicted_ns = about->predicted ? about->predicted(about->context, task) : 0,
                                   .first_edge = header->n_edges,
                                   .n_edges = (uint32_t)task->n_edges,
-                                  .role = (uint32_t)task->role};
+                                  .role = (uint32_t)task->role,
+                                  .of_weights = is_of_weights(task)};
         snprintf(to->name, sizeof to->name, "%s", task->name);
         fill_shape(to->shape, sizeof to->shape, task);
         for (size_t nth = 0; nth < task->n_edges; nth++) {

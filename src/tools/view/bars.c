@@ -44,7 +44,7 @@ static void note_colour(const struct brush *brush, uint32_t task)
 {
     if (!brush->drawn)
         return;
-    brush->drawn->role[brush->track->role[task]] = true;
+    brush->drawn->kind[brush->track->kind[task]] = true;
     brush->drawn->plain |= is_plain(brush->view, brush->track, task);
 }
 
@@ -261,14 +261,14 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     return MAX(to, x + 1);
 }
 
-/* Draws the gap before bar i, a third as high as a bar, in the colours of what it waited for. */
+/* Draws the gap before bar i, a third as high as a bar, hatched in the colours of what it waited for. */
 static void draw_gap(const struct brush *brush, size_t i)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(brush, gap.at[k]), right = edge_x(brush, gap.at[k + 1]);
-        fill(brush->view, left, brush->y + brush->height / 3, right - left, brush->height / 3,
-             cause_colour(gap.cause[k]));
+        hatch(brush->view, left, brush->y + brush->height / 3, right - left, brush->height / 3,
+              cause_colour(gap.cause[k]));
         brush->drawn->cause[gap.cause[k]] |= right > left;
     }
 }

@@ -1,8 +1,8 @@
 /* colours.c - the palette, and what a bar's colour means.
  *
  * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell apart.  From
- * the eighth on micro-batches have colours that a search found, by their distances, which a test checks.  Layers go
- * along viridis, from dark to light, for the same reason.
+ * the eighth on both have colours that a search found, by their distances, which a test checks.  Layers go along
+ * viridis, from dark to light, for the same reason.  Causes of gaps are hatched, so none of them looks like a task.
  */
 #include "draw.h"
 
@@ -18,13 +18,25 @@ uint32_t readable_on(uint32_t colour)
 
 /* ---- what colours mean ----------------------------------------------------------------------------------------- */
 
-static const uint32_t no_colour = 0xff8b95a3; /* the colour of tasks without a kind, a layer, a micro-batch */
+static const uint32_t no_colour = 0xff6c7178; /* the colour of tasks without a kind, a layer, a micro-batch */
 static const struct {
     const char *role;
     uint32_t colour;
-} kinds[] = {{"forward", 0xff0072b2},   {"backward", 0xffe69f00}, {"update", 0xff009e73}, {"send", 0xff56b4e9},
-             {"broadcast", 0xffcc79a7}, {"reduce", 0xffd55e00},   {"norm", 0xfff0e442},   {"swap", 0xff8c5a2b},
-             {"offload", 0xffb5bd3a},   {"snapshot", 0xff5a55c8}, {"feed", 0xff5f7488},   {"report", 0xffb3bcc8}};
+} kinds[] = {{"forward", 0xff0072b2},
+             {"backward", 0xffe69f00},
+             {"update", 0xff009e73},
+             {"send", 0xff56b4e9},
+             {"broadcast", 0xffcc79a7},
+             {"reduce", 0xffd55e00},
+             {"norm", 0xfff0e442},
+             {"swap", 0xff682808},
+             {"offload", 0xffbda752},
+             {"snapshot", 0xffa235fc},
+             {"feed", 0xff014164},
+             {"report", 0xff23000d},
+             {"backward of weights", 0xff9dd5ba},
+             {"upload", 0xffbdce90},
+             {"download", 0xff20006f}};
 
 /* Okabe and Ito's seven, and nine that are farthest from those and each other in every kind of colour vision. */
 static const uint32_t micro_batches[] = {0xff0072b2, 0xffe69f00, 0xff009e73, 0xff56b4e9, 0xffcc79a7, 0xffd55e00,
@@ -52,7 +64,7 @@ void count_colours(struct view *view)
     enum { MOST = 1000000 }; /* layers that are told apart */
     view->n_layers = 0;
     view->n_micros = 0;
-    memset(view->has_role, 0, sizeof view->has_role);
+    memset(view->has_kind, 0, sizeof view->has_kind);
     memset(view->has_class, 0, sizeof view->has_class);
     memset(view->has_plain, 0, sizeof view->has_plain);
     for (int k = 0; k < view->n_tracks; k++) {
@@ -63,9 +75,9 @@ void count_colours(struct view *view)
             view->n_micros = MAX(view->n_micros, MIN(task->micro, MOST) + 1);
             view->has_plain[BY_LAYER] |= task->layer < 0;
             view->has_plain[BY_MICRO] |= task->micro < 0;
-            if (strcmp(trace->header.role[task->role], first->header.role[task->role]) ==
-                0) /* the names are the first's */
-                view->has_role[task->role] = true;
+            const size_t kind = view->track[k]->kind[i];
+            if (strcmp(kind_name(trace, kind), kind_name(first, kind)) == 0) /* the names are the first's */
+                view->has_kind[kind] = true;
         }
         for (size_t i = 0; i < trace->header.n_tensors; i++)
             view->has_class[trace->tensors[i].class] |= trace->tensors[i].bytes > 0;
@@ -98,7 +110,7 @@ static int number_of(const struct view *view, const struct track *track, uint32_
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number)
 {
     if (view->colour == BY_KIND)
-        return track->kind_colour[track->role[number]];
+        return track->kind_colour[track->kind[number]];
     return colour_number(view, number_of(view, track, number));
 }
 
@@ -107,25 +119,28 @@ bool is_plain(const struct view *view, const struct track *track, uint32_t numbe
     return view->colour != BY_KIND && number_of(view, track, number) < 0;
 }
 
-/* The colours in use are numbered: roles of the first trace, layers, micro-batches. */
+/* The colours in use are numbered: kinds of the first trace, layers, micro-batches. */
 bool colour_name(const struct view *view, size_t i, char out[64])
 {
-    const struct trace_header *header = &view->track[0]->trace->header;
     if (view->colour == BY_KIND) {
-        if (i >= header->n_roles)
+        if (i >= KINDS)
             return false;
-        snprintf(out, 64, "%s", view->has_role[i] ? header->role[i] : "");
+        snprintf(out, 64, "%s", view->has_kind[i] ? kind_name(view->track[0]->trace, i) : "");
         return true;
     }
     snprintf(out, 64, "%zu", i);
     return i < (size_t)(view->colour == BY_LAYER ? view->n_layers : view->n_micros);
 }
 
+/* Most causes have the colour of a kind that they have to do with, such as that of updates for the CPU. */
 uint32_t cause_colour(enum cause cause)
 {
-    static const uint32_t colours[CAUSES] = {0xff56b4e9, 0xffcc79a7, 0xffe69f00, 0xff009e73, 0xff5a55c8,
-                                             0xfff0e442, 0xff8c5a2b, 0xff5f7488, 0xffd55e00, 0xffb5bd3a};
-    return cause == CAUSE_NOTHING ? RULE : blend(colours[cause], PAPER, 0.45);
+    static const uint32_t colours[CAUSES] = {
+        [CAUSE_PIPELINE] = 0xff56b4e9, [CAUSE_LINK] = 0xffcc79a7,  [CAUSE_COMPUTE] = SOFT,
+        [CAUSE_CPU] = 0xff009e73,      [CAUSE_DISK] = 0xffa235fc,  [CAUSE_NORM] = 0xfff0e442,
+        [CAUSE_BYTES] = 0xff682808,    [CAUSE_BATCH] = 0xff014164, [CAUSE_HOST] = 0xffd55e00,
+        [CAUSE_LAUNCH] = 0xffbda752,   [CAUSE_NOTHING] = RULE};
+    return colours[cause];
 }
 
 /* Classes of memory take another family of colours than bars; neighbours differ in lightness. */

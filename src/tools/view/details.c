@@ -98,8 +98,9 @@ static void put_identity(char **text, const struct trace *trace, const struct tr
         append_text(text, "   layer %d", task->layer);
     if (task->micro >= 0)
         append_text(text, "   micro-batch %d", task->micro);
-    if (strcmp(task->name, trace->header.role[task->role]) != 0)
-        append_text(text, "   %s", trace->header.role[task->role]);
+    const char *kind = kind_name(trace, kind_of_task(trace, task));
+    if (strcmp(task->name, kind) != 0)
+        append_text(text, "   %s", kind);
     append_text(text, "   on %s   step %" PRIu32, trace->lanes[task->lane].name, record->step);
 }
 

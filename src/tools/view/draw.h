@@ -57,6 +57,8 @@ static inline void fill(const struct view *view, int x, int y, int width, int he
 }
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
 void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
+/* Fills a box with slanted stripes of a colour, on a pale ground of it. */
+void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour);
 /* Names are normal, what stands beside them is small. */
 static inline enum font small_font(const struct view *view) { return view->scale > 1 ? SMALL_2X : SMALL_1X; }
 static inline enum font normal_font(const struct view *view) { return view->scale > 1 ? NORMAL_2X : NORMAL_1X; }
@@ -123,7 +125,19 @@ void draw_blocker(const struct view *view); /* the task that is in the way of on
 
 int count_legend_lines(const struct view *view);
 /* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
-enum sign_shape { BOX, LOW_BOX, PALE_BOX, FRAME, FLAT_LINE, THIN_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
+enum sign_shape {
+    BOX,
+    HATCHED_BOX,
+    LOW_BOX,
+    PALE_BOX,
+    FRAME,
+    FLAT_LINE,
+    THIN_LINE,
+    DASHES,
+    UPRIGHT_LINE,
+    UPRIGHT_DASHES,
+    HOLES
+};
 struct sign {
     const char *name;
     enum sign_shape shape;

@@ -117,7 +117,7 @@ static void draw_row_label(const struct view *view, const struct view_row *row)
 /* What the rows hold; it may reach too far to the left or right. */
 static void draw_contents(struct view *view)
 {
-    view->layout.seen = (struct seen){.role = {false}};
+    view->layout.seen = (struct seen){.kind = {false}};
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.row[i];
         if (!is_in_sight(view, row))

@@ -25,6 +25,8 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
     const int middle = y + size / 2;
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(view, x, y, size, size, colour);
+    if (shape == HATCHED_BOX)
+        hatch(view, x, y, size, size, colour);
     if (shape == LOW_BOX)
         fill(view, x, middle - 2 * dot, size, 4 * dot, colour);
     if (shape == PALE_BOX) {
@@ -79,7 +81,7 @@ static void draw_colours(const struct view *view, struct legend_place *at)
         stride = ceil_div(n, MOST_NAMES);
     for (size_t i = 0; i < n; i += stride)
         if (colour_name(view, i, text) && text[0] &&
-            (view->colour != BY_KIND || lists_all(view) || view->layout.seen.role[i]))
+            (view->colour != BY_KIND || lists_all(view) || view->layout.seen.kind[i]))
             draw_item(view, at, text, BOX, colour_number(view, (int64_t)i));
     if (lists_all(view) ? view->has_plain[view->colour] : view->layout.seen.plain)
         draw_item(view, at, "none", BOX, colour_number(view, NONE));
@@ -90,7 +92,7 @@ static void draw_causes(const struct view *view, struct legend_place *at)
     begin_paragraph(view, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
         if (lists_all(view) || view->layout.seen.cause[i])
-            draw_item(view, at, cause_name[i], BOX, cause_colour((enum cause)i));
+            draw_item(view, at, cause_name[i], HATCHED_BOX, cause_colour((enum cause)i));
 }
 
 /* The classes that the memory rows have. */

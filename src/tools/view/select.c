@@ -10,19 +10,19 @@
 
 /* ---- a stretch ------------------------------------------------------------------------------------------------- */
 
-struct stretch_work { /* the tasks of one role on a lane, as far as they lie in the stretch */
+struct stretch_work { /* the tasks of one kind on a lane, as far as they lie in the stretch */
     double tasks, ns, flops, bytes;
 };
 
-/* Adds up the work of a lane between two clocks, by role. */
+/* Adds up the work of a lane between two clocks, by kind. */
 static void find_work(const struct trace *trace, uint32_t lane, uint64_t from, uint64_t to,
-                      struct stretch_work by_role[TRACE_ROLES])
+                      struct stretch_work by_kind[KINDS])
 {
     const struct bars *bars = &trace->bars[lane];
     for (size_t i = first_bar_in(bars, from); i < bars->n && bars->bar[i].start < to; i++) {
         const struct bar *bar = &bars->bar[i];
         const struct trace_task *task = &trace->tasks[bar->task];
-        struct stretch_work *work = &by_role[task->role];
+        struct stretch_work *work = &by_kind[kind_of_task(trace, task)];
         double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));
         double part = 1;
         if (bar->end > bar->start)
@@ -52,18 +52,18 @@ static void add_lane_rows(struct view *view, int track_index, uint32_t number, d
     const struct trace *trace = track->trace;
     const struct trace_lane *lane = &trace->lanes[number];
     const bool is_link = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
-    struct stretch_work by_role[TRACE_ROLES] = {{0}};
+    struct stretch_work by_kind[KINDS] = {{0}};
     char name[64];
     snprintf(name, sizeof name, "%s%s", name_of_track(view, track_index), track->purpose[number]);
-    find_work(trace, number, clock_of(track, left), clock_of(track, right), by_role);
-    for (size_t i = 0; i < TRACE_ROLES; i++) {
-        const struct stretch_work *work = &by_role[i];
+    find_work(trace, number, clock_of(track, left), clock_of(track, right), by_kind);
+    for (size_t i = 0; i < KINDS; i++) {
+        const struct stretch_work *work = &by_kind[i];
         if (work->tasks == 0)
             continue;
         if (is_link)
             view->selection.panel.bytes += work->bytes;
         ROW(view->selection.panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(lane->name),
-            text_cell(trace->header.role[i]), number_cell(work->tasks), number_cell(work->ns / 1e6),
+            text_cell(kind_name(trace, i)), number_cell(work->tasks), number_cell(work->ns / 1e6),
             number_cell(work->ns / (right - left)), number_cell(work->bytes / (1 << 20)), number_cell(work->bytes),
             number_cell(share_of_peak(work, lane)));
     }
@@ -73,7 +73,7 @@ static void describe_stretch(struct view *view)
 {
     static const struct column columns[] = {
         {NULL, "trace", CELL_TEXT, 0, 0},       {"lane", "purpose", CELL_TEXT, 24, 0},
-        {NULL, "lane", CELL_TEXT, 0, 0},        {"kind", "kind", CELL_TEXT, 10, 0},
+        {NULL, "lane", CELL_TEXT, 0, 0},        {"kind", "kind", CELL_TEXT, 19, 0},
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};

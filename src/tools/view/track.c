@@ -121,6 +121,24 @@ static uint64_t present(const struct track *track)
     return 0;
 }
 
+size_t kind_of_task(const struct trace *trace, const struct trace_task *task)
+{
+    const uint32_t lane = trace->lanes[task->lane].kind;
+    if (task->of_weights)
+        return KIND_WEIGHTS;
+    if (lane == LANE_UPLOAD && has_role(trace, task, "other"))
+        return KIND_UPLOAD;
+    if (lane == LANE_DOWNLOAD && has_role(trace, task, "other"))
+        return KIND_DOWNLOAD;
+    return task->role;
+}
+
+const char *kind_name(const struct trace *trace, size_t kind)
+{
+    static const char *const names[] = {"backward of weights", "upload", "download"};
+    return kind < TRACE_ROLES ? trace->header.role[kind] : names[kind - TRACE_ROLES];
+}
+
 static int64_t find_report(const struct track *track)
 {
     const struct trace *trace = track->trace;
@@ -186,16 +204,16 @@ void renew_track(struct track *track)
     free(track->peak);
     free(track->purpose);
     free(track->receiver);
-    free(track->role);
+    free(track->kind);
     track->highest_peak = 0;
     track->peak = allocate(trace->header.n_devices, sizeof *track->peak);
     track->purpose = trace_purposes(trace);
     track->receiver = find_receivers(trace);
-    track->role = allocate(trace->header.n_tasks, sizeof *track->role);
+    track->kind = allocate(trace->header.n_tasks, sizeof *track->kind);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
-        track->role[i] = (uint8_t)trace->tasks[i].role;
-    for (size_t i = 0; i < trace->header.n_roles; i++)
-        track->kind_colour[i] = kind_colour(trace->header.role[i]);
+        track->kind[i] = (uint8_t)kind_of_task(trace, &trace->tasks[i]);
+    for (size_t i = 0; i < KINDS; i++)
+        track->kind_colour[i] = kind_colour(kind_name(trace, i));
     if (trace->header.n_devices != had) { /* another machine */
         free(track->folded);
         track->folded = allocate(trace->header.n_devices, sizeof *track->folded);
@@ -220,7 +238,7 @@ void close_track(struct track *track)
     free(track->peak);
     free(track->purpose);
     free(track->receiver);
-    free(track->role);
+    free(track->kind);
     free(track->folded);
     free(track);
 }

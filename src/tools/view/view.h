@@ -36,6 +36,9 @@
 
 /* ---- track.c --------------------------------------------------------------------------------------------------- */
 
+/* What colours stand for by kind: the tasks' roles, and three kinds that no role tells. */
+enum { KIND_WEIGHTS = TRACE_ROLES, KIND_UPLOAD, KIND_DOWNLOAD, KINDS };
+
 struct track {
     const char *path;
     struct trace_follow *follow;
@@ -49,8 +52,8 @@ struct track {
     double *peak;                        /* [devices] the most bytes that tensors hold at a time */
     double highest_peak;                 /* the largest of all devices' peaks */
     lane_purpose *purpose;               /* [lanes] what the lane is for */
-    uint32_t kind_colour[TRACE_ROLES];   /* the colour of each role of its tasks */
-    uint8_t *role;                       /* [tasks] its role: so many columns ask for it that it has to be in a cache */
+    uint32_t kind_colour[KINDS];         /* the colour of each kind of task */
+    uint8_t *kind;                       /* [tasks] its kind: so many columns ask for it that it has to be in a cache */
     int64_t report;                      /* the task whose records tell the steps' losses, or NONE */
     int64_t *receiver;                   /* [tasks] the device that a copy's bytes are for, if it is another; or NONE */
     bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
@@ -73,8 +76,11 @@ bool is_unfinished(const struct track *track, const struct trace_step *step);
 double step_ns(const struct track *track, const struct trace_step *step); /* from where its work begins to the next's */
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
 double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
-double axis_of(const struct track *track, uint64_t clock);                  /* nanoseconds on the axis */
-uint64_t clock_of(const struct track *track, double axis);                  /* the inverse, clamped */
+/* What a task is: its role, or a backward of weights alone, or the way of a copy without a role. */
+size_t kind_of_task(const struct trace *trace, const struct trace_task *task);
+const char *kind_name(const struct trace *trace, size_t kind);
+double axis_of(const struct track *track, uint64_t clock); /* nanoseconds on the axis */
+uint64_t clock_of(const struct track *track, double axis); /* the inverse, clamped */
 
 /* ---- what is in sight ------------------------------------------------------------------------------------------ */
 
@@ -99,8 +105,8 @@ struct view_row {
     int y, height;
 };
 static inline bool has_content(const struct view_row *row) { return row->kind == ROW_LANE || row->kind == ROW_MEMORY; }
-struct seen { /* what the picture has, as far as it is drawn: roles of the first trace's bars, causes of gaps */
-    bool role[TRACE_ROLES], cause[CAUSES];
+struct seen { /* what the picture has, as far as it is drawn: kinds of the first trace's bars, causes of gaps */
+    bool kind[KINDS], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
     bool plain;                /* true: a bar's task has none of what colours stand for, such as a layer */
@@ -186,7 +192,7 @@ struct view {
     struct track *track[MOST_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
-    bool has_role[TRACE_ROLES], has_class[TRACE_CLASSES];
+    bool has_kind[KINDS], has_class[TRACE_CLASSES];
     bool has_plain[COLOUR_WAYS]; /* true: a task has no layer, or no micro-batch */
 
     int width, height; /* pixels */

@@ -148,6 +148,16 @@ TEST(the_legend_has_the_classes_that_are_seen)
     free(path);
 }
 
+/* Has the box a pixel of that colour? */
+static bool has_colour(const struct canvas *canvas, struct box box, uint32_t colour)
+{
+    for (int y = box.y; y < box.y + box.h; y++)
+        for (int x = box.x; x < box.x + box.w; x++)
+            if (canvas->pixels[y * canvas->width + x] == colour)
+                return true;
+    return false;
+}
+
 /* The legend has the causes that some pixel in a row has, and no others. */
 TEST(the_legend_has_the_causes_that_are_seen)
 {
@@ -164,9 +174,9 @@ TEST(the_legend_has_the_causes_that_are_seen)
                 const int x = places_of(view).rows.x;
                 if (view_row->kind != ROW_LANE)
                     continue;
-                for (int at = x; at < x + places_of(view).rows.w; at++)
-                    seen |= canvas->pixels[(view_row->y + view_row->height / 2) * canvas->width + at] ==
-                            cause_colour((enum cause)cause);
+                const struct box gaps = {x, view_row->y + view_row->height / 3, places_of(view).rows.w,
+                                         view_row->height / 3};
+                seen |= has_colour(canvas, gaps, cause_colour((enum cause)cause));
             }
             assert_int_equal(view->layout.seen.cause[cause], seen);
             others += !seen;
@@ -177,16 +187,6 @@ TEST(the_legend_has_the_causes_that_are_seen)
     assert_true(others > 0);
     end_view(view);
     free(trace);
-}
-
-/* Has the box a pixel of that colour? */
-static bool has_colour(const struct canvas *canvas, struct box box, uint32_t colour)
-{
-    for (int y = box.y; y < box.y + box.h; y++)
-        for (int x = box.x; x < box.x + box.w; x++)
-            if (canvas->pixels[y * canvas->width + x] == colour)
-                return true;
-    return false;
 }
 
 /* The legend has the colour of tasks without a layer where a bar has it, and not elsewhere.  The list's copies have no
@@ -287,8 +287,8 @@ static void place_colour(uint32_t colour, const double sight[9], double lab[3])
     lab[2] = 200 * (y - z);
 }
 
-/* Sixteen micro-batches are told apart by everybody: six times as far from each other as can just be seen. */
-TEST(micro_batches_are_told_apart_by_the_colour_blind)
+/* Everybody tells n colours apart: they are six times as far from each other as can just be seen. */
+static void expect_told_apart(const char *what, const uint32_t *colours, size_t n)
 {
     static const struct {
         const char *who;
@@ -299,24 +299,68 @@ TEST(micro_batches_are_told_apart_by_the_colour_blind)
         {"deuteranopia", {0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881}},
         {"tritanopia", {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900}},
     };
-    char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    run_script(view, "k k");
     for (size_t i = 0; i < COUNT(people); i++) {
         double least = INFINITY;
-        for (int a = 0; a < 16; a++)
-            for (int b = 0; b < a; b++) {
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < a; b++) {
                 double one[3], other[3];
-                place_colour(colour_number(view, a), people[i].sight, one);
-                place_colour(colour_number(view, b), people[i].sight, other);
+                place_colour(colours[a], people[i].sight, one);
+                place_colour(colours[b], people[i].sight, other);
                 least = fmin(least,
                              sqrt(pow(one[0] - other[0], 2) + pow(one[1] - other[1], 2) + pow(one[2] - other[2], 2)));
             }
-        print_message("# %s: the least distance is %.1f\n", people[i].who, least);
+        print_message("# %s, %s: the least distance is %.1f\n", what, people[i].who, least);
         assert_true(least > 14);
     }
+}
+
+/* Sixteen micro-batches and tasks without one, all kinds of tasks, and all causes of gaps. */
+TEST(colours_are_told_apart_by_the_colour_blind)
+{
+    enum { MICRO_BATCHES = 16 };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    uint32_t colours[MAX((int)KINDS, MICRO_BATCHES + 1)];
+    size_t n = 0;
+    for (size_t kind = 0; kind < KINDS; kind++)
+        if (kind_name(view->track[0]->trace, kind)[0])
+            colours[n++] = colour_number(view, (int64_t)kind);
+    assert_int_equal(n, view->track[0]->trace->header.n_roles + 3); /* the halves of a backward, copies up and copies down */
+    expect_told_apart("kinds", colours, n);
+    run_script(view, "k k");
+    for (int i = 0; i <= MICRO_BATCHES; i++)
+        colours[i] = colour_number(view, i < MICRO_BATCHES ? i : NONE);
+    expect_told_apart("micro-batches", colours, MICRO_BATCHES + 1);
+    for (int i = 0; i < CAUSES; i++)
+        colours[i] = cause_colour((enum cause)i);
+    expect_told_apart("causes", colours, CAUSES);
     end_view(view);
     free(trace);
+}
+
+/* A backward of weights alone has a colour of its own, and copies up and down have theirs. */
+TEST(kinds_that_no_role_tells)
+{
+    static const char list[] = "device a memory=1G\n"
+                               "tensor w a 4M parameters keep\ntensor g a 4M gradients\ntensor d a 4M work\n"
+                               "task up a.upload 1ms writes=w\n"
+                               "task D a.compute 1ms role=backward reads=w writes=d\n"
+                               "task W a.compute 1ms role=backward reads=d writes=g\n"
+                               "task whole a.compute 1ms role=backward reads=w,d writes=g\n"
+                               "task down a.download 1ms reads=g\n";
+    static const char *const kinds[] = {"upload", "backward", "backward of weights", "backward", "download"};
+    char *path = trace_of_list(write_file("kinds.txt", list, strlen(list)));
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    const struct track *track = view->track[0];
+    for (uint32_t i = 0; i < COUNT(kinds); i++) {
+        assert_string_equal(kind_name(track->trace, track->kind[i]), kinds[i]);
+        assert_int_equal(task_colour(view, track, i), kind_colour(kinds[i]));
+        char *said = describe_record(track->trace, track->trace->runs[i].record[0]);
+        assert_non_null(strstr(said, kinds[i]));
+        free(said);
+    }
+    end_view(view);
+    free(path);
 }
 
 /* ---- names, bars and tables ------------------------------------------------------------------------------------- */

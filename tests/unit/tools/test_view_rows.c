@@ -219,7 +219,7 @@ TEST(two_traces_share_their_steps_start)
     assert_true(view->sight.to > 54e6); /* the longer one's step is in sight */
     for (int i = 0; i < 2; i++)         /* the legend has the kinds of both */
         for (size_t k = 0; k < view->track[i]->trace->header.n_tasks; k++)
-            assert_true(view->has_role[view->track[i]->trace->tasks[k].role]);
+            assert_true(view->has_kind[view->track[i]->kind[k]]);
     end_view(view);
     free(a);
 }
@@ -244,7 +244,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
     assert_int_equal(view->n_layers, fresh->n_layers);
     assert_int_equal(view->n_micros, fresh->n_micros);
-    assert_memory_equal(view->has_role, fresh->has_role, sizeof view->has_role);
+    assert_memory_equal(view->has_kind, fresh->has_kind, sizeof view->has_kind);
     end_view(fresh);
     free_canvas(picture_of(view));
     unlink(trace);
