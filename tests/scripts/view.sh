@@ -81,7 +81,7 @@ value() { # NAME: of what view --json has printed
     json_value "$TMP/out" "$1"
 }
 cp data/steps/broadcast.txt "$TMP/list.txt"
-"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,293,1240,293 s' --png "$TMP/moved.png" --json \
+"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,273,1240,273 s' --png "$TMP/moved.png" --json \
     >"$TMP/out" 2>"$TMP/err" && [ "$(value written_ms) $(value period_ms) $(value moved)" = '9.0 8.0 1' ] &&
     cmp -s data/steps/broadcast.txt "$TMP/list.txt" &&
     "$YARD" plan --list "$TMP/list.moved.txt" --simulate --verify >"$TMP/out" 2>"$TMP/err" &&
@@ -89,7 +89,7 @@ cp data/steps/broadcast.txt "$TMP/list.txt"
 result $? 'a task is dragged, and the list that is saved takes the time that was shown'
 
 "$YARD" view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script '- drag:955,293,1240,293 u s' --json >"$TMP/out" \
+    "$YARD" view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script '- drag:955,273,1240,273 u s' --json >"$TMP/out" \
         2>"$TMP/err" && cmp "$TMP/a.txt" "$TMP/b.txt" >"$TMP/err"
 result $? 'a move that is undone leaves no trace in the saved list'
 

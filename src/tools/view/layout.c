@@ -8,25 +8,41 @@
 static const struct limits {
     int good, least, most;
 } limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 9, 220}, [ROW_MEMORY] = {44, 16, MOST_PIXELS}},
-  of_folded = {4, 4, 12};
-enum { TALL = 56 };
+  of_folded = {4, 4, 12}, of_empty = {12, 9, 12};
+enum { TALL = 56, LOW_WINDOW = 500 };
+
+/* Has a lane a task?  While one is dragged, that is as it was before, so that no row moves away from the mouse. */
+static bool has_task(const struct view *view, int track_index, uint32_t lane)
+{
+    const struct trace *trace = view->track[track_index]->trace;
+    const struct gesture *gesture = &view->mouse.gesture;
+    const bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
+    struct trace_running now;
+    for (uint32_t i = 0; i < trace->header.n_tasks && dragged; i++)
+        if (gesture->spot[i].lane == lane)
+            return true;
+    return !dragged && (trace->bars[lane].n > 0 || trace_running(trace, lane, &now));
+}
 
 static struct limits limits_of(const struct view *view, const struct view_row *row)
 {
     const struct trace *trace = view->track[row->track]->trace;
     if (row->kind == ROW_LANE && view->track[row->track]->folded[trace->lanes[row->index].device_index])
         return of_folded;
+    if (row->kind == ROW_LANE && row->empty)
+        return of_empty;
     return limits_of_kind[row->kind];
 }
 
-static void add_view_row(struct view *view, enum row_kind kind, int track, uint32_t index)
+static struct view_row *add_view_row(struct view *view, enum row_kind kind, int track, uint32_t index)
 {
-    *APPEND(view->layout.row, view->layout.n_rows, view->layout.cap_rows) =
-        (struct view_row){.kind = kind, .track = track, .index = index};
+    struct view_row *row = APPEND(view->layout.row, view->layout.n_rows, view->layout.cap_rows);
+    *row = (struct view_row){.kind = kind, .track = track, .index = index};
+    return row;
 }
 
 /* Adds the rows of a device, if any of its lanes has a task.  A lane without tasks is left out too, unless a task can
- * be moved there.  If the device is folded, its lanes are thin, and its memory is left out. */
+ * be moved there: then its row is low.  If the device is folded, its lanes are thin, and its memory is left out. */
 static void add_device(struct view *view, int track_index, uint32_t device)
 {
     const struct track *track = view->track[track_index];
@@ -37,13 +53,12 @@ static void add_device(struct view *view, int track_index, uint32_t device)
     bool runs = false;
     add_view_row(view, ROW_DEVICE, track_index, device);
     for (uint32_t i = 0; i < trace->header.n_lanes; i++) {
-        struct trace_running now;
         if (trace->lanes[i].device_index != device)
             continue;
-        bool lane_runs = trace->bars[i].n > 0 || trace_running(trace, i, &now);
+        const bool lane_runs = has_task(view, track_index, i);
         runs |= lane_runs;
         if (lane_runs || (track->board && trace->lanes[i].kind < LANE_CPU))
-            add_view_row(view, ROW_LANE, track_index, i);
+            add_view_row(view, ROW_LANE, track_index, i)->empty = !lane_runs;
     }
     if (!runs)
         view->layout.n_rows = before;
@@ -69,6 +84,28 @@ static struct sums sum_rows(const struct view *view, enum row_kind kind)
     return sum;
 }
 
+static struct sums sum_all_rows(const struct view *view)
+{
+    struct sums all = {0};
+    for (enum row_kind kind = ROW_DEVICE; kind <= ROW_MEMORY; kind++) {
+        const struct sums sum = sum_rows(view, kind);
+        all.good += sum.good;
+        all.least += sum.least;
+    }
+    return all;
+}
+
+/* The dots of rows that do not grow: those of devices, and of lanes without tasks. */
+static int sum_fixed_rows(const struct view *view)
+{
+    int sum = 0;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct limits limits = limits_of(view, &view->layout.row[i]);
+        sum += limits.most == limits.good ? limits.good : 0;
+    }
+    return sum;
+}
+
 /* Returns the height of the next row in whole pixels.  end: where the rows before it end, which moves on by `height`:
  * so what is cut off from one row comes to a later one. */
 static int whole_height(double *end, double height)
@@ -81,15 +118,15 @@ static int whole_height(double *end, double height)
 /* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory. */
 static void grow_rows(struct view *view, double room)
 {
-    const struct sums device = sum_rows(view, ROW_DEVICE);
-    const struct sums lane = sum_rows(view, ROW_LANE), memory = sum_rows(view, ROW_MEMORY);
-    const double all = lane.good + memory.good;
+    const int fixed = sum_fixed_rows(view), memory = sum_rows(view, ROW_MEMORY).good;
+    const int lane = sum_all_rows(view).good - fixed - memory;
+    const double all = lane + memory;
     double grow[] = {[ROW_DEVICE] = 1, [ROW_LANE] = 1, [ROW_MEMORY] = 1};
-    const double most = memory.good > 0 ? TALL : limits_of_kind[ROW_LANE].most;
+    const double most = memory > 0 ? TALL : limits_of_kind[ROW_LANE].most;
     if (all > 0)
-        grow[ROW_LANE] = fmin((room - device.good) / all, most / limits_of_kind[ROW_LANE].good);
-    if (memory.good > 0)
-        grow[ROW_MEMORY] = (room - device.good - grow[ROW_LANE] * lane.good) / memory.good;
+        grow[ROW_LANE] = fmin((room - fixed) / all, most / limits_of_kind[ROW_LANE].good);
+    if (memory > 0)
+        grow[ROW_MEMORY] = (room - fixed - grow[ROW_LANE] * lane) / memory;
     double end = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.row[i];
@@ -133,17 +170,6 @@ static void squeeze_rows(struct view *view, double room)
         const int whole = whole_height(&end, height);
         row->height = MAX(whole, view->scale);
     }
-}
-
-static struct sums sum_all_rows(const struct view *view)
-{
-    struct sums all = {0};
-    for (enum row_kind kind = ROW_DEVICE; kind <= ROW_MEMORY; kind++) {
-        const struct sums sum = sum_rows(view, kind);
-        all.good += sum.good;
-        all.least += sum.least;
-    }
-    return all;
 }
 
 static double room_for_rows(const struct view *view) { return (double)places_of(view).rows.h / view->scale; }
@@ -192,20 +218,30 @@ static void drop_memory(struct view *view)
     view->layout.n_rows = n;
 }
 
+/* A low window whose rows want more room has no overview, and a legend of one line. */
+static void fit_legend(struct view *view)
+{
+    view->layout.low = false;
+    view->layout.legend_lines = count_legend_lines(view);
+    view->layout.low = view->height < LOW_WINDOW * view->scale && room_for_rows(view) < sum_all_rows(view).good;
+    if (view->layout.low)
+        view->layout.legend_lines = 1;
+}
+
 void lay_out(struct view *view)
 {
     view->layout.n_rows = 0;
     for (int track = 0; track < view->n_tracks; track++)
         for (uint32_t device = 0; device < view->track[track]->trace->header.n_devices; device++)
             add_device(view, track, device);
-    view->layout.legend_lines = count_legend_lines(view);
     view->layout.details_lines = count_details_lines(view);
+    fit_legend(view);
     /* Of two traces memory is shown if its rows can be half as high again as they must be: else no curve can be
      * read. */
     const int readable = sum_all_rows(view).least + sum_rows(view, ROW_MEMORY).least / 2;
     if (view->n_tracks > 1 && room_for_rows(view) < readable) {
         drop_memory(view);
-        view->layout.legend_lines = count_legend_lines(view);
+        fit_legend(view);
     }
     fit_rows(view);
     stack_rows(view);

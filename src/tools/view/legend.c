@@ -1,5 +1,5 @@
 /* legend.c - what colours mean: a paragraph for bars, one for memory or for the causes of gaps.  What does not fit into
- * a line goes on in the next. */
+ * a line goes on in the next.  In a low window all is in one line without titles, and what does not fit is left out. */
 #include "draw.h"
 
 enum { MOST_NAMES = 24, LINE = 18 };
@@ -11,6 +11,8 @@ struct legend_place { /* the next item's; the canvas is NULL while lines are cou
 static void begin_paragraph(const struct view *view, struct legend_place *at, const char *title)
 {
     const int dot = view->scale;
+    if (view->layout.low)
+        return;
     if (at->lines > 0)
         at->y += LINE * dot;
     at->lines++;
@@ -53,6 +55,8 @@ static void draw_item(const struct view *view, struct legend_place *at, const ch
                       uint32_t colour)
 {
     const int dot = view->scale, wide = width_of(view, text) + 17 * dot;
+    if (at->x + wide > view->width && view->layout.low)
+        return;
     if (at->x + wide > view->width && at->x > at->left) {
         at->x = at->left;
         at->y += LINE * dot;
@@ -193,6 +197,7 @@ static void draw_signs(const struct view *view, struct legend_place *at)
 static int draw_paragraphs(const struct view *view, int y)
 {
     struct legend_place at = {.y = y, .left = 10 * view->scale + small_width(view, "micro-batch") + 14 * view->scale};
+    at.x = 10 * view->scale;
     draw_colours(view, &at);
     if (view->show_causes)
         draw_causes(view, &at);

@@ -12,6 +12,8 @@ enum { GUTTER = 168, HEADER = 28, OVERVIEW = 56, QUIET = 24, RULER = 36, LINE = 
 /* All steps of a simulation are alike: their strip is low. */
 static int overview_height(const struct view *view)
 {
+    if (view->layout.low)
+        return 0;
     return view->track[0]->trace->header.kind == TRACE_SIMULATED ? QUIET : OVERVIEW;
 }
 
@@ -23,7 +25,7 @@ struct places places_of(const struct view *view)
     const int legend = (view->layout.legend_lines * LINE + 8) * dot;
     const int details = (view->layout.details_lines * LINE + 12) * dot, bottom = view->height - legend - details;
     return (struct places){.header = {0, 0, view->width, HEADER * dot},
-                           .overview = {left, (HEADER + 6) * dot, wide, (overview - 10) * dot},
+                           .overview = {left, (HEADER + 6) * dot, wide, MAX(overview - 10, 0) * dot},
                            .ruler = {left, (HEADER + overview) * dot, wide, RULER * dot},
                            .rows = {left, top, wide, MAX(bottom - top, dot)},
                            .legend = {0, bottom, view->width, legend},

@@ -60,7 +60,7 @@ static size_t stride_of_steps(size_t n, size_t most)
 
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
-bool shows_loss(const struct view *view) { return !isnan(last_loss(view->track[0])); }
+bool shows_loss(const struct view *view) { return !view->layout.low && !isnan(last_loss(view->track[0])); }
 
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
 static void draw_loss(const struct view *view)
@@ -356,7 +356,9 @@ void draw_strip(const struct view *view)
 {
     struct places places = places_of(view);
     fill(view, 0, places.header.h, view->width, places.rows.y - places.header.h, PAPER);
-    if (view->track[0]->trace->header.kind == TRACE_SIMULATED)
+    if (view->layout.low)
+        fill(view, 0, places.ruler.y, view->width, view->scale, RULE);
+    else if (view->track[0]->trace->header.kind == TRACE_SIMULATED)
         draw_quiet_overview(view);
     else
         draw_overview(view);

@@ -102,6 +102,7 @@ struct view_row {
     enum row_kind kind;
     int track;
     uint32_t index; /* the lane, or the device */
+    bool empty;     /* true: it is a lane without a task */
     int y, height;
 };
 static inline bool has_content(const struct view_row *row) { return row->kind == ROW_LANE || row->kind == ROW_MEMORY; }
@@ -118,6 +119,7 @@ struct layout {
     int rows_height; /* the height of all rows, also of those out of sight */
     int good_height; /* what it would be if they had all the room that they want */
     int legend_lines, details_lines;
+    bool low; /* true: the window is so low that it has no overview, and a legend of one line */
     struct seen seen;
 };
 

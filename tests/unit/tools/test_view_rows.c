@@ -130,6 +130,84 @@ TEST(a_bar_shows_which_rows_are_in_sight)
     }
 }
 
+/* A lane of a step file to which tasks can be moved has a low row.  Rows stay where they are while a task is dragged
+ * there, and when the button is let go the row becomes as high as others. */
+TEST(an_empty_lane_is_low_until_it_has_a_task)
+{
+    struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    run_script(view, "pagedown -");
+    int y, height[2], place[2];
+    const int x = bar_at(view, "b download", 0, &y);
+    uint32_t upload = 0;
+    while (strcmp(view->track[0]->trace->lanes[upload].name, "b upload") != 0)
+        upload++;
+    const struct view_row *row = row_of_lane(view, 0, upload);
+    assert_int_equal(row->height, 12); /* of_empty in layout.c */
+    assert_true(row[1].height >= 22);
+    const int to = row->y + row->height / 2;
+    run_script(view, lasting("hold:%d,%d,%d,%d", x, y, x + 4, to));
+    for (int i = 0; i < 2; i++) {
+        free_canvas(picture_of(view)); /* the task is carried */
+        row = row_of_lane(view, 0, upload);
+        height[i] = row->height;
+        place[i] = row->y;
+    }
+    assert_int_equal(view->track[0]->trace->tasks[view->selection.task.copy.task].lane, upload);
+    assert_int_equal(height[0], 12);
+    assert_int_equal(height[1], 12);
+    assert_int_equal(place[1], place[0]);
+    assert_true(to >= place[1] && to < place[1] + 12);
+    release_button(view);
+    assert_true(row_of_lane(view, 0, upload)->height >= 22);
+    end_view(view);
+}
+
+/* In the lowest window that there is, rows have three fifths of the height: it has no steps above them, and a legend of
+ * one line.  A picture of the height that its rows want is not low, however low it is. */
+TEST(a_low_window_is_for_its_rows)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
+    assert_int_equal(places_of(view).overview.h, 0);
+    assert_int_equal(view->layout.legend_lines, 1);
+    assert_true(places_of(view).rows.h >= LEAST_HEIGHT * 3 / 5);
+    assert_int_equal(rows_in_sight(view), view->layout.n_rows);
+    end_view(view);
+    free(trace);
+    trace = trace_of_devices(1);
+    view = view_of(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
+    assert_true(places_of(view).overview.h > 0); /* its rows have all the room that they want */
+    view->still = true;
+    choose_height(view);
+    assert_true(view->height < LEAST_HEIGHT);
+    assert_true(places_of(view).overview.h > 0);
+    end_view(view);
+    free(trace);
+}
+
+/* A device that holds less than a hundredth of what the largest one does has no row of memory. */
+TEST(a_device_with_little_memory_has_no_row_of_it)
+{
+    static const struct {
+        int kilobytes;
+        bool has_row;
+    } small[] = {{6, false}, {9, false}, {11, true}};
+    for (size_t i = 0; i < COUNT(small); i++) {
+        char *text = format_string("device large memory=1G\ndevice small memory=1G\n"
+                                   "tensor w large 1024000 work keep\ntensor v small %d work keep\n"
+                                   "task a large.compute 1ms reads=w\ntask b small.compute 1ms reads=v\n",
+                                   small[i].kilobytes * 1024);
+        char *trace = trace_of_list(write_file("little.txt", text, strlen(text)));
+        struct view *view = view_of(trace, NULL, 1280, 720, 1);
+        const struct view_row *last = &view->layout.row[view->layout.n_rows - 1];
+        assert_int_equal(last->kind == ROW_MEMORY, small[i].has_row);
+        assert_int_equal(view->layout.row[2].kind, ROW_MEMORY); /* the large device's */
+        end_view(view);
+        free(trace);
+        free(text);
+    }
+}
+
 /* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
 TEST(lanes_are_named_by_what_they_do)
 {
@@ -174,6 +252,22 @@ TEST(two_traces_always_fit)
         run_script(view, n % 3 ? "0" : "x");
         assert_true(view->layout.rows_height <= places_of(view).rows.h);
         assert_int_equal(view->layout.row[view->layout.n_rows - 1].track, 1);
+        end_view(view);
+        free(a);
+    }
+}
+
+/* However little room there is, a row of two traces has a dot: its tasks can be seen. */
+TEST(two_traces_have_no_row_without_height)
+{
+    for (int scale = 1; scale <= 2; scale++) {
+        char *a = trace_of_devices(20), *b = lasting("%s.b", a);
+        assert_int_equal(rename(a, b), 0);
+        free(a);
+        a = trace_of_devices(20);
+        struct view *view = view_of(a, b, LEAST_WIDTH, LEAST_HEIGHT, scale);
+        for (size_t i = 0; i < view->layout.n_rows; i++)
+            assert_true(view->layout.row[i].height >= scale);
         end_view(view);
         free(a);
     }
@@ -370,6 +464,32 @@ TEST(a_column_of_memory_shows_its_peak)
     assert_int_equal(memory->kind, ROW_MEMORY);
     assert_true(highest > 8 * memory->height / 10); /* 8 MiB of the 8.8 at the upper edge; 4 MiB are less than half */
     free_drawn(&drawn);
+}
+
+/* Bytes have one scale in two traces: where one holds four times as much, its areas are four times as high. */
+TEST(two_traces_share_the_scale_of_memory)
+{
+    int high[2];
+    char *path[2];
+    for (int i = 0; i < 2; i++) {
+        char *text = format_string("device d memory=1G\ntensor w d %dM work keep\ntask t d.compute 1ms reads=w\n",
+                                   i == 0 ? 4 : 16);
+        char *trace = trace_of_list(write_file("scale.txt", text, strlen(text)));
+        path[i] = lasting("%s.%d", trace, i);
+        assert_int_equal(rename(trace, path[i]), 0);
+        free(trace);
+        free(text);
+    }
+    struct view *view = view_of(path[0], path[1], 1280, 720, 1);
+    struct canvas *canvas = picture_of(view);
+    const uint32_t work = class_colour(view->track[0]->trace->tensors[0].class);
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        if (view->layout.row[i].kind == ROW_MEMORY)
+            high[view->layout.row[i].track] = pixels_of(canvas, &view->layout.row[i], 700, work);
+    assert_true(high[0] > 10);
+    assert_true(abs(high[1] - 4 * high[0]) <= 6);
+    free_canvas(canvas);
+    end_view(view);
 }
 
 /* How many pixels of line y are those of the line where a step begins. */
