@@ -148,12 +148,25 @@ static struct memory_changes find_changes(const struct trace *trace, uint64_t fr
     return all;
 }
 
-/* Updates the peaks of the amounts from index i on. */
-static void update_peaks(struct memory_use *use, size_t i)
+static uint64_t sum_amount(const struct amount *amount)
 {
-    for (; i < use->n; i++) {
-        const uint64_t before = i > 0 ? use->amount[i - 1].peak : 0;
-        use->amount[i].peak = MAX(before, sum_amount(&use->amount[i]));
+    uint64_t sum = 0;
+    for (size_t i = 0; i < TRACE_CLASSES; i++)
+        sum += amount->bytes[i];
+    return sum;
+}
+
+/* Updates the sums of the amounts from index i on, and the blocks that have such amounts. */
+static void update_sums(struct memory_use *use, size_t i)
+{
+    const size_t first = i / AMOUNTS_IN_BLOCK * AMOUNTS_IN_BLOCK;
+    use->block = grow(use->block, &use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK), sizeof *use->block);
+    for (; i < use->n; i++)
+        use->amount[i].sum = sum_amount(&use->amount[i]);
+    for (i = first; i < use->n; i++) {
+        struct block_peak *block = &use->block[i / AMOUNTS_IN_BLOCK];
+        if (i % AMOUNTS_IN_BLOCK == 0 || use->amount[i].sum > block->sum)
+            *block = (struct block_peak){use->amount[i].sum, i};
     }
 }
 
@@ -176,7 +189,7 @@ void trace_update_memory(struct trace *trace, size_t first)
         use->amount[use->n - 1].bytes[change->class] += change->bytes;
     }
     for (uint32_t i = 0; i < n_devices; i++)
-        update_peaks(&trace->memory_use[i], kept[i]);
+        update_sums(&trace->memory_use[i], kept[i]);
     trace->memory_use_step = trace->whole_step;
     free(kept);
     free(all.change);
@@ -191,15 +204,21 @@ const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
     return &use->amount[i - 1];
 }
 
-uint64_t sum_amount(const struct amount *amount)
+const struct amount *most_held(const struct memory_use *use, size_t from, size_t end)
 {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < TRACE_CLASSES; i++)
-        sum += amount->bytes[i];
-    return sum;
+    struct block_peak most = {use->amount[from].sum, from};
+    for (size_t i = from; i < end;) {
+        const bool whole = i % AMOUNTS_IN_BLOCK == 0 && i + AMOUNTS_IN_BLOCK <= end;
+        const struct block_peak next =
+            whole ? use->block[i / AMOUNTS_IN_BLOCK] : (struct block_peak){use->amount[i].sum, i};
+        if (next.sum > most.sum)
+            most = next;
+        i += whole ? AMOUNTS_IN_BLOCK : 1;
+    }
+    return &use->amount[most.amount];
 }
 
-uint64_t trace_peak(const struct memory_use *use) { return use->amount[use->n - 1].peak; }
+uint64_t trace_peak(const struct memory_use *use) { return most_held(use, 0, use->n)->sum; }
 
 COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 

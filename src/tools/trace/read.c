@@ -169,8 +169,10 @@ void trace_free(struct trace *trace)
         free(trace->bars[i].bar);
     for (size_t i = 0; trace->runs && i < trace->header.n_tasks; i++)
         free(trace->runs[i].record);
-    for (size_t i = 0; trace->memory_use && i < trace->header.n_devices; i++)
+    for (size_t i = 0; trace->memory_use && i < trace->header.n_devices; i++) {
         free(trace->memory_use[i].amount);
+        free(trace->memory_use[i].block);
+    }
     for (size_t i = 0; i < TRACE_LISTS; i++)
         free(trace->steps[i].step);
     for (size_t i = 0; i < TRACE_PARTS; i++)

@@ -66,13 +66,21 @@ struct pause { /* a time in which a viewer paused the trainer: nothing ran in [s
 
 struct amount { /* the bytes of each class from this clock on, until the next amount */
     uint64_t clock, bytes[TRACE_CLASSES];
-    uint64_t peak; /* the largest sum of bytes up to here */
+    uint64_t sum; /* the bytes of all classes together */
+};
+
+struct block_peak { /* the largest sum in a block of amounts, and the first amount that has it */
+    uint64_t sum;
+    size_t amount;
 };
 
 struct memory_use { /* what tensors hold on a device: the amounts, ascending; the first is at clock 0 */
     struct amount *amount;
     size_t n, cap;
+    struct block_peak *block; /* [n / AMOUNTS_IN_BLOCK, rounded up] for the largest sum of many amounts */
+    size_t cap_blocks;
 };
+enum { AMOUNTS_IN_BLOCK = 32 };
 
 /* A validated copy of a trace in memory: every index and offset has been checked.  The records are those that have
  * ended, sorted by start (then end, step, task). */
@@ -125,11 +133,10 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
 
 /* Updates trace->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
 void trace_update_memory(struct trace *trace, size_t first);
-/* amount_at(): the amount that is valid at that clock.  sum_amount(): the bytes of all classes together.  trace_peak():
- * the largest such sum. */
-const struct amount *amount_at(const struct memory_use *use, uint64_t clock);
-uint64_t sum_amount(const struct amount *amount);
-uint64_t trace_peak(const struct memory_use *use);
+const struct amount *amount_at(const struct memory_use *use, uint64_t clock); /* the one that is valid at that clock */
+/* The first with the largest sum of amounts [from, end), which are one or more. */
+const struct amount *most_held(const struct memory_use *use, size_t from, size_t end);
+uint64_t trace_peak(const struct memory_use *use); /* the largest sum of all */
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
 size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);

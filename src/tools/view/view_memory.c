@@ -35,29 +35,6 @@ static double upper_edge(const struct view *view)
     return 1.1 * top;
 }
 
-/* Returns the most that is held of amounts [from, end), or when there are many the most of some of them; where the peak
- * of all amounts so far rises, it is among these. */
-static const struct amount *most_held(const struct memory_use *use, size_t from, size_t end)
-{
-    enum { SAMPLES = 64 };
-    const struct amount *amount = use->amount, *most = &amount[end - 1];
-    const uint64_t peak = most->peak; /* of all amounts up to this one */
-    const size_t stride = (end - from + SAMPLES - 1) / SAMPLES;
-    if (peak > amount[from].peak) {
-        FIND_NEXT(from, end, amount[from].peak < peak);
-        return &amount[from];
-    }
-    uint64_t most_bytes = sum_amount(most);
-    for (size_t i = from; i < end; i += stride) {
-        const uint64_t bytes = sum_amount(&amount[i]);
-        if (bytes > most_bytes) {
-            most = &amount[i];
-            most_bytes = bytes;
-        }
-    }
-    return most;
-}
-
 /* Each column of pixels shows the most that is held in its time. */
 static void draw_areas(const struct view *view, const struct track *track, const struct memory_use *use,
                        const struct box *box, double top, struct seen *seen)

@@ -315,7 +315,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
         assert_true(!is_picked(&view->selection.task));
-        assert_true(view->selection.panel.bytes == (double)sum_amount(held));
+        assert_true(view->selection.panel.bytes == (double)held->sum);
     }
     run_script(view, "click:600,118"); /* a task instead */
     assert_int_equal(view->selection.region.kind, NO_REGION);

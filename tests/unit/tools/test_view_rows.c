@@ -445,6 +445,31 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     free_drawn(&drawn);
 }
 
+/* Of any stretch the amount with the most bytes is found, however many amounts it has, and the first of those with as
+ * many bytes. */
+TEST(the_most_that_is_held_is_found)
+{
+    char *text = copy_string("device d memory=1G\n");
+    for (int i = 0; i < 100; i++)
+        append_text(&text, "tensor t%d d %dK work\ntask t d.compute 1ms writes=t%d\n", i, 4 + 37 * i % 80, i);
+    char *path = trace_of_list(write_file("most.txt", text, strlen(text)));
+    struct trace *trace = trace_open(path);
+    const struct memory_use *use = &trace->memory_use[0];
+    assert_true(use->n > 400);
+    for (uint32_t n = 0; n < 2000; n++) {
+        struct random4 random4 = random_words(37, STREAM_TEST, 0, n);
+        const size_t from = random4.word[0] % use->n, end = from + 1 + random4.word[1] % (use->n - from);
+        size_t most = from;
+        for (size_t i = from; i < end; i++)
+            if (use->amount[i].sum > use->amount[most].sum)
+                most = i;
+        assert_true(most_held(use, from, end) == &use->amount[most]);
+    }
+    trace_free(trace);
+    free(path);
+    free(text);
+}
+
 /* A tensor that is alive for a hundredth of a pixel is seen: it doubles what the device holds. */
 TEST(a_column_of_memory_shows_its_peak)
 {
