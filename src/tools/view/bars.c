@@ -21,7 +21,8 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     const struct view *view;
     const struct track *track;
     const struct bars *bars;
-    int index; /* the track's index */
+    const struct lit_bars *lit; /* those of its bars that are lit; NULL: all are */
+    int index;                  /* the track's index */
     int left, right, y, height;
     uint64_t seen;      /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
     bool names_only;    /* true: bars are there already, and lines over them, which are not to run through names */
@@ -57,26 +58,33 @@ static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
 
 /* ---- merged columns -------------------------------------------------------------------------------------------- */
 
-/* The longest of bars [i, end), or when there are many the longest of some of them.  Any lit bar comes before one that
- * is not lit: so all are looked at while some bars may not be lit. */
-static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t end)
+/* The longest of bars [i, end), or when there are many the longest of some of them.  chosen: NULL, or indices, and [i,
+ * end) are places among these. */
+static const struct bar *longest_bar(const struct brush *brush, const uint32_t *chosen, size_t i, size_t end)
 {
-    const struct view_selection *selection = &brush->view->selection;
-    const bool dims = selection->critical || selection->search[0];
-    const struct bar *longest = &brush->bars->bar[i];
-    uint64_t most = 0;
-    size_t stride = dims ? 1 : (end - i + SAMPLES - 1) / SAMPLES;
+    const struct bar *all = brush->bars->bar, *longest = &all[chosen ? chosen[i] : i];
+    const size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride) {
-        const struct bar *bar = &brush->bars->bar[i];
-        uint64_t weight = (bar->end - bar->start) / 2;
-        if (is_lit(brush->view, brush->index, bar->record))
-            weight += UINT64_MAX / 2;
-        if (weight > most) {
+        const struct bar *bar = &all[chosen ? chosen[i] : i];
+        if (bar->end - bar->start > longest->end - longest->start)
             longest = bar;
-            most = weight;
-        }
     }
     return longest;
+}
+
+/* The bar of [i, end) whose colour the column has.  Any lit bar comes before one that is not lit. */
+static const struct bar *bar_of_column(const struct brush *brush, size_t i, size_t end)
+{
+    const struct lit_bars *lit = brush->lit;
+    size_t first = 0, next = 0;
+    if (lit) {
+        FIND_FIRST(first, lit->n, lit->bar[first] < i);
+        next = first;
+        FIND_NEXT(next, lit->n, lit->bar[next] < end);
+    }
+    if (first < next)
+        return longest_bar(brush, lit->bar, first, next);
+    return longest_bar(brush, NULL, i, end);
 }
 
 /* Merged columns side by side, from pixel `left` on.  Each is as high as the lane at first, but for `cut` pixels at its
@@ -102,7 +110,7 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
     const uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
     if (until > from)
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, until) / (double)(until - from);
-    uint32_t colour = colour_of_bar(brush, longest_bar(brush, i, end));
+    uint32_t colour = colour_of_bar(brush, bar_of_column(brush, i, end));
     fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
          blend(PAPER, colour, 0.5 + 0.5 * busy));
     for (int k = 0; k < width; k++)
@@ -361,11 +369,13 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
     const struct box rows = places_of(view).rows;
     const struct track *track = view->track[row->track];
     const int air = row->height > 4 * AIR * view->scale ? AIR * view->scale : 0;
+    const struct lit *lit = &view->selection.lit[row->track];
     const double seen =
         SEEN_WIDTH * view->scale * (view->sight.to - view->sight.from) / rows.w / track->trace->header.pace_scale;
     return (struct brush){.view = view,
                           .track = track,
                           .bars = &track->trace->bars[row->index],
+                          .lit = lit->lane ? &lit->lane[row->index] : NULL,
                           .index = row->track,
                           .left = rows.x,
                           .right = rows.x + rows.w,

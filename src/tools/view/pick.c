@@ -132,3 +132,68 @@ bool is_lit(const struct view *view, int track, size_t record)
     return view->selection.n_path > 0 &&
            bsearch(&record, view->selection.path, view->selection.n_path, sizeof *view->selection.path, by_record);
 }
+
+static void forget_lit_of(struct lit *lit)
+{
+    for (uint32_t i = 0; i < lit->n_lanes; i++)
+        free(lit->lane[i].bar);
+    free(lit->lane);
+    *lit = (struct lit){.lane = NULL};
+}
+
+void forget_lit(struct view *view)
+{
+    for (int k = 0; k < MOST_TRACKS; k++)
+        forget_lit_of(&view->selection.lit[k]);
+}
+
+static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
+{
+    struct lit_bars *lane_bars = &lit->lane[lane];
+    *APPEND(lane_bars->bar, lane_bars->n, lane_bars->cap) = (uint32_t)bar;
+}
+
+/* Adds the bars of tasks that the search finds, or of those on the critical path. */
+static void add_lit_bars(const struct view *view, struct lit *lit, int track)
+{
+    const struct trace *trace = view->track[track]->trace;
+    bool *found = allocate(trace->header.n_tasks, sizeof *found);
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
+        found[i] = strcasestr(trace->tasks[i].name, lit->search) != NULL;
+    for (size_t i = 0; i < view->selection.n_path && lit->critical; i++) {
+        const size_t record = view->selection.path[i];
+        const uint32_t task = trace->records[record].task;
+        if (found[task])
+            add_lit_bar(lit, trace->tasks[task].lane, bar_of(trace, record));
+    }
+    for (uint32_t lane = 0; lane < trace->header.n_lanes && !lit->critical; lane++)
+        for (size_t i = 0; i < trace->bars[lane].n; i++)
+            if (found[trace->bars[lane].bar[i].task])
+                add_lit_bar(lit, lane, i);
+    free(found);
+}
+
+/* A search looks at all bars, so what it has found is kept until the word or the trace is another one.  A critical path
+ * is short, and may be another step's. */
+void find_lit(struct view *view)
+{
+    const struct view_selection *selection = &view->selection;
+    for (int k = 0; k < view->n_tracks; k++) {
+        struct lit *lit = &view->selection.lit[k];
+        const struct track *track = view->track[k];
+        const bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
+        const bool same = !critical && !lit->critical && strcmp(lit->search, selection->search) == 0 &&
+                          lit->changes == track->changes;
+        if (lit->lane && dims && same)
+            continue;
+        forget_lit_of(lit);
+        if (!dims)
+            continue;
+        lit->n_lanes = track->trace->header.n_lanes;
+        lit->lane = allocate(lit->n_lanes, sizeof *lit->lane);
+        lit->critical = critical;
+        lit->changes = track->changes;
+        snprintf(lit->search, sizeof lit->search, "%s", selection->search);
+        add_lit_bars(view, lit, k);
+    }
+}

@@ -22,6 +22,8 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by); /* +1 o
 struct links links_of_pick(const struct view *view, const struct pick *pick); /* the caller frees .link */
 void find_critical_path(struct view *view);
 bool is_lit(const struct view *view, int track, size_t record);
+void find_lit(struct view *view); /* updates view->selection.lit */
+void forget_lit(struct view *view);
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 

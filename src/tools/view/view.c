@@ -23,6 +23,7 @@ void close_view(struct view *view)
     view->selection.region.kind = NO_REGION;
     select_again(view); /* frees the panel */
     free(view->selection.path);
+    forget_lit(view);
     free(view->layout.row);
     free(view->mouse.gesture.spot);
     free(view);
@@ -60,6 +61,7 @@ void refresh(struct view *view)
 {
     if (view->selection.critical)
         find_critical_path(view);
+    find_lit(view);
     select_again(view);
     lay_out(view);
     view->mouse.hover = pick_at(view, view->mouse.x, view->mouse.y);

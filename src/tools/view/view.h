@@ -48,6 +48,7 @@ struct track {
     uint64_t zero;                       /* the clock at 0 of the axis */
     uint64_t last;                       /* the clock at the last end */
     uint64_t now;                        /* the present clock, or that at which the trainer stands */
+    uint64_t changes;                    /* how often the trace has changed */
     bool stands;                         /* true: the trainer is paused, stopped or gone in the midst of its work */
     double *peak;                        /* [devices] the most bytes that tensors hold at a time */
     double highest_peak;                 /* the largest of all devices' peaks */
@@ -143,6 +144,18 @@ struct panel {           /* the text about the selected stretch or place */
     char *title;
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };
+struct lit_bars { /* the indices of a lane's bars that are lit, ascending */
+    uint32_t *bar;
+    size_t n, cap;
+};
+
+struct lit {               /* what is lit in a track while other bars are dimmed, and for what it was found */
+    struct lit_bars *lane; /* [n_lanes] NULL: all bars are lit */
+    uint32_t n_lanes;
+    char search[32];
+    bool critical;
+    uint64_t changes; /* the track's */
+};
 enum { MOST_MARKS = 2 };
 struct view_selection {
     struct pick task;
@@ -155,6 +168,7 @@ struct view_selection {
     bool critical;   /* true: only the critical path of the anchor step is lit */
     size_t *path;    /* the records of that path in the first trace, ascending */
     size_t n_path, cap_path;
+    struct lit lit[MOST_TRACKS];
 };
 
 /* ---- what the mouse does --------------------------------------------------------------------------------------- */
