@@ -96,6 +96,27 @@ bool has_sign(const struct view *view, const char *name)
     return false;
 }
 
+void expect_lit(const struct view *view)
+{
+    for (int k = 0; k < view->n_tracks; k++) {
+        const struct trace *trace = view->track[k]->trace;
+        const struct lit *lit = &view->selection.lit[k];
+        const bool dims = view->selection.search[0] || (view->selection.critical && k == 0);
+        assert_int_equal(lit->lane != NULL, dims);
+        for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
+            size_t n = 0;
+            for (size_t i = 0; i < trace->bars[lane].n; i++) {
+                if (!is_lit(view, k, trace->bars[lane].bar[i].record))
+                    continue;
+                assert_true(n < lit->lane[lane].n);
+                assert_int_equal(lit->lane[lane].bar[n], i);
+                n++;
+            }
+            assert_int_equal(n, lit->lane[lane].n);
+        }
+    }
+}
+
 /* ---- traces that are written ------------------------------------------------------------------------------------ */
 
 struct trace_writer *begin_trace(const char *path)

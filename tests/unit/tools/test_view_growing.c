@@ -38,6 +38,14 @@ static void expect_whole(const struct track *track)
         taken += bars->n;
     }
     assert_int_equal(taken, trace->n_records);
+    const struct memory_use *use = &trace->memory_use[0];
+    for (size_t i = 0; i < use->n; i += AMOUNTS_IN_BLOCK) {
+        const size_t end = MIN(i + AMOUNTS_IN_BLOCK, use->n);
+        const struct amount *most = &use->amount[i];
+        for (size_t k = i; k < end; k++)
+            most = use->amount[k].sum > most->sum ? &use->amount[k] : most;
+        assert_true(most_held(use, i, end) == most);
+    }
     for (size_t i = 0; i < track->steps->n; i++) {
         const struct trace_step *step = &track->steps->step[i];
         uint64_t end = 0;
@@ -63,6 +71,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     size_t ended = 0;
     size_t late = 0; /* records before these have begun, have ended but for the late lane, all */
     press_key(view, "l");
+    run_script(view, "/task");
     draw_view(view, canvas); /* the trace has no record yet */
     for (size_t round = 0; ended < STEPS * TASKS; round++) {
         size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
@@ -78,6 +87,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         poll_view(view);
         draw_view(view, canvas);
         expect_whole(view->track[0]);
+        expect_lit(view);
         for (uint32_t i = 0; i < 20; i++)
             expect_held(view->track[0]->trace,
                         clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);

@@ -324,6 +324,27 @@ TEST(a_place_of_memory_lists_its_tensors)
     free(path);
 }
 
+/* Whatever is typed, for one trace or two, the lists of lit bars are those of the search and of the critical path. */
+TEST(lit_bars_are_those_of_the_search_and_the_path)
+{
+    static const char *const scripts[] = {"/send",        "/backward", "c",        "pagedown", "/stage",
+                                          "/f",           "pageup c",  "/nothing", "escape c", "click:600,57",
+                                          "pagedown /ba", "escape"};
+    char *a = trace_of_list("data/steps/1f1b.txt"), *b = lasting("%s.b", a);
+    assert_int_equal(rename(a, b), 0);
+    free(a);
+    a = trace_of_list("data/steps/overlap-pays.txt");
+    for (int n = 1; n <= 2; n++) {
+        struct view *view = view_of(n == 1 ? b : a, n == 1 ? NULL : b, 1280, 720, 1);
+        for (size_t i = 0; i < COUNT(scripts); i++) {
+            run_script(view, scripts[i]);
+            expect_lit(view);
+        }
+        end_view(view);
+    }
+    free(a);
+}
+
 /* ---- moving a task ---------------------------------------------------------------------------------------------- */
 
 /* Taken up right of its middle. */
