@@ -239,6 +239,79 @@ TEST(the_ruler_says_from_which_step_it_counts)
     free(trace);
 }
 
+enum { MS = 1000000 };
+
+/* One task of a list runs for a millisecond, from `at` ms on. */
+struct list_run {
+    uint32_t step, list, at;
+};
+
+static const char *write_lists(const struct list_run *runs, size_t n)
+{
+    static struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
+    static struct trace_lane lane = {.name = "0:0 compute", .kind = LANE_COMPUTE};
+    static struct trace_task tasks[] = {{.name = "work", .layer = -1, .micro = -1, .list = 0},
+                                        {.name = "judge", .layer = -1, .micro = -1, .list = 1},
+                                        {.name = "speak", .layer = -1, .micro = -1, .list = 2}};
+    const char *path = temp_path("lists.trace");
+    struct trace trace = {.header = {.kind = TRACE_REAL,
+                                     .pace_scale = 1,
+                                     .model = "lists",
+                                     .n_devices = 1,
+                                     .n_lanes = 1,
+                                     .n_tasks = COUNT(tasks),
+                                     .n_lists = COUNT(tasks),
+                                     .list = {"train", "eval", "sample"},
+                                     .n_roles = 1,
+                                     .role = {"other"},
+                                     .n_classes = 1,
+                                     .memory = {"work"}},
+                          .devices = &device,
+                          .lanes = &lane,
+                          .tasks = tasks};
+    struct trace_writer *writer = trace_create(path, &trace, 100);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t start = (uint64_t)runs[i].at * MS;
+        trace_end(writer, trace_begin(writer, runs[i].step, runs[i].list, start), start, start + MS, 0);
+    }
+    trace_close(writer);
+    return path;
+}
+
+/* Does this text begin at x in the upper half of the ruler? */
+static bool has_text(struct view *view, const struct canvas *canvas, int x, const char *text)
+{
+    struct canvas *wanted = new_canvas(view->width, view->height);
+    const int y = places_of(view).ruler.y + 2 * view->scale;
+    bool same = true;
+    fill_rect(wanted, 0, 0, view->width, view->height, PAPER);
+    view->canvas = wanted;
+    put_text(view, x, y, view->width, SOFT, "%s", text);
+    view->canvas = NULL;
+    for (int row = y; row < y + GLYPH_HEIGHT; row++)
+        for (int at = x; at < x + width_of(view, text); at++)
+            same &= wanted->pixels[row * view->width + at] == canvas->pixels[row * view->width + at];
+    free_canvas(wanted);
+    return same;
+}
+
+/* Behind a step is the name of the list that runs first after it, where that begins, and no other one's. */
+TEST(the_ruler_names_lists_between_steps)
+{
+    static const struct list_run runs[] = {{1, 0, 1},  {1, 1, 20}, {1, 2, 40}, {2, 0, 60},
+                                           {2, 2, 80}, {2, 1, 95}, {3, 0, 110}};
+    struct view *view = view_of(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
+    struct canvas *canvas = picture_of(view);
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        const int x = (int)x_of(view, axis_of(view->track[0], (uint64_t)runs[i].at * MS));
+        const bool first = i > 0 && runs[i - 1].list == 0; /* after a step */
+        assert_int_equal(has_text(view, canvas, x, "eval"), first && runs[i].list == 1);
+        assert_int_equal(has_text(view, canvas, x, "sample"), first && runs[i].list == 2);
+    }
+    free_canvas(canvas);
+    end_view(view);
+}
+
 /* ---- colours ---------------------------------------------------------------------------------------------------- */
 
 /* Up to 21 micro-batches no two look the same, and the legend has room for memory beside any number. */
