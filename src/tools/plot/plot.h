@@ -51,6 +51,8 @@ void begin_at(struct plot *plot, double step);  /* leaves out the points before 
 void choose_unit(struct plot *plot, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
 /* Prepares a logarithmic axis: losses become those above their floors, if each run has one. */
 void take_logarithms(struct plot *plot);
+/* The series of an earlier run whose curve lies under this one's, since all its points are the same; NULL: none. */
+const struct series *same_before(const struct plot *plot, const struct series *series);
 void merge_floors(struct plot *plot); /* keeps one floor where all runs have the same */
 
 /* ---- plot_axes.c ------------------------------------------------------------------------------------------------- */

@@ -117,8 +117,8 @@ static void draw_curves(struct canvas *canvas, const struct plot *plot, const st
 /* ---- the legend -------------------------------------------------------------------------------------------------- */
 
 struct legend {
-    struct canvas *c;
-    const struct plot *p;
+    struct canvas *canvas;
+    const struct plot *plot;
     int x, y, end; /* where its next line begins, and where its lines end on the right */
     int bottom;    /* what would lie below has no room */
 };
@@ -141,7 +141,7 @@ static const char *run_name(const struct plot *plot, const struct series *of)
 static void write_line(struct legend *legend, int indent, enum font font, const char *text, uint32_t colour)
 {
     char *shown = make_printable(copy_string(text), ONE_LINE);
-    draw_text_within(legend->c, legend->x + indent, legend->y, font, shown, colour, legend->end);
+    draw_text_within(legend->canvas, legend->x + indent, legend->y, font, shown, colour, legend->end);
     legend->y += 20;
     free(shown);
 }
@@ -151,24 +151,25 @@ enum { SAMPLE = 24, INDENT = SAMPLE + 8 }; /* pixels */
 /* A piece of the series' line. */
 static void draw_sample(struct legend *legend, const struct series *series)
 {
-    const uint32_t colour = line_colour(legend->p, series);
-    const struct clip clip = {.width = legend->c->width, .height = legend->c->height};
+    const uint32_t colour = line_colour(legend->plot, series);
+    const struct clip clip = {.width = legend->canvas->width, .height = legend->canvas->height};
     const struct spot ends[] = {{legend->x * SPOT, (legend->y + 8) * SPOT},
                                 {(legend->x + SAMPLE) * SPOT, (legend->y + 8) * SPOT}};
     const struct spot middle = {(ends[0].x + ends[1].x) / 2, ends[0].y};
     if (is_bound(series))
-        draw_dashes(legend->c, legend->x, legend->y + 8, SAMPLE + 2, colour);
+        draw_dashes(legend->canvas, legend->x, legend->y + 8, SAMPLE + 2, colour);
     else
-        draw_stroke(legend->c, &clip, ends, COUNT(ends), line_thickness(legend->p, series), colour);
+        draw_stroke(legend->canvas, &clip, ends, COUNT(ends), line_thickness(legend->plot, series), colour);
     if (series->kind == VAL)
-        draw_stroke(legend->c, &clip, &middle, 1, 8 * SPOT, colour);
+        draw_stroke(legend->canvas, &clip, &middle, 1, 8 * SPOT, colour);
 }
 
 static void write_series(struct legend *legend, const struct series *series)
 {
     char title[128], values[128];
+    const struct series *same = same_before(legend->plot, series);
     draw_sample(legend, series);
-    series_title(title, legend->p, series);
+    series_title(title, legend->plot, series);
     series_values(values, series);
     if (is_bound(series)) {
         char *text = format_string("%s %s", title, values);
@@ -180,7 +181,9 @@ static void write_series(struct legend *legend, const struct series *series)
     if (series->kind == EACH_STEP)
         return;
     legend->y -= 3;
-    write_line(legend, INDENT, SMALL_1X, values, QUIET);
+    char *small = same ? format_string("the same as %s", run_name(legend->plot, same)) : copy_string(values);
+    write_line(legend, INDENT, SMALL_1X, small, QUIET);
+    free(small);
 }
 
 /* All that is of the run; its floor is left out if it is that of all. */
@@ -188,39 +191,50 @@ static void write_run(struct legend *legend, size_t run)
 {
     bool named = false;
     for (int kind = SERIES_KINDS - 1; kind >= 0; kind--)
-        for (const struct series *series = legend->p->series; series < legend->p->series + legend->p->n; series++) {
-            if ((int)series->kind != kind || series->run != run || (is_bound(series) && legend->p->one_floor))
+        for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n;
+             series++) {
+            if ((int)series->kind != kind || series->run != run || (is_bound(series) && legend->plot->one_floor))
                 continue;
             if (!named)
-                write_line(legend, 0, NORMAL_1X, run_name(legend->p, series), INK);
+                write_line(legend, 0, NORMAL_1X, run_name(legend->plot, series), INK);
             named = true;
             write_series(legend, series);
         }
     legend->y += named ? 10 : 0;
 }
 
-/* The run's name, beside its last kind of line: for many runs. */
+/* The run's name, beside its last kind of line: for many runs.  A run all of whose curves are those of earlier runs is
+ * said to be the same. */
 static void write_name(struct legend *legend, size_t run)
 {
+    const struct plot *plot = legend->plot;
     const struct series *last = NULL;
-    for (const struct series *series = legend->p->series; series < legend->p->series + legend->p->n; series++)
-        if (series->run == run && (!last || series->kind > last->kind))
+    bool same = true;
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
+        if (series->run != run)
+            continue;
+        same &= same_before(plot, series) != NULL;
+        if (!last || series->kind > last->kind)
             last = series;
+    }
     if (!last)
         return;
+    char *name = format_string("%s%s%s", run_name(plot, last), same ? " = " : "",
+                               same ? run_name(plot, same_before(plot, last)) : "");
     draw_sample(legend, last);
-    write_line(legend, INDENT, NORMAL_1X, run_name(legend->p, last), INK);
+    write_line(legend, INDENT, NORMAL_1X, name, INK);
+    free(name);
 }
 
 static void write_legend(struct legend *legend)
 {
     enum { RUN = 124 }; /* the height of most runs */
     size_t runs = 0;
-    for (const struct series *series = legend->p->series; series < legend->p->series + legend->p->n; series++)
+    for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         runs = MAX(runs, series->run + 1);
     const bool brief = legend->y + (int)MIN(runs, 1000) * RUN > legend->bottom;
-    for (const struct series *series = legend->p->series; series < legend->p->series + legend->p->n; series++)
-        if (is_bound(series) && legend->p->one_floor) {
+    for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
+        if (is_bound(series) && legend->plot->one_floor) {
             write_series(legend, series);
             legend->y += 10;
         }
@@ -241,15 +255,20 @@ static void write_legend(struct legend *legend)
 struct canvas *draw_picture(const struct plot *plot, int width, int height)
 {
     enum { LEFT = 72, TOP = 48, GAP = 28, BELOW = 56, LEGEND = 268 };
-    const int legend = MIN(LEGEND, width / 4);
+    const int legend_width = MIN(LEGEND, width / 4);
     struct canvas *canvas = new_canvas(width, height);
-    struct frame frame = {.x = LEFT, .y = TOP, .width = width - LEFT - GAP - legend, .height = height - TOP - BELOW};
-    struct legend l = {
-        .c = canvas, .p = plot, .x = frame.x + frame.width + GAP, .y = TOP - 8, .end = width - 8, .bottom = height - 8};
+    struct frame frame = {
+        .x = LEFT, .y = TOP, .width = width - LEFT - GAP - legend_width, .height = height - TOP - BELOW};
+    struct legend legend = {.canvas = canvas,
+                            .plot = plot,
+                            .x = frame.x + frame.width + GAP,
+                            .y = TOP - 8,
+                            .end = width - 8,
+                            .bottom = height - 8};
     fit_axes(&frame, plot, frame.width / 100, frame.height / 48);
     fill_rect(canvas, 0, 0, width, height, PAPER);
     draw_axes(canvas, &frame, plot->unit);
     draw_curves(canvas, plot, &frame);
-    write_legend(&l);
+    write_legend(&legend);
     return canvas;
 }

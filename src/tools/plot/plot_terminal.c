@@ -13,8 +13,8 @@
 enum { LABEL = 9 }; /* columns left of the curves */
 
 struct screen {
-    const struct plot *p;
-    struct frame f;        /* in dots */
+    const struct plot *plot;
+    struct frame frame;    /* in dots */
     struct canvas *dots;   /* the number of a series in each dot, from 1; 0: none */
     struct canvas *letter; /* the same for each character: there the series' letter stands */
     int across, down;      /* dots of a character */
@@ -43,7 +43,7 @@ static void print_mark(FILE *out, const struct series *series, const char *mark,
 
 static void draw_series(struct screen *screen, const struct series *series, uint32_t number)
 {
-    const struct frame *frame = &screen->f;
+    const struct frame *frame = &screen->frame;
     for (size_t i = 0; i < series->n; i++) {
         const struct point *to = &series->point[i];
         const struct point *from = i > 0 ? to - 1 : to; /* a single point is a line too */
@@ -54,8 +54,8 @@ static void draw_series(struct screen *screen, const struct series *series, uint
 
 static void put_letter(struct screen *screen, const struct point *point, uint32_t number)
 {
-    const int x = x_of_step(&screen->f, point->step, 1), y = y_of_loss(&screen->f, point->loss, 1);
-    if (y < screen->f.height)
+    const int x = x_of_step(&screen->frame, point->step, 1), y = y_of_loss(&screen->frame, point->loss, 1);
+    if (y < screen->frame.height)
         fill_rect(screen->letter, x / screen->across, y / screen->down, 1, 1, number);
 }
 
@@ -73,8 +73,8 @@ static void put_letters(struct screen *screen, const struct series *series, uint
 static void draw_curves(struct screen *screen)
 {
     for (int kind = FLOOR; kind < SERIES_KINDS; kind++)
-        for (size_t i = 0; i < screen->p->n; i++) {
-            const struct series *series = &screen->p->series[i];
+        for (size_t i = 0; i < screen->plot->n; i++) {
+            const struct series *series = &screen->plot->series[i];
             if ((int)series->kind != kind)
                 continue;
             draw_series(screen, series, (uint32_t)i + 1);
@@ -97,7 +97,7 @@ static const struct series *look_at_dots(const struct screen *screen, int column
             const uint32_t number = screen->dots->pixels[at];
             if (number == 0)
                 continue;
-            const struct series *series = &screen->p->series[number - 1];
+            const struct series *series = &screen->plot->series[number - 1];
             *pattern |= bits[y][x];
             if (!top || series->kind > top->kind)
                 top = series;
@@ -112,7 +112,7 @@ static void print_character(FILE *out, const struct screen *screen, int column, 
     const uint32_t named = screen->letter->pixels[row * screen->letter->width + column];
     const struct series *series = look_at_dots(screen, column, row, &pattern);
     if (named > 0)
-        series = &screen->p->series[named - 1];
+        series = &screen->plot->series[named - 1];
     if (!series) {
         fputc(' ', out);
         return;
@@ -127,8 +127,8 @@ static void print_character(FILE *out, const struct screen *screen, int column, 
 /* The number of the tick that lies in this row of characters; NONE: none does. */
 static int tick_of_row(const struct screen *screen, int row)
 {
-    for (int i = 0; i < screen->f.loss.n; i++)
-        if (y_of_loss(&screen->f, screen->f.loss.tick[i], 1) / screen->down == row)
+    for (int i = 0; i < screen->frame.loss.n; i++)
+        if (y_of_loss(&screen->frame, screen->frame.loss.tick[i], 1) / screen->down == row)
             return i;
     return NONE;
 }
@@ -141,9 +141,9 @@ static void print_step_axis(FILE *out, const struct screen *screen)
     fprintf(out, "%*s+", LABEL, "");
     for (size_t i = 0; i < columns; i++)
         fputc('-', out);
-    for (int i = 0; i < screen->f.step.n; i++) {
-        const size_t n = strlen(tick_text(text, &screen->f.step, i));
-        size_t at = (size_t)(x_of_step(&screen->f, screen->f.step.tick[i], 1) / screen->across);
+    for (int i = 0; i < screen->frame.step.n; i++) {
+        const size_t n = strlen(tick_text(text, &screen->frame.step, i));
+        size_t at = (size_t)(x_of_step(&screen->frame, screen->frame.step.tick[i], 1) / screen->across);
         at = MIN(at, columns - MIN(n, columns));
         if (used && at < used + 2)
             continue;
@@ -158,12 +158,15 @@ static void print_step_axis(FILE *out, const struct screen *screen)
 static void print_legend(FILE *out, const struct screen *screen, int columns)
 {
     char title[128], values[128];
-    for (const struct series *series = screen->p->series; series < screen->p->series + screen->p->n; series++) {
+    for (const struct series *series = screen->plot->series; series < screen->plot->series + screen->plot->n;
+         series++) {
         if (series->kind == EACH_STEP)
             continue;
-        const bool of_all = is_bound(series) && screen->p->one_floor;
-        char *text = format_string("%*s%s%s%s: %s", LABEL + 2, "", of_all ? "" : series->path, of_all ? "" : " ",
-                                   series_title(title, screen->p, series), series_values(values, series));
+        const bool of_all = is_bound(series) && screen->plot->one_floor;
+        const struct series *same = same_before(screen->plot, series);
+        char *text = format_string("%*s%s%s%s: %s%s%s", LABEL + 2, "", of_all ? "" : series->path, of_all ? "" : " ",
+                                   series_title(title, screen->plot, series), series_values(values, series),
+                                   same ? ", the same as " : "", same ? same->path : "");
         char *folded = fold_text(make_printable(text, ONE_LINE), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
         fprintf(out, "%*s", LABEL - 1, "");
         print_mark(out, series, (char[]){letter_of(series), '\0'}, screen->colour);
@@ -177,16 +180,16 @@ void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows,
 {
     char label[32];
     const int width = MAX(columns - LABEL - 2, 10);
-    struct screen screen = {.p = plot, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
-    screen.f = (struct frame){.width = width * screen.across, .height = rows * screen.down};
-    screen.dots = new_canvas(screen.f.width, screen.f.height);
+    struct screen screen = {.plot = plot, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
+    screen.frame = (struct frame){.width = width * screen.across, .height = rows * screen.down};
+    screen.dots = new_canvas(screen.frame.width, screen.frame.height);
     screen.letter = new_canvas(width, rows);
-    fit_axes(&screen.f, plot, width / 12, rows / 3);
+    fit_axes(&screen.frame, plot, width / 12, rows / 3);
     draw_curves(&screen);
     fprintf(out, "%*s\n", MAX((int)strlen(plot->unit), LABEL - 1), plot->unit);
     for (int row = 0; row < rows; row++) {
         const int tick = tick_of_row(&screen, row);
-        fprintf(out, "%*s |", LABEL - 1, tick == NONE ? "" : tick_text(label, &screen.f.loss, tick));
+        fprintf(out, "%*s |", LABEL - 1, tick == NONE ? "" : tick_text(label, &screen.frame.loss, tick));
         for (int column = 0; column < width; column++)
             print_character(out, &screen, column, row);
         fputc('\n', out);

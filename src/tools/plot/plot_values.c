@@ -206,6 +206,22 @@ void take_logarithms(struct plot *plot)
         note("below the logarithmic axis, because they are not %s: %zu losses", than, below);
 }
 
+static bool have_same_points(const struct series *a, const struct series *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; i < a->n && same; i++)
+        same = a->point[i].step == b->point[i].step && a->point[i].loss == b->point[i].loss;
+    return same;
+}
+
+const struct series *same_before(const struct plot *plot, const struct series *series)
+{
+    for (const struct series *other = plot->series; other < plot->series + plot->n; other++)
+        if (other->run < series->run && other->kind == series->kind && have_same_points(other, series))
+            return other;
+    return NULL;
+}
+
 void merge_floors(struct plot *plot)
 {
     const struct series *first = NULL;

@@ -87,6 +87,30 @@ TEST(colours)
     free(text);
 }
 
+/* The curve of a run that lies under another one's is named beside that one's. */
+TEST(equal_runs_are_named)
+{
+    struct point other[] = {{1, 4}, {2, 3}, {4, 2.5}};
+    struct series runs[] = {{"a.jsonl", TRAIN, 0, 0, train, 3, 3},
+                            {"b.jsonl", TRAIN, 1, 0, other, 3, 3},
+                            {"c.jsonl", TRAIN, 2, 0, train, 3, 3},
+                            {"d.jsonl", TRAIN, 3, 0, train, 2, 2}};
+    const struct plot four = {.unit = "loss", .series = runs, .n = 4, .cap = 4};
+    char *text = printed(&four, 60, 9, false, false);
+    assert_non_null(strstr(text, "a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n"));
+    assert_non_null(strstr(text, "c.jsonl train: last 2.0000, lowest 2.0000 at step 4, the same as a.jsonl\n"));
+    free(text);
+    for (size_t i = 0; i < COUNT(runs); i++)
+        assert_true(same_before(&four, &runs[i]) == (i == 2 ? &runs[0] : NULL));
+    struct canvas *with = draw_picture(&four, 800, 400);
+    struct point close[] = {{1, 4}, {2, 3 + 1e-9}, {4, 2}}; /* the same pixels, but other losses */
+    runs[2].point = close;
+    struct canvas *without = draw_picture(&four, 800, 400);
+    assert_true(memcmp(with->pixels, without->pixels, 800 * 400 * sizeof *with->pixels) != 0);
+    free_canvas(with);
+    free_canvas(without);
+}
+
 /* ---- what is drawn --------------------------------------------------------------------------------------------- */
 
 /* A plot of one run with these training losses, at steps from 1 on, and that floor; 0: it has none. */
