@@ -7,7 +7,7 @@
 /* ---- actions.c ------------------------------------------------------------------------------------------------- */
 
 struct action {
-    const char *keys; /* names, with a space between: "f", "left a" */
+    const char *keys; /* one name or two, with a space between: "f", "left a" */
     const char *help;
     void (*run)(struct view *view, double by); /* moves something by that amount; NULL: it does `act` */
     double by;
@@ -15,6 +15,8 @@ struct action {
 };
 extern const struct action actions[];
 extern const size_t n_actions;
+enum { KEYS_SIZE = 24 };
+char *list_keys(const struct action *action, char out[KEYS_SIZE]); /* "f", "left or a" */
 /* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
 void press_key(struct view *view, const char *key);
 void move_mouse(struct view *view, int x, int y);

@@ -212,10 +212,10 @@ const struct action actions[] = {
     {"c", "critical path of the step", .act = toggle_critical},
     {"u", "undo a move of a task", .act = undo_last_move},
     {"s", "save the list as it is now", .act = save_list},
-    {"/", "search, dims the rest", .act = begin_search},
-    {"t", "mark the time at the mouse (two)", .act = mark_time},
+    {"/", "search: dim all other tasks", .act = begin_search},
+    {"t", "mark the time at the mouse", .act = mark_time},
     {"escape", "forget selection, search, marks", .act = forget_selection},
-    {"k", "colour by kind, layer, ...", .act = use_next_colour},
+    {"k", "colour by kind, layer or micro-batch", .act = use_next_colour},
     {"w", "what idle lanes wait for", .act = toggle_causes},
     {"m", "hide or show memory", .act = toggle_memory},
     {"x", "fold devices (click on one)", .act = fold_all},
@@ -227,6 +227,16 @@ const struct action actions[] = {
     {"q", "quit", .act = toggle_quit},
 };
 const size_t n_actions = COUNT(actions);
+
+char *list_keys(const struct action *action, char out[KEYS_SIZE])
+{
+    const char *space = strchr(action->keys, ' ');
+    if (space)
+        snprintf(out, KEYS_SIZE, "%.*s or %s", (int)(space - action->keys), action->keys, space + 1);
+    else
+        snprintf(out, KEYS_SIZE, "%s", action->keys);
+    return out;
+}
 
 static const struct action *find_action(const char *key)
 {

@@ -80,6 +80,14 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 /* ---- what is seen, as JSON ------------------------------------------------------------------------------------- */
 
+/* Which task ran, and in which step. */
+static json_t *record_json(const struct trace *trace, const struct trace_record *record)
+{
+    const struct trace_task *task = &trace->tasks[record->task];
+    return json_pack("{s:s, s:i, s:i, s:s, s:I}", "task", task->name, "layer", task->layer, "micro", task->micro,
+                     "lane", trace->lanes[task->lane].name, "step", (json_int_t)record->step);
+}
+
 static json_t *selected_json(const struct view *view)
 {
     if (!is_picked(&view->selection.task))
@@ -87,20 +95,21 @@ static json_t *selected_json(const struct view *view)
     const struct track *track = view->track[view->selection.task.track];
     const struct trace *trace = track->trace;
     const struct trace_record *record = &view->selection.task.copy;
-    const struct trace_task *task = &trace->tasks[record->task];
     struct links links = links_of_pick(view, &view->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct link_drawn *link = &links.link[i];
         const bool before = link->consumer == (size_t)view->selection.task.record;
         const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
-        json_array_append_new(before ? needs : needed_by, json_string(trace->tasks[other->task].name));
+        json_array_append_new(before ? needs : needed_by, record_json(trace, other));
     }
-    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
-                     task->micro, "lane", trace->lanes[task->lane].name, "step", (json_int_t)record->step, "start_ms",
-                     axis_of(track, record->start) / 1e6, "ms",
-                     (double)(record->end - record->start) * trace->header.pace_scale / 1e6, "needs", needs,
-                     "needed_by", needed_by);
+    json_t *selected = record_json(trace, record);
+    json_t *more = json_pack("{s:f, s:f, s:o, s:o}", "start_ms", axis_of(track, record->start) / 1e6, "ms",
+                             (double)(record->end - record->start) * trace->header.pace_scale / 1e6, "needs", needs,
+                             "needed_by", needed_by);
+    json_object_update(selected, more);
+    json_decref(more);
+    return selected;
 }
 
 static json_t *track_json(const struct track *track)
@@ -179,10 +188,10 @@ static void print_keys(void)
         "device: fold it; on the strip of steps: go there\n"
         "  drag       move the view; in a step file: move a task; on the ruler, or with shift: select a stretch\n"
         "  wheel      zoom\n";
-    char *folded = fold_text(mouse, HELP_WIDTH);
+    char *folded = fold_text(mouse, HELP_WIDTH), keys[KEYS_SIZE];
     printf("\nKeys\n");
     for (size_t i = 0; i < n_actions; i++)
-        printf("  %-10s %s\n", actions[i].keys, actions[i].help);
+        printf("  %-10s %s\n", list_keys(&actions[i], keys), actions[i].help);
     printf("\nMouse\n%s", folded);
     free(folded);
 }

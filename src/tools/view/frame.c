@@ -192,12 +192,12 @@ static void draw_details(const struct view *view)
 
 static void draw_help(const struct view *view)
 {
-    char *text = copy_string("Keys");
+    char *text = copy_string("Keys"), keys[KEYS_SIZE];
     size_t rows = (n_actions + 1) / 2;
     for (size_t i = 0; i < rows; i++) {
-        append_text(&text, "\n\t%s\t%s", actions[i].keys, actions[i].help);
+        append_text(&text, "\n\t%s\t%s", list_keys(&actions[i], keys), actions[i].help);
         if (i + rows < n_actions)
-            append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
+            append_text(&text, "\t%s\t%s", list_keys(&actions[i + rows], keys), actions[i + rows].help);
     }
     draw_popup(view, places_of(view).rows.x + 6 * view->scale, places_of(view).rows.y + 6 * view->scale, text);
     free(text);

@@ -12,7 +12,9 @@
 #include "draw.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { POLL_MS = 200, NICE = 10, FINE_DPI = 168 };
 
@@ -46,13 +48,27 @@ static bool find_surface(struct view_window *window)
     return window->drawn;
 }
 
+/* Libraries below SDL tell stderr what they miss; SDL_GetError() has it too, and the caller says it. */
+static bool start_sdl(void)
+{
+    const int terminal = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (terminal >= 0 && nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    const bool started = SDL_Init(SDL_INIT_VIDEO) == 0;
+    if (terminal >= 0 && nowhere >= 0)
+        dup2(terminal, STDERR_FILENO);
+    close(terminal);
+    close(nowhere);
+    return started;
+}
+
 static bool open_window(struct view_window *window)
 {
     struct view *view = window->view;
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
     SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0"); /* plain pixels: OpenGL without a GPU costs far more */
-    if (SDL_Init(SDL_INIT_VIDEO) != 0)
+    if (!start_sdl())
         return false;
     if (!getenv("SDL_VIDEODRIVER") && strcmp(SDL_GetCurrentVideoDriver(), "offscreen") == 0) {
         SDL_SetError("there is no display"); /* else SDL would draw where nobody can see it */
