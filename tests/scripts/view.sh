@@ -60,6 +60,17 @@ else
     refuse 2 'install SDL2' view "$TMP/a.trace"
 fi
 
+one_sentence() { # is all that is said where there is no display
+    (unset SDL_VIDEODRIVER && "$YARD" view "$TMP/a.trace") >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 4 ] && [ "$(wc -l <"$TMP/err")" -eq 1 ] && grep -q '^yard: cannot open a window' "$TMP/err"
+}
+if [ $has_window = yes ]; then
+    one_sentence
+    result $? 'without a display one sentence is said, and no library says another'
+else
+    skip 'without a display one sentence is said' 'built without SDL2'
+fi
+
 # ---- pictures -------------------------------------------------------------------------------------------------------
 
 "$YARD" view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n' >"$TMP/out" 2>"$TMP/err" &&
@@ -70,6 +81,11 @@ result $? 'the same view is the same picture, without a display'
 "$YARD" view "$TMP/a.trace" --step 2 --script 'n n n n n' --json >"$TMP/out" 2>"$TMP/err" &&
     grep -q '"task": "backward"' "$TMP/out" && grep -q '"state": "ended"' "$TMP/out"
 result $? 'a script selects the first backward'
+
+"$YARD" view "$TMP/a.trace" --step 2 --script 'n n n n n' --json >"$TMP/out" 2>"$TMP/err" &&
+    sed -n '/"needs"/,/\]/p' "$TMP/out" | tr -d ' \n' |
+    grep -qF '{"task":"forward","layer":3,"micro":-1,"lane":"gpucompute","step":2}'
+result $? 'each task that it needs has its layer, its lane and its step'
 
 "$YARD" view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json >"$TMP/out" 2>"$TMP/err" &&
     [ "$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')" -eq 2 ]

@@ -22,31 +22,31 @@ static const struct picture {
     {"1f1b", 1280, 720, 1, "pagedown", 0x71bbd63aced1d6a3,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x0af1175e15dab3cb,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x198602a4dcf365ed,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0x27477914be6ca9aa,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x9045422900c08a8b,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x483007e74d83f246,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xcc6285c00d4e357f,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x4af8ec73bfbcbdda,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x36e7593125ecb6e4,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xf13abc325e0663ae,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x2001176d6083106a,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x20e4921589e14199,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x4833504f797dd769,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x0afbd8c8136b137c,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xf7008714de1657c4,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xf785e7767785f7bc,
-     "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xce980f71d4cdef62,
+     "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x39639a8584053b2e,
+    {"chain", 1280, 720, 1, "h", 0xfdbbbda0e7358bcd,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };
