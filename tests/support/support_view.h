@@ -24,7 +24,7 @@ int bar_at(const struct view *view, const char *lane, size_t nth, int *y);
 struct canvas *picture_of(struct view *view);             /* the caller frees it */
 bool has_sign(const struct view *view, const char *name); /* is it in the legend? */
 
-/* Fails unless bars are dimmed just where a search or the critical path leaves them out, and the lit ones are listed. */
+/* Fails unless the lists of lit bars are those that a search and the critical path leave lit. */
 void expect_lit(const struct view *view);
 
 /* ---- traces that are written ------------------------------------------------------------------------------------ */

@@ -45,8 +45,8 @@ static void fill_shape(char *out, size_t size, const struct task *task)
     }
 }
 
-/* Is it a backward of which only gradients of weights come?  The other half of a backward reads the weights, and a whole
- * backward does too. */
+/* Is it a backward of which only gradients of weights come?  The other half of a backward reads the weights, and so
+ * does a whole backward. */
 static bool is_of_weights(const struct task *task)
 {
     bool any = false;
