@@ -1,5 +1,6 @@
 /* legend.c - what colours mean: a paragraph for bars, one for memory or for the causes of gaps.  What does not fit into
- * a line goes on in the next.  In a low window all is in one line without titles, and what does not fit is left out. */
+ * a line goes on in the next.  In a low window all is in one line without titles, and an ellipsis ends it if more would
+ * follow. */
 #include "draw.h"
 
 enum { MOST_NAMES = 24, LINE = 18 };
@@ -55,8 +56,12 @@ static void draw_item(const struct view *view, struct legend_place *at, const ch
                       uint32_t colour)
 {
     const int dot = view->scale, wide = width_of(view, text) + 17 * dot;
-    if (at->x + wide > view->width && view->layout.low)
+    if (view->layout.low && at->x + wide + 12 * dot > view->width) {
+        if (view->canvas)
+            put_text(view, at->x, at->y + 5 * dot, view->width, INK, "…");
+        at->x = view->width; /* nothing stands after it */
         return;
+    }
     if (at->x + wide > view->width && at->x > at->left) {
         at->x = at->left;
         at->y += LINE * dot;

@@ -26,9 +26,10 @@ static const struct picture {
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0x9045422900c08a8b,
-     "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
-     "critical path is pale, and stage1's first forward and last backward are not"},
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x16d838086754c4a4,
+     "the same, each dot four pixels, so that the window is low: no overview, a legend of one line that ends in an "
+     "ellipsis, and rows are cut off: it begins at stage0's memory; what is not on the critical path is pale, and "
+     "stage1's first forward and last backward are not"},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0xcc6285c00d4e357f,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
