@@ -12,7 +12,8 @@ struct random_case {
     struct mesh from, to; /* layers are cut; the caller frees them */
 };
 struct random_case random_case(uint32_t number);
-struct mesh mesh_of(const struct config *config, int dp, int pp, int tp, int zero);
+/* This many ranks and this `zero`, with the layers cut; axes that are 0 or not named have one rank. */
+struct mesh mesh_of(const struct config *config, struct mesh mesh);
 /* The value that element i of a tensor has in the state of that seed. */
 float state_value(uint64_t seed, size_t tensor, size_t i);
 /* Writes a checkpoint of such values at `path`, whose parent folder exists. */

@@ -447,7 +447,7 @@ static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
     const char *path = temp_path("power.snap"), *log = temp_path("power.log");
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored[3] = {store_of(&small_config, &mesh, 2, false), store_of(&small_config, &mesh, 3, true),
                                store_of(&small_config, &mesh, 4, true)};
     life.options = json_object();
@@ -472,7 +472,7 @@ LONG_TEST(killed_and_then_cut)
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
     const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored[3] = {store_of(&small_config, &mesh, 2, false), {0}, store_of(&small_config, &mesh, 4, true)};
     life.options = json_object();
     be_quiet(log);
@@ -529,7 +529,7 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
 
 TEST(every_call_may_fail)
 {
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, false);
     int tried = 0;
     life.options = json_object();

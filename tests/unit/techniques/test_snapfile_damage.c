@@ -179,7 +179,7 @@ TEST(a_made_up_count_asks_for_no_memory)
 TEST(the_command_takes_it)
 {
     char path[1024], folder[1024], other[1024];
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 3);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 3});
     snprintf(path, sizeof path, "%s", temp_path("words.snap"));
     snprintf(folder, sizeof folder, "%s", temp_path("words"));
     snprintf(other, sizeof other, "%s", temp_path("words.other"));

@@ -47,7 +47,7 @@ TEST(stored_comes_back)
 TEST(what_is_refused)
 {
     struct snap *one, *two;
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, false);
     struct snap_plan *snap_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
@@ -87,7 +87,7 @@ TEST(what_is_refused)
 /* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
 TEST(no_value_is_overlooked)
 {
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, false);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     struct snap *snap;
@@ -130,7 +130,7 @@ TEST(who_reads_notices_a_writer)
     struct snapfile snapfile;
     struct snap *snap;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, false);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1), *opened = open_snapshot(image.path);
     read_first(opened);
@@ -221,7 +221,7 @@ static void commit_for_ever(const struct stored *stored, const char *path, int t
 
 LONG_TEST(who_is_overtaken_reads_again)
 {
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, false);
     char *path = temp_path("fast.snap"), byte;
     int told[2];
@@ -256,7 +256,7 @@ TEST(what_was_found_stays)
         struct snap *snap;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
-        struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
+        struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
         struct stored stored = store_of(&small_config, &mesh, 2, false);
         struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
         int slot = damaged ? 1 : 2;
@@ -287,7 +287,7 @@ TEST(what_was_found_stays)
 /* It is called in a process of its own, so that what it says can be read. */
 static void lose_the_name(void *path)
 {
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, false);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snap *snap;
