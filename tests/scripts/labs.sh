@@ -184,15 +184,15 @@ check 'another seed is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
 
 # ---- a copy of lab 4: the report ------------------------------------------------------------------------------------
 
-tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
+page=$TMP/report.html
+tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
 result $? 'the report is written'
-page=build/report-4.html
-check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' $page)" -eq 3 ]
+check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" -eq 3 ]
 digits='[0-9][0-9.]*'
-check 'two are simulated by both programs' [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" $page)" -eq 2 ]
-check 'one is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" $page)" -eq 1 ]
-check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' $page)" -eq 2 ]
-check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' $page
+check 'two are simulated by both programs' [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" -eq 2 ]
+check 'one is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" -eq 1 ]
+check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" -eq 2 ]
+check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"
 
 # ---- the JSON of autograders ----------------------------------------------------------------------------------------
 
