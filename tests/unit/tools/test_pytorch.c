@@ -17,9 +17,13 @@ static const struct {
     double period, unclipped; /* ms, with F = I = W = 1 ms: data/gallery/entries has the formulas */
     bool trains;
 } files[] = {
-    {"1F1B-fixed", 33, 33, true}, {"GPipe", 33, 33, true},         {"Interleaved1F1B", 57, 57, true},
-    {"LoopedBFS", 57, 57, false}, {"ZBVZeroBubble", 51, 48, true}, {"InterleavedZeroBubble", 51, 51, true},
-    {"DualPipeV", 54, 54, true},
+    {"1F1B-fixed", .period = 33, .unclipped = 33, .trains = true},
+    {"GPipe", .period = 33, .unclipped = 33, .trains = true},
+    {"Interleaved1F1B", .period = 57, .unclipped = 57, .trains = true},
+    {"LoopedBFS", .period = 57, .unclipped = 57},
+    {"ZBVZeroBubble", .period = 51, .unclipped = 48, .trains = true},
+    {"InterleavedZeroBubble", .period = 51, .unclipped = 51, .trains = true},
+    {"DualPipeV", .period = 54, .unclipped = 54, .trains = true},
 };
 
 static const char *path_of(size_t file) { return lasting("data/pytorch/%s.4.8.csv", files[file].name); }

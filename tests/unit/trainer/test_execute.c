@@ -256,6 +256,8 @@ static float run_now_and_then(bool serial)
     return result;
 }
 
+/* A digit for each write, of the step in which it was: `third` in 2, after `even` in 2, `whole` in 3, `even` in 4, and
+ * `third` in 5. */
 TEST(tasks_run_now_and_then)
 {
     assert_true(run_now_and_then(true) == 22345.f);
@@ -383,6 +385,6 @@ LONG_TEST(watchdog_ends_a_hang_after_a_signal)
 TEST(watchdog_lets_a_step_end_after_a_signal)
 {
     struct outcome outcome = run_self("end_after_a_signal");
-    assert_int_equal(outcome.code, EXIT_OK);
     assert_string_equal(outcome.text, "yard: interrupted: finishing the step; a second signal ends the run at once\n");
+    assert_int_equal(outcome.code, EXIT_OK);
 }

@@ -334,6 +334,7 @@ TEST(check_fails_above_the_tolerance)
 
 TEST(llmc_losses)
 {
+    /* What llm.c's own program for CPUs prints when it trains from these two files. */
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
                                     4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
     const char *log = temp_path("llmc.jsonl");
@@ -430,7 +431,7 @@ static void expect_wrong_gradients(int code, const char *edits, const char *cons
             test_failed("%s: the gradient of %s in %s is found %s\n", edits, of, operation, right ? "right" : "wrong");
         n += bad;
     }
-    assert_int_equal(i, 32);
+    assert_int_equal(i, 32); /* of all operations of one layer, the embedding, the head and the loss */
     for (i = 0; wrong[i]; i++)
         n--;
     assert_int_equal(n, 0);

@@ -16,10 +16,11 @@
 
 struct expected { /* `to` depends on `from`, of the step before if so said */
     uint32_t to, from;
-    bool previous;
+    enum step_waited previous;
     enum edge_kind kind;
-    bool wait;
+    bool wait; /* WAITED, or IMPLIED by other waits */
 };
+enum { IMPLIED = false, WAITED = true };
 
 static const struct edge *find_edge(const struct list *list, const struct expected *expected)
 {
@@ -60,11 +61,14 @@ TEST(all_edges_of_the_journey)
     must(finish_lists(journey.pool, &journey.list, 1));
     assert_int_equal(journey.h->address, journey.r->address);
     static const struct expected edges[] = {
-        {0, 4, true, EDGE_REUSE, false},  {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},
-        {1, 1, true, EDGE_REUSE, false},  {1, 2, true, EDGE_REUSE, false},  {2, 1, false, EDGE_DATA, true},
-        {2, 2, true, EDGE_REUSE, false},  {2, 3, true, EDGE_REUSE, false},  {3, 2, false, EDGE_DATA, false},
-        {3, 3, true, EDGE_DATA, false},   {3, 4, true, EDGE_DATA, false},   {4, 3, false, EDGE_DATA, true},
-        {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
+        {0, 4, STEP_BEFORE, EDGE_REUSE, IMPLIED}, {0, 5, STEP_BEFORE, EDGE_REUSE, WAITED},
+        {1, 0, SAME_STEP, EDGE_DATA, WAITED},     {1, 1, STEP_BEFORE, EDGE_REUSE, IMPLIED},
+        {1, 2, STEP_BEFORE, EDGE_REUSE, IMPLIED}, {2, 1, SAME_STEP, EDGE_DATA, WAITED},
+        {2, 2, STEP_BEFORE, EDGE_REUSE, IMPLIED}, {2, 3, STEP_BEFORE, EDGE_REUSE, IMPLIED},
+        {3, 2, SAME_STEP, EDGE_DATA, IMPLIED},    {3, 3, STEP_BEFORE, EDGE_DATA, IMPLIED},
+        {3, 4, STEP_BEFORE, EDGE_DATA, IMPLIED},  {4, 3, SAME_STEP, EDGE_DATA, WAITED},
+        {4, 0, SAME_STEP, EDGE_REUSE, IMPLIED},   {4, 1, SAME_STEP, EDGE_REUSE, IMPLIED},
+        {5, 4, SAME_STEP, EDGE_DATA, WAITED},
     };
     expect_edges(journey.list, edges, COUNT(edges));
     assert_true(journey.list->task[0]->flush);
