@@ -280,6 +280,8 @@ TEST(local_rule)
     }
 }
 
+/* ---- updates that belong together, and their order --------------------------------------------------------------- */
+
 /* In every second step only, on the host too: 3 and 4 ms in turn, no less than what is said to be the least. */
 TEST(updates_of_some_steps)
 {
@@ -721,6 +723,8 @@ TEST(rules_look_at_the_running_step)
     assert_int_equal(made.cpu, made.all);
     assert_int_equal(made.moved, 0);
 }
+
+/* ---- lists and commands ------------------------------------------------------------------------------------------ */
 
 static double planned_ms(const char *words)
 {

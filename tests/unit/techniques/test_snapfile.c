@@ -356,6 +356,8 @@ static bool look_back(void)
     return back.sound && back.step >= acknowledged;
 }
 
+/* ---- trials: many lives of one file ------------------------------------------------------------------------------ */
+
 static void begin_trial(const char *path, uint64_t number)
 {
     disk.luck = (struct draws){.seed = number};

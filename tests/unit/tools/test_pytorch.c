@@ -90,6 +90,8 @@ TEST(lists_add_gradients_up)
     free_list_and_machine(list);
 }
 
+/* ---- random schedules -------------------------------------------------------------------------------------------- */
+
 /* A schedule at random: any stage on any row, turns in any order in which they can come. */
 struct random_schedule {
     struct draws draws;
@@ -238,6 +240,8 @@ LAW(random_schedules_come_back)
         free_random(&schedule);
     }
 }
+
+/* ---- orders that are built in ------------------------------------------------------------------------------------ */
 
 static void append_turn(char **text, const struct turn *turn, const char *after)
 {
