@@ -130,7 +130,7 @@ void read_all_tensors(const char *path)
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
-struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, bool halves)
+struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads)
 {
     struct mesh alike = *mesh;
     alike.zero = 0; /* so that `at` counts from the unit's start */
@@ -142,7 +142,7 @@ struct stored store_of(const struct config *config, const struct mesh *mesh, int
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < stored.model->params->n_units; u++) {
             struct range shard = shard_of(params_of(stored.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
-            size_t middle = halves ? (shard.begin + shard.end) / 2 : shard.end;
+            size_t middle = payloads == HALF_PAYLOADS ? (shard.begin + shard.end) / 2 : shard.end;
             if (!has_stage(mesh, r, stage_of(stored.model, u)))
                 continue;
             if (shard.begin < middle)
@@ -217,10 +217,11 @@ void store_iteration(struct snap *snap, const struct stored *stored, uint32_t st
     assert_true(t.recoverable <= t.durable);
 }
 
-void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, bool halves, uint32_t n)
+void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
+                    uint32_t n)
 {
     struct snap *snap;
-    struct stored stored = store_of(config, mesh, 2, halves);
+    struct stored stored = store_of(config, mesh, 2, payloads);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     must(open_snap(path, &checkpoint, &stored.plan, &snap));
     for (uint32_t i = 1; i <= n; i++)
@@ -339,7 +340,7 @@ struct image make_image(const char *path, struct snapfile *layout)
     struct image image = {.path = path};
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     unlink(path);
-    write_snapshot(path, &small_config, &mesh, false, 2);
+    write_snapshot(path, &small_config, &mesh, WHOLE_PAYLOADS, 2);
     struct checkpoint *checkpoint = open_checkpoint(path);
     *layout = *snapfile_of(checkpoint);
     image.bytes = read_whole(path, &image.n);

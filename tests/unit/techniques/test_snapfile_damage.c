@@ -184,7 +184,7 @@ TEST(the_command_takes_it)
     snprintf(folder, sizeof folder, "%s", temp_path("words"));
     snprintf(other, sizeof other, "%s", temp_path("words.other"));
     unlink(path);
-    write_snapshot(path, &small_config, &mesh, true, 2);
+    write_snapshot(path, &small_config, &mesh, HALF_PAYLOADS, 2);
     write_random_state(folder, &small_config, &mesh, 2, 1, seed_of(2, 1));
     struct ran ran = run_yard("ckpt diff '%s' '%s'", path, folder);
     if (ran.code != EXIT_OK)

@@ -211,7 +211,7 @@ static void make_states(void *unused)
     }
     make_foreign();
     remove(FOLDER "seed.snap");
-    write_snapshot(FOLDER "seed.snap", &config, &mesh, true, 2);
+    write_snapshot(FOLDER "seed.snap", &config, &mesh, HALF_PAYLOADS, 2);
 }
 
 /* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */
