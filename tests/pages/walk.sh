@@ -127,7 +127,7 @@ run() { # COMMAND: what it prints goes to $TMP/printed
     fi
 }
 
-# The first 20 characters of what the command complained of: "yard: there is no model nona" gives "yard: there is no mo".
+# The first 20 characters of what the command complained of: "yard: there is no file x" gives "yard: there is no fi".
 first_complaint() {
     sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20
 }

@@ -136,6 +136,16 @@ for lab in tutorials/labs/[0-9]*; do
     no_complaints "$TMP/wrong" "$lab: its card, and what is predicted"
 done
 
+# ---- usage ----------------------------------------------------------------------------------------------------------
+
+shows_usage() { # PROGRAM: without arguments it prints the comment at its head, no line of shell behind that, and ends
+    sh "tutorials/labs/$1" >"$TMP/err" 2>&1
+    [ $? -eq 2 ] && grep -q "^$1 " "$TMP/err" && lacks '^set -u' "$TMP/err"
+}
+for program in lab.sh board.sh autograde.sh; do
+    check "$program without arguments shows its usage" shows_usage $program
+done
+
 # ---- a copy of lab 4: predictions -----------------------------------------------------------------------------------
 
 copy=$TMP/copy # which has nothing to compile
@@ -189,7 +199,8 @@ tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
 result $? 'the report is written'
 check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" -eq 3 ]
 digits='[0-9][0-9.]*'
-check 'the report: two numbers are simulated by both programs' [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" -eq 2 ]
+check 'the report: two numbers are simulated by both programs' \
+    [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" -eq 2 ]
 check 'the report: one number is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" -eq 1 ]
 check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" -eq 2 ]
 check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"

@@ -196,14 +196,15 @@ yard SHIM_FAIL=fill $tiny -d 0:0
 refuses 2 'a buffer that is not there when it is filled' 'device 0:0 cannot allocate ' \
     '(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model'
 yard SHIM_FAIL=finish $tiny -d 0:0
-refuses 2 'a buffer that is not there when filling it ends' 'device 0:0 cannot allocate ' '(CL_OUT_OF_RESOURCES): use a smaller model'
+refuses 2 'a buffer that is not there when filling it ends' 'device 0:0 cannot allocate ' \
+    '(CL_OUT_OF_RESOURCES): use a smaller model'
 yard "$gpu SHIM_PIECE=$((8 * mib))" plan --model nano -d 0:0 --seq-len 512 --batch 4
 refuses 2 'a matrix that is larger than an allocation' \
     'device 0:0: task attn.scores (layer 0' 'tensor attn.att needs ' \
     'in one piece, the device allows 8.00 MiB; use --attention flash, a smaller --micro-batch or --seq-len'
 yard "$gpu SHIM_PIECE=$((2 * mib))" plan --model nano -d 0:0 --vocab 20000 --batch 1
-refuses 2 'a parameter that is larger than an allocation' 'the state that is kept from step to step does not fit: tensor ' ' in one piece' \
-    '; use a smaller model'
+refuses 2 'a parameter that is larger than an allocation' \
+    'the state that is kept from step to step does not fit: tensor ' ' in one piece' '; use a smaller model'
 
 # ---- parts of buffers -----------------------------------------------------------------------------------------------
 

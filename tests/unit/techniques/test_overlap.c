@@ -34,14 +34,16 @@ static double draw(uint64_t instance, uint32_t k, double low, double high)
 }
 
 /* A device whose links move 1000 bytes in a millisecond, and n layers: layer 1 has parameters w1 and their gradients
- * g1, both of bytes[1] bytes.  Valid as long as the program runs. */
+ * g1, both of bytes[1] bytes.  The text lasts as long as the program. */
 static const char *describe_layers(int n, const int *bytes)
 {
-    const char *text = "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n";
+    char *text = copy_string("device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n");
     for (int layer = 0; layer < n; layer++)
-        text = lasting("%stensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\n", text, layer, bytes[layer],
-                       layer, bytes[layer]);
-    return text;
+        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\n", layer, bytes[layer], layer,
+                    bytes[layer]);
+    const char *lasts = lasting("%s", text);
+    free(text);
+    return lasts;
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
