@@ -31,28 +31,185 @@
 # number of line 5 comes from nowhere, neither from a block nor from a mark; where line 10 has neither line 11 nor 12.
 # Not looked at is what stands between ``` and ```: pictures, what is typed into gdb, sample text.
 #
+# A page may carry these marks
+#
+#     numbers: COMMAND      runs it: what it prints proves numbers of the paragraph that follows
+#     measured: WHERE       numbers of the paragraph or block that follows are of that machine; nothing proves them
+#     test: COMMAND         runs it: it makes a change that the text in front or behind tells to make
+#     by hand: WHY          no test makes the change
+#     curves: PAPER         does nothing here: data/gallery/gallery.sh fills in the block that follows
+#
 # To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
 # Commands are any of the shell; those of marks also have edit() and compute(), which are below.
 #
-# walk_page() below is the way of one page.  Its steps are functions of this file and programs that lie beside it; these
-# begin with examples, and tell more exactly which lines must be as shown (lines.awk), which numbers are proved
-# (numbers.awk), and what counts as a change (edits.awk).  What they leave for each other are files of $TMP:
+# walk_page() is the way of one page.  Its steps are functions of this file and awk programs that lie beside it.  Each
+# of these begins with an example, and with the rules: what the parts of a page are (page.awk), which lines must be as
+# shown (said.awk and lines.awk), which numbers are proved (numbers.awk), what counts as a change (edits.awk).  What the
+# steps leave for each other are files of $TMP:
 #
-#     page                  the page, taken apart: a line for each part (page.awk has the list)
+#     page                  the page, taken apart: a line for each part
 #     exact, loose, proof   what was printed: to be as shown, to be as shown but for times, and by marks "numbers"
 #     said                  the lines of blocks that should have been printed
 #     wrong                 the complaints, a line each
 #     compared              a word for each line, number and change that was compared
 #
 # Two things depend on the machine.  Outputs are compared where they come from, on a CPU with PoCL; elsewhere the
-# commands are only run.  And long runs are cut short, except traced ones, whose records are counted.
+# commands are only run.  And long runs are cut short (tests/run/shorten.sh).
 . tests/run/helpers.sh
 . tests/run/copy.sh
+. tests/run/shorten.sh
 
 TOP=$(pwd)
 PROGRAMS=$TOP/tests/pages
 
-# ---- the copy of the project, in which all this happens --------------------------------------------------------------
+# ---- the way of a page -----------------------------------------------------------------------------------------------
+
+walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
+    : >"$TMP/wrong"
+    if [ ! -s "$1" ]; then
+        echo 'there is no such page, or nothing in it' >"$TMP/wrong"
+        return
+    fi
+    awk -f "$PROGRAMS/page.awk" "$1" >"$TMP/page"
+    run_commands
+    as_on_pages <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
+    for step in unknown_marks compare_lines compare_numbers compare_edits; do
+        $step >>"$TMP/wrong" || echo "$step fails" >>"$TMP/wrong"
+    done
+}
+
+# ---- the commands of a page ------------------------------------------------------------------------------------------
+
+run_commands() { # of the page, in its order: those of blocks and of marks
+    : >"$TMP/exact"
+    : >"$TMP/loose"
+    : >"$TMP/proof"
+    grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
+        case $kind in
+        run) run_block "$words" ;;
+        numbers) # its words are the paragraph's number and the command
+            paragraph=${words%% *}
+            run_proof "$paragraph" "${words#* }"
+            ;;
+        esac
+    done
+}
+
+run_block() { # COMMAND: of a block, or of a mark "test"
+    if takes_minutes "$1"; then
+        return
+    fi
+    command=$(shorten "$1" | as_here)
+    run "$command"
+    cat "$TMP/printed" >>"$(file_of "$command")"
+}
+
+file_of() { # COMMAND: where its output goes
+    case $1 in
+    *--profile*) echo "$TMP/loose" ;;
+    *'yard plan'* | *'yard bench'*) echo "$TMP/exact" ;;
+    *) echo "$TMP/loose" ;;
+    esac
+}
+
+run_proof() { # PARAGRAPH COMMAND: of a mark "numbers"; proof gets lines "PARAGRAPH PRINTED"
+    run "$2"
+    sed "s/^/$1 /" "$TMP/printed" >>"$TMP/proof"
+}
+
+run() { # COMMAND: what it prints goes to $TMP/printed
+    (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
+    code=$?
+    as_on_pages <"$TMP/out" >"$TMP/printed"
+    compare_picture "$1"
+    if [ $code -ne 0 ] && ! page_shows "$(first_complaint)"; then
+        echo "exit code $code: $1: $(first_complaint)" >>"$TMP/wrong"
+    fi
+}
+
+# The first 20 characters of what the command complained of: "yard: there is no file x" gives "yard: there is no fi".
+first_complaint() {
+    sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20
+}
+
+page_shows() { # SENTENCE
+    [ -n "$1" ] && grep -qF "$1" "$TMP/page"
+}
+
+# --png build/NAME.png of a simulated step draws the page's picture, byte for byte.  $TMP/alike or $TMP/unlike gets a
+# line: where another zlib packs pictures, all of them are unlike.
+compare_picture() { # COMMAND: "./yard view x.trace --png build/swap.png --step 2" draws swap.png
+    name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
+    if [ "$name" = predicted.png ] || [ ! -f "tutorials/pictures/$name" ]; then
+        return # predicted.png shows a paced run too
+    fi
+    if cmp -s "build/$name" "tutorials/pictures/$name"; then
+        echo "$name" >>"$TMP/alike"
+    else
+        echo "$name is another picture" >>"$TMP/unlike"
+    fi
+}
+
+# ---- commands that marks have ----------------------------------------------------------------------------------------
+
+# The file becomes the original with these changes of sed.  A script that changes nothing fails, except an empty one,
+# which brings the original back.
+edit() { # FILE SCRIPT...
+    file=$1
+    shift
+    printf '%s\n' "$@" >"$TMP/script"
+    sed -f "$TMP/script" "$TOP/$file" >"$file"
+    [ -z "$*" ] || ! cmp -s "$TOP/$file" "$file"
+}
+
+# Prints the value of each expression of awk, for numbers that a page works out.
+compute() { # EXPRESSION...
+    for expression in "$@"; do
+        awk "BEGIN { printf \"%.9f\\n\", $expression }"
+    done
+}
+
+# ---- what the commands printed, beside what the page says ------------------------------------------------------------
+
+# Each of these prints complaints.
+
+unknown_marks() {
+    sed -n 's/^unknown /no such mark: /p' "$TMP/page"
+}
+
+compare_lines() { # of blocks, where there are commands and they print what they printed for the page
+    if [ $same = no ] || ! grep -q '^run ' "$TMP/page"; then
+        return
+    fi
+    sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
+    cat src/*/*/*.[ch] cl/*.cl >"$TMP/sources" # pages show lines of these too
+    awk -f "$PROGRAMS/lines.awk" file=exact "$TMP/exact" "$TMP/sources" file=loose "$TMP/loose" file=said "$TMP/said"
+}
+
+compare_numbers() {
+    shown_text >"$TMP/shown"
+    prose >"$TMP/prose"
+    awk -v compared="$TMP/compared" -f "$PROGRAMS/numbers.awk" file=shown "$TMP/shown" file=exact "$TMP/exact" \
+        file=loose "$TMP/loose" file=proof "$TMP/proof" file=prose "$TMP/prose"
+}
+
+shown_text() { # the commands and lines of the page's blocks, and the lists that they read
+    sed -n 's/^shown //p' "$TMP/page" | as_on_pages
+    cat "$TMP/said"
+    lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
+    [ -z "$lists" ] || cat $lists
+}
+
+prose() { # whose numbers are looked for.  What compute() is given must not come from nowhere either
+    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page"
+    grep -E '^(text|measured) ' "$TMP/page"
+}
+
+compare_edits() {
+    awk -v compared="$TMP/compared" -f "$PROGRAMS/edits.awk" "$TMP/page"
+}
+
+# ---- the copy of the project, in which all this happens, and its devices ---------------------------------------------
 
 prepare_copy() { # and go there.  It is built already, so that make compiles only what is edited
     walk=$TMP/walk
@@ -86,183 +243,9 @@ as_on_pages() { # and back again
     sed "s|0:0$half|0:0/2|g"
 }
 
-# ---- commands that marks have ----------------------------------------------------------------------------------------
+# ---- all pages -------------------------------------------------------------------------------------------------------
 
-# The file becomes the original with these changes of sed.  A script that changes nothing fails, except an empty one,
-# which brings the original back.
-edit() { # FILE SCRIPT...
-    file=$1
-    shift
-    printf '%s\n' "$@" >"$TMP/script"
-    sed -f "$TMP/script" "$TOP/$file" >"$file"
-    [ -z "$*" ] || ! cmp -s "$TOP/$file" "$file"
-}
-
-# Prints the value of each expression of awk, for numbers that a page works out.
-compute() { # EXPRESSION...
-    for expression in "$@"; do
-        awk "BEGIN { printf \"%.9f\\n\", $expression }"
-    done
-}
-
-# ---- a command that takes less time: fewer steps, no long evaluation -------------------------------------------------
-
-# ./yard train --steps 200 --warmup 50    becomes   ./yard train --val-batches 1 --sample-tokens 0 --steps 4 --warmup 2
-# A traced run of up to 99 steps keeps them.
-shorten_training() { # COMMAND
-    case $1 in
-    *--trace*) long='[0-9]{3,}' ;;
-    *) long='[0-9]{2,}' ;;
-    esac
-    echo "$1" | sed -E "s/--steps $long/--steps 4/; s/--warmup [0-9]+/--warmup 2/
-        s/yard train/& --val-batches 1 --sample-tokens 0/"
-}
-
-# The commands that `make demo` would run with 4 steps, without making anything:  ./yard train ... && ./yard trace ...
-demo_in_short() {
-    make -n --no-print-directory demo STEPS=4 |
-        sed -n '/^echo/d; /yard train/,$p' |
-        tr -d '\134' | tr '\n' ' ' | # one line; \134 is the backslash at a line's end
-        sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/'
-}
-
-shorten() { # COMMAND
-    case $1 in
-    *'yard train'*) shorten_training "$1" ;;
-    *'yard sample'*) echo "$1 --count 20" ;;
-    *'yard plot'*) echo "$1" | sed 's/--smooth [0-9]*/--smooth 2/' ;;
-    'make demo') demo_in_short ;;
-    *) echo "$1" ;;
-    esac
-}
-
-takes_minutes() { # COMMAND: however short it is made
-    case $1 in
-    *'yard bench'*--hardware*) return 1 ;;
-    *'yard bench'* | 'make test') return 0 ;;
-    esac
-    return 1
-}
-
-# ---- the commands of a page -----------------------------------------------------------------------------------------
-
-run_commands() { # of the page, in its order
-    for file in exact loose proof; do : >"$TMP/$file"; done
-    grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
-        case $kind in
-        run) run_block "$words" ;;
-        numbers) run_proof "${words%% *}" "${words#* }" ;;
-        esac
-    done
-}
-
-run_block() { # COMMAND: of a block, or of a mark "test"
-    ! takes_minutes "$1" || return
-    command=$(shorten "$1" | as_here)
-    run "$command"
-    cat "$TMP/printed" >>"$(file_of "$command")"
-}
-
-file_of() { # COMMAND: where its output goes
-    case $1 in
-    *--profile*) echo "$TMP/loose" ;;
-    *'yard plan'* | *'yard bench'*) echo "$TMP/exact" ;;
-    *) echo "$TMP/loose" ;;
-    esac
-}
-
-run_proof() { # N COMMAND: of a mark "numbers" of paragraph N; proof gets lines "N PRINTED"
-    run "$2"
-    sed "s/^/$1 /" "$TMP/printed" >>"$TMP/proof"
-}
-
-run() { # COMMAND: what it prints goes to $TMP/printed
-    (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
-    code=$?
-    as_on_pages <"$TMP/out" >"$TMP/printed"
-    compare_picture "$1"
-    [ $code -eq 0 ] || look_at_failure "$1" $code
-}
-
-# A command that fails has said a sentence, whose first 20 characters the page must show: "yard: there is no model nona"
-# gives "yard: there is no mo".
-look_at_failure() { # COMMAND CODE
-    said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20)
-    page_shows "$said" || echo "exit code $2: $1: $said" >>"$TMP/wrong"
-}
-
-page_shows() { # SENTENCE
-    [ -n "$1" ] && grep -qF "$1" "$TMP/page"
-}
-
-# --png build/NAME.png of a simulated step draws the page's picture, byte for byte.  $TMP/alike or $TMP/unlike gets a
-# line: where another zlib packs pictures, all of them are unlike.
-compare_picture() { # COMMAND: "./yard view x.trace --png build/swap.png --step 2" draws swap.png
-    name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
-    [ "$name" != predicted.png ] || return # that one shows a paced run too
-    [ -f "tutorials/pictures/$name" ] || return
-    if cmp -s "build/$name" "tutorials/pictures/$name"; then
-        echo "$name" >>"$TMP/alike"
-    else
-        echo "$name is another picture" >>"$TMP/unlike"
-    fi
-}
-
-# ---- what they printed, beside what the page says -------------------------------------------------------------------
-
-# Each of these prints complaints.
-
-unknown_marks() {
-    sed -n 's/^unknown /no such mark: /p' "$TMP/page"
-}
-
-compare_lines() { # of blocks, where there are commands and they print what they printed for the page
-    [ $same = yes ] && grep -q '^run ' "$TMP/page" || return 0
-    sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
-    cat src/*/*/*.[ch] cl/*.cl >"$TMP/sources"
-    awk -f "$PROGRAMS/lines.awk" file=exact "$TMP/exact" "$TMP/sources" file=loose "$TMP/loose" file=said "$TMP/said"
-}
-
-compare_numbers() {
-    shown_text >"$TMP/shown"
-    prose >"$TMP/prose"
-    awk -v compared="$TMP/compared" -f "$PROGRAMS/numbers.awk" file=shown "$TMP/shown" file=exact "$TMP/exact" \
-        file=loose "$TMP/loose" file=proof "$TMP/proof" file=prose "$TMP/prose"
-}
-
-shown_text() { # the commands and lines of the page's blocks, and the lists that they read
-    sed -n 's/^shown //p' "$TMP/page" | as_on_pages
-    cat "$TMP/said"
-    lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
-    [ -z "$lists" ] || cat $lists
-}
-
-prose() { # whose numbers are looked for.  What compute() is given must not come from nowhere either
-    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page"
-    grep -E '^(text|measured) ' "$TMP/page"
-}
-
-compare_edits() {
-    awk -v compared="$TMP/compared" -f "$PROGRAMS/edits.awk" "$TMP/page"
-}
-
-# ---- a page, and all of them ----------------------------------------------------------------------------------------
-
-walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
-    : >"$TMP/wrong"
-    if [ ! -s "$1" ]; then
-        echo 'there is no such page, or nothing in it' >"$TMP/wrong"
-        return
-    fi
-    awk -f "$PROGRAMS/page.awk" "$1" >"$TMP/page"
-    run_commands
-    as_on_pages <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
-    for step in unknown_marks compare_lines compare_numbers compare_edits; do
-        $step >>"$TMP/wrong" || echo "$step fails" >>"$TMP/wrong"
-    done
-}
-
-choose_pages() {
+choose_pages() { # those of this part of the tests; `make test` takes a few
     few='tutorials/01-first-run.md tutorials/02-the-step-is-a-list.md'
     case ${YARD_TESTS:-all} in
     test) echo "$few" ;;

@@ -90,7 +90,7 @@ sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl" && ! cmp -s cl/gelu.cl
 result $? 'an edited kernel is compiled'
 entries >"$TMP/before"
 YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
-result $? 'other options make other entries'
+result $? 'other options of the compiler make other entries'
 
 # ---- a folder that is not there -------------------------------------------------------------------------------------
 

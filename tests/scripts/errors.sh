@@ -318,7 +318,7 @@ result $? 'what does not fit is refused before the first step'
 refuse_train 2 '--host-mem' --host-mem 1K
 refuse 2 '--device-mem' plan --model gpt2 --device-mem 1G
 yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
-result $? 'as many devices as there may be'
+result $? 'a training runs on 16 devices, which is the most there may be'
 
 # ---- drivers --------------------------------------------------------------------------------------------------------
 

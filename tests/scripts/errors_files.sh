@@ -173,7 +173,7 @@ refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'yard trace summary takes a path, not ""' trace summary ''
 [ "$(sum_of_inputs)" = "$inputs" ] && [ ! -e "$TMP/x" ] && [ ! -e "$TMP/new.log" ] && [ ! -e "$TMP/new" ]
-result $? 'no input was touched, no output begun'
+result $? 'outputs onto inputs: no input was touched, no output begun'
 unharmed 'outputs onto inputs'
 
 # A model is saved over another one only if it goes on with that.
@@ -203,7 +203,7 @@ cp "$TMP/planned" "$kinds/trace"
 yard train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --snapshot "$kinds/snap" --log "$kinds/log" &&
     yard plot "$kinds/log" --png "$kinds/png" &&
     yard trace export "$kinds/trace" --chrome "$kinds/chrome"
-result $? 'a snapshot, a log, a picture and a trace for browsers'
+result $? 'a file of each kind is made: a snapshot, a log, a picture, a trace for browsers'
 kept=$(cat "$kinds"/* | cksum)
 for file in "$kinds"/*; do
     name=${file##*/} over="$file would write over a file that is "
@@ -218,14 +218,14 @@ for file in "$kinds"/*; do
     refuse 2 "--output $over" profile --model tiny -o "$file"
 done
 [ "$(cat "$kinds"/* | cksum)" = "$kept" ]
-result $? 'no file of another kind was touched'
+result $? 'none of these files was touched, since each was of another kind than the output'
 yard train --model tiny --steps 3 --sample-tokens 0 --val-batches 1 --log "$kinds/log" --trace "$kinds/trace" \
     --snapshot "$kinds/snap" &&
     [ "$(grep -c loss "$kinds/log")" -eq 4 ] && yard plot "$kinds/log" --png "$kinds/png" &&
     yard trace export "$kinds/trace" --chrome "$kinds/chrome" &&
     yard trace export "$kinds/trace" --chrome "$kinds/packed.gz" &&
     yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
-result $? 'those of their kind are replaced'
+result $? 'a file of the same kind as the output is replaced'
 
 # ---- what is guessed is said ----------------------------------------------------------------------------------------
 

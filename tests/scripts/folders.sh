@@ -244,8 +244,8 @@ no_complaints "$TMP/wrong" 'the numbers that it prints of passes are those by wh
 # ---- and back -------------------------------------------------------------------------------------------------------
 
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
-result $? 'without WITHOUT all are there again'
+result $? 'a make without WITHOUT= builds all folders again'
 make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
 [ $? -eq 2 ] && grep -q 'no folder of src/techniques or src/tools registers itself by that name' "$TMP/err"
-result $? 'what is unknown is not left out'
+result $? 'WITHOUT= a folder that is unknown is refused'
 finish

@@ -35,11 +35,11 @@ expect_ms() { # MS LIST OPTIONS...: the list takes that time
 convert $trace "$TMP/list" && expect_ms 1.220 "$TMP/list" # a step without the 50 that nobody knows
 result $? 'the step of a trace takes what is known of it'
 grep -q '^measured: 1.270 ms; late without a cause in the trace: 0.050 ms, of 1 tasks$' "$TMP/said"
-result $? 'what is late without a cause is said'
+result $? 'what is late without a cause in the trace is said'
 convert $trace "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
 result $? 'the step of a trace takes what was measured with --unknown'
 convert $trace "$TMP/three" --unknown --steps 1-3 && expect_ms 3.810 "$TMP/three"
-result $? 'so do three steps as one list'
+result $? 'three steps of a trace as one list take three times as long'
 
 cat >"$TMP/edges" <<'END'
 task ampere_sgemm_128x64_tn gpu.compute 100us after=Memcpy_HtoD,aten::linear
@@ -64,7 +64,7 @@ expect_ms 1.165 "$TMP/list" --what-if link=2x
 result $? 'a link of twice the speed gives what one finds by hand'
 # The host has 46 before the batch's launch, and 20 after the loss.
 expect_ms 1.237 "$TMP/list" --what-if cpu=2x
-result $? 'so does a host of twice the speed'
+result $? 'a host of twice the speed gives what one finds by hand'
 expect_ms 1.270 "$TMP/list"
 grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out" &&
     grep -q '^ncclDevKernel_AllReduce_ *gpu download  *1  *0.150' "$TMP/out"

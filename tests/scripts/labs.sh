@@ -136,6 +136,16 @@ for lab in tutorials/labs/[0-9]*; do
     no_complaints "$TMP/wrong" "$lab: its card, and what is predicted"
 done
 
+# ---- usage ----------------------------------------------------------------------------------------------------------
+
+shows_usage() { # PROGRAM: without arguments it prints the comment at its head, no line of shell behind that, and ends
+    sh "tutorials/labs/$1" >"$TMP/err" 2>&1
+    [ $? -eq 2 ] && grep -q "^$1 " "$TMP/err" && lacks '^set -u' "$TMP/err"
+}
+for program in lab.sh board.sh autograde.sh; do
+    check "$program without arguments shows its usage" shows_usage $program
+done
+
 # ---- a copy of lab 4: predictions -----------------------------------------------------------------------------------
 
 copy=$TMP/copy # which has nothing to compile
@@ -145,18 +155,18 @@ printf 'all:\n' >"$copy/Makefile"
 SEED=5 tutorials/labs/lab.sh questions 4 | sed '/^measured_ms\|^device /,$d' >"$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
 check 'blank predictions are named' grep -q 'predictions.txt has no number for: waits period_ms step_ms' "$TMP/blank"
-check 'they get no point' grep -qx 'Score: 0/13' "$TMP/blank"
+check 'blank predictions get no point' grep -qx 'Score: 0/13' "$TMP/blank"
 tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
 [ $? -eq 2 ] && grep -q '^lab: predict first: ' "$TMP/err"
-result $? 'there is no report without predictions'
+result $? 'no report is written without predictions'
 sed 's/ =$/ = no idea/' "$copy/predictions.txt" >"$TMP/words"
 cp "$copy/predictions.txt" "$TMP/blanks"
 cp "$TMP/words" "$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
-check 'words are no prediction' grep -qx 'Score: 0/13' "$TMP/blank"
+check 'predictions that are words get no point' grep -qx 'Score: 0/13' "$TMP/blank"
 sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
-check 'a wrong number gets the point' grep -qx 'Score: 1/13' "$TMP/filled"
+check 'a prediction gets its point though its number is wrong' grep -qx 'Score: 1/13' "$TMP/filled"
 
 # ---- a copy of lab 4: the seed --------------------------------------------------------------------------------------
 
@@ -177,22 +187,23 @@ result $? 'the hidden cases of lab 4 follow from the seed'
 check 'without a seed, a lab that is drawn takes the seed of its copy' cmp "$TMP/right" "$TMP/right5"
 JSON=plain tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
 right_parts "$TMP/graded" >"$TMP/right"
-check 'so it does for an autograder' cmp "$TMP/right" "$TMP/right5"
+check 'an autograder takes the seed of the copy too' cmp "$TMP/right" "$TMP/right5"
 rm "$copy/answers.txt"
 SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
-check 'another seed is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
+check 'grading a copy with another seed than its own is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
 
 # ---- a copy of lab 4: the report ------------------------------------------------------------------------------------
 
-tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
+page=$TMP/report.html
+tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
 result $? 'the report is written'
-page=build/report-4.html
-check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' $page)" -eq 3 ]
+check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" -eq 3 ]
 digits='[0-9][0-9.]*'
-check 'two are simulated by both programs' [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" $page)" -eq 2 ]
-check 'one is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" $page)" -eq 1 ]
-check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' $page)" -eq 2 ]
-check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' $page
+check 'the report: two numbers are simulated by both programs' \
+    [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" -eq 2 ]
+check 'the report: one number is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" -eq 1 ]
+check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" -eq 2 ]
+check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"
 
 # ---- the JSON of autograders ----------------------------------------------------------------------------------------
 

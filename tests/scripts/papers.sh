@@ -26,7 +26,7 @@ sed 's/ 3ms / 5ms /' data/papers/shadow.txt >"$TMP/shadow.txt"
 sed "s|data/papers/shadow.txt|$TMP/shadow.txt|" data/gallery/entries >"$TMP/entries"
 ! ENTRIES=$TMP/entries NAMES=checkmate data/gallery/gallery.sh check >"$TMP/err" &&
     grep -q 'formula 8, simulated 10' "$TMP/err"
-result $? 'a list that was changed is found'
+result $? 'a list whose times were changed no longer agrees with its formula'
 
 # A machine with the links of a point, without latency, is that point; of a profile both links are read.
 printf 'link upload = 8e9\nlink download = 8e9 # no latency\n' >"$TMP/eight"
@@ -51,7 +51,7 @@ HARDWARE=$TMP/nowhere refuses 'HARDWARE= that is not there is refused' 'there is
 echo 'units = 8' >"$TMP/none"
 HARDWARE=$TMP/none refuses 'HARDWARE= without links is refused' 'has no lines "link upload' 2
 sed 's/upload = 8e9/upload = nan/' "$TMP/eight" >"$TMP/nan"
-HARDWARE=$TMP/nan refuses 'or with a rate that is no number' 'has no lines "link upload' 2
+HARDWARE=$TMP/nan refuses 'HARDWARE= with a rate that is no number is refused' 'has no lines "link upload' 2
 sed 's/download = 8e9/download = 1e300/' "$TMP/eight" >"$TMP/huge"
 HARDWARE=$TMP/huge refuses 'a rate that no list may have is not taken for a budget' \
     'expected a rate in bytes per second' 1
@@ -60,7 +60,7 @@ sed "s|data/papers/shadow.txt|$TMP/nowhere|" data/gallery/entries >"$TMP/entries
 ENTRIES=$TMP/entries refuses 'a list that is not there is not taken for a budget' 'no step file' 1
 head -c 300 data/papers/shadow.txt >"$TMP/shadow.txt"
 sed "s|data/papers/shadow.txt|$TMP/shadow.txt|" data/gallery/entries >"$TMP/entries"
-ENTRIES=$TMP/entries refuses 'nor is a damaged one' 'line [0-9]*: ' 1
+ENTRIES=$TMP/entries refuses 'a damaged list is not taken for a budget' 'line [0-9]*: ' 1
 
 # The least budget of this list is 64 MiB.
 sed 's/--device-mem 160M/--device-mem 60M/' data/gallery/entries >"$TMP/entries"

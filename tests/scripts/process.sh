@@ -243,7 +243,8 @@ fi
 
 check 'a trace and a log may lie in the folder that --save makes' \
     runs $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
-check 'all of them are there' [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
+check 'the folder has the trace, the log, the model and a checkpoint' \
+    [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
 
 rm "$TMP/log"
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"

@@ -64,7 +64,7 @@ has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: with these passes, which
     trains_as "$one" --pipeline "$file" --delay-seed "$delay" "$@"
     result $? "$file has the same bits with $*"
     "$YARD" plan $model $four --pipeline "$file" "$@" --verify >"$TMP/out" 2>"$TMP/err"
-    result $? 'whose list is proved'
+    result $? "$file: the list is proved with $*"
 }
 
 for file in data/pytorch/*.csv; do

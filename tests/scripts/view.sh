@@ -89,7 +89,7 @@ result $? 'each task that it needs has its layer, its lane and its step'
 
 "$YARD" view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json >"$TMP/out" 2>"$TMP/err" &&
     [ "$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')" -eq 2 ]
-result $? 'two times are marked'
+result $? 'the key t marks the time under the mouse, for two times'
 
 # ---- a task is moved ------------------------------------------------------------------------------------------------
 

@@ -296,12 +296,17 @@ struct outcome run_self(const char *name)
 void expect_case(const char *name, int code, const char *part, ...)
 {
     struct outcome outcome = run_self(name);
+    const char *rest = outcome.text;
     va_list parts;
+    if (outcome.code != code)
+        test_failed("case %s: exit code %d, expected %d; it says:\n%s\n", name, outcome.code, code, outcome.text);
     va_start(parts, part);
-    for (; part; part = va_arg(parts, const char *))
-        if (outcome.code != code || !strstr(outcome.text, part))
-            test_failed("case %s: expected exit code %d and \"%s\"; got code %d and:\n%s\n", name, code, part,
-                        outcome.code, outcome.text);
+    for (; part; part = va_arg(parts, const char *)) {
+        const char *found = strstr(rest, part);
+        if (!found)
+            test_failed("case %s: expected \"%s\" behind what came before; it says:\n%s\n", name, part, outcome.text);
+        rest = found + strlen(part);
+    }
     va_end(parts);
 }
 

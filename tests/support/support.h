@@ -37,6 +37,8 @@ void set_number(const char *name, int value);
 /* Give devices opened from now on contexts of their own, as GPUs have; false: again as the environment says. */
 void contexts_apart(bool apart);
 void contexts_joined(void); /* whatever the environment says; contexts_apart(false) ends it */
+/* What a tensor of a test's list holds: values of one iteration, or what goes on to the next. */
+enum lifetime { TRANSIENT, PERSISTENT };
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
 struct machine *open_shaped(const char *devices, int vector, int work_group);
 
@@ -65,7 +67,7 @@ json_t *read_log(const char *path);
 json_t *last_line(const char *path);
 /* Runs a CASE() of this program in a process of its own: OpenCL does not survive a fork. */
 struct outcome run_self(const char *name);
-/* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */
+/* The case ends with `code`, and its messages contain the parts (up to a NULL) one behind another. */
 void expect_case(const char *name, int code, const char *part, ...);
 
 #endif

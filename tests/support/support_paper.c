@@ -51,7 +51,8 @@ void end_paper(struct paper *paper)
     free_costs(paper->costs);
 }
 
-struct tensor *new_bytes(struct paper *paper, struct device *device, const char *name, int64_t words, bool persistent)
+struct tensor *new_bytes(struct paper *paper, struct device *device, const char *name, int64_t words,
+                         enum lifetime lifetime)
 {
     const struct tensor_form form = {
         .device = device,
@@ -60,7 +61,7 @@ struct tensor *new_bytes(struct paper *paper, struct device *device, const char 
         .shape = SHAPE(words),
     };
     struct tensor *tensor = new_tensor(paper->pool, &form);
-    tensor->persistent = persistent;
+    tensor->persistent = lifetime == PERSISTENT;
     return tensor;
 }
 

@@ -26,16 +26,16 @@ void close_used(struct machine *machine)
 
 /* ---- making lists ------------------------------------------------------------------------------------------------ */
 
-struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, bool persistent)
+struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, enum lifetime lifetime)
 {
     const struct tensor_form form = {
         .device = device,
-        .class = persistent ? MEM_PARAMETERS : MEM_ACTIVATIONS,
+        .class = lifetime == PERSISTENT ? MEM_PARAMETERS : MEM_ACTIVATIONS,
         .name = name,
         .shape = SHAPE(n),
     };
     struct tensor *tensor = new_tensor(pool, &form);
-    tensor->persistent = persistent;
+    tensor->persistent = lifetime == PERSISTENT;
     return tensor;
 }
 
@@ -96,11 +96,11 @@ struct journey new_journey(host_function *make, void *context)
     struct device *dev = &journey.machine->device[0], *host = journey.machine->host;
     journey.pool = new_pool(journey.machine);
     struct list *list = journey.list = new_list(journey.pool, "journey");
-    journey.h = new_array(journey.pool, host, "h", 64, false);
-    journey.r = new_array(journey.pool, host, "r", 64, false);
-    journey.d = new_array(journey.pool, dev, "d", 64, false);
-    journey.o = new_array(journey.pool, dev, "o", 64, false);
-    journey.p = new_array(journey.pool, dev, "p", 64, true);
+    journey.h = new_array(journey.pool, host, "h", 64, TRANSIENT);
+    journey.r = new_array(journey.pool, host, "r", 64, TRANSIENT);
+    journey.d = new_array(journey.pool, dev, "d", 64, TRANSIENT);
+    journey.o = new_array(journey.pool, dev, "o", 64, TRANSIENT);
+    journey.p = new_array(journey.pool, dev, "p", 64, PERSISTENT);
     add_access(add_host(list, host->lane[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
     add_copy(list, dev->lane[LANE_UPLOAD], "carry", journey.d, journey.h);
     add_two(list, "twice", journey.o, journey.d, journey.d);

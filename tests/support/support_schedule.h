@@ -19,7 +19,7 @@ void close_used(struct machine *machine); /* stops the threads of its lanes firs
 /* A list in a pool of its own on this machine; end_list() frees all three. */
 struct list *new_list_on(struct machine *machine);
 void end_list(struct list *list);
-struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, bool persistent);
+struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, enum lifetime lifetime);
 /* Kernels of elementwise.cl: out = a + b, out = value, sum += x. */
 struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
 struct task *add_fill(struct list *list, const char *name, struct tensor *out, float value);

@@ -17,9 +17,12 @@ static int draw_between(struct draws *draws, int low, int high)
     return low + (int)draw_below(draws, (size_t)(high - low + 1));
 }
 
-struct mesh mesh_of(const struct config *config, int dp, int pp, int tp, int zero)
+struct mesh mesh_of(const struct config *config, struct mesh mesh)
 {
-    struct mesh mesh = {.dp = dp, .pp = pp, .tp = tp, .zero = zero, .chunks = 1};
+    mesh.dp = MAX(mesh.dp, 1);
+    mesh.pp = MAX(mesh.pp, 1);
+    mesh.tp = MAX(mesh.tp, 1);
+    mesh.chunks = 1;
     must(cut_layers(&mesh, config->layers, NULL));
     return mesh;
 }
@@ -30,7 +33,7 @@ static struct mesh random_mesh(struct draws *draws, const struct config *config)
     int pp = draw_between(draws, 1, config->layers);
     int zero = draw_between(draws, 0, 3);
     int dp = draw_between(draws, 1, 8);
-    return mesh_of(config, dp, pp, tp, zero);
+    return mesh_of(config, (struct mesh){.dp = dp, .pp = pp, .tp = tp, .zero = zero});
 }
 
 struct random_case random_case(uint32_t number)
@@ -127,7 +130,7 @@ void read_all_tensors(const char *path)
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
-struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, bool halves)
+struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads)
 {
     struct mesh alike = *mesh;
     alike.zero = 0; /* so that `at` counts from the unit's start */
@@ -139,7 +142,7 @@ struct stored store_of(const struct config *config, const struct mesh *mesh, int
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < stored.model->params->n_units; u++) {
             struct range shard = shard_of(params_of(stored.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
-            size_t middle = halves ? (shard.begin + shard.end) / 2 : shard.end;
+            size_t middle = payloads == HALF_PAYLOADS ? (shard.begin + shard.end) / 2 : shard.end;
             if (!has_stage(mesh, r, stage_of(stored.model, u)))
                 continue;
             if (shard.begin < middle)
@@ -214,10 +217,11 @@ void store_iteration(struct snap *snap, const struct stored *stored, uint32_t st
     assert_true(t.recoverable <= t.durable);
 }
 
-void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, bool halves, uint32_t n)
+void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
+                    uint32_t n)
 {
     struct snap *snap;
-    struct stored stored = store_of(config, mesh, 2, halves);
+    struct stored stored = store_of(config, mesh, 2, payloads);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     must(open_snap(path, &checkpoint, &stored.plan, &snap));
     for (uint32_t i = 1; i <= n; i++)
@@ -264,7 +268,7 @@ const struct config small_config = {.layers = 1, .heads = 2, .channels = 8, .seq
 char *small_state(const char *name)
 {
     char *path = copy_string(temp_path(name));
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 2, 1);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.tp = 2, .zero = 1});
     remove_folder(path);
     write_random_state(path, &small_config, &mesh, 3, 1, 5);
     free_mesh(&mesh);
@@ -334,9 +338,9 @@ void put_bytes(const struct image *image, size_t at, size_t n)
 struct image make_image(const char *path, struct snapfile *layout)
 {
     struct image image = {.path = path};
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     unlink(path);
-    write_snapshot(path, &small_config, &mesh, false, 2);
+    write_snapshot(path, &small_config, &mesh, WHOLE_PAYLOADS, 2);
     struct checkpoint *checkpoint = open_checkpoint(path);
     *layout = *snapfile_of(checkpoint);
     image.bytes = read_whole(path, &image.n);

@@ -12,7 +12,8 @@ struct random_case {
     struct mesh from, to; /* layers are cut; the caller frees them */
 };
 struct random_case random_case(uint32_t number);
-struct mesh mesh_of(const struct config *config, int dp, int pp, int tp, int zero);
+/* This many ranks and this `zero`, with the layers cut; axes that are 0 or not named have one rank. */
+struct mesh mesh_of(const struct config *config, struct mesh mesh);
 /* The value that element i of a tensor has in the state of that seed. */
 float state_value(uint64_t seed, size_t tensor, size_t i);
 /* Writes a checkpoint of such values at `path`, whose parent folder exists. */
@@ -32,8 +33,9 @@ struct stored { /* what a run would store */
     struct pieces *pieces; /* those of a checkpoint without ZeRO: where values lie on the ranks */
     struct snap_plan plan;
 };
-/* Each shard of a unit has a payload, on the rank that updates it; with `halves` it has two. */
-struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, bool halves);
+/* Each shard of a unit has a payload, on the rank that updates it; or a payload for each half of it. */
+enum payloads { WHOLE_PAYLOADS, HALF_PAYLOADS };
+struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads);
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
@@ -43,7 +45,8 @@ struct checkpoint description(json_t *options, uint32_t step, int64_t session);
 uint64_t seed_of(uint32_t step, int64_t session);
 void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session);
 /* Writes a file with iterations 1 to n of session 1, in two slots. */
-void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, bool halves, uint32_t n);
+void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
+                    uint32_t n);
 
 /* ---- small checkpoints ------------------------------------------------------------------------------------------- */
 

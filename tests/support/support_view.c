@@ -23,6 +23,15 @@ char *trace_of_list(const char *list)
     return path;
 }
 
+char *second_trace_of_list(const char *list)
+{
+    char *first = trace_of_list(list);
+    char *second = copy_string(temp_path("second.trace"));
+    assert_int_equal(rename(first, second), 0);
+    free(first);
+    return second;
+}
+
 struct view *view_of(const char *trace, const char *other, int width, int height, int scale)
 {
     struct track *tracks[MOST_TRACKS];

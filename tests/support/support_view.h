@@ -9,7 +9,8 @@
 /* ---- views ------------------------------------------------------------------------------------------------------ */
 
 /* The simulation of a step file as a trace, in this test's folder.  Another one is written over it. */
-char *trace_of_list(const char *list); /* its path, which the caller frees */
+char *trace_of_list(const char *list);        /* its path, always the same, which the caller frees */
+char *second_trace_of_list(const char *list); /* the same with another path, to be shown below the first */
 /* A view of one trace or two; other: NULL or the second. */
 struct view *view_of(const char *trace, const char *other, int width, int height, int scale);
 struct view *view_of_list(const char *list, int width, int height, int scale); /* of a step file: tasks can be moved */

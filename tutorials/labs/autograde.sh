@@ -10,8 +10,8 @@
 set -u
 FORM=${FORM:-plain}
 
-show_usage() { # and ends
-    sed -n '2,9s/^# *//p' "$0" >&2
+show_usage() { # the comment at the head of this file, up to the first line that is none; and ends
+    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 

@@ -18,7 +18,7 @@
 #     $ tutorials/labs/board.sh fast.options fast.patch
 #       1.      410.123 ms  bits same   fast.options
 #          fast.patch refused: its program hands over no list: ...
-#
+
 # An entry goes through judge_entry().  Options are carried out (judge_options).  A list is compared with the model's
 # own and simulated (judge_list).  A pass is built and run in a sandbox, and its list is judged like any other
 # (judge_pass).  A function that refuses an entry says why by refuse(), and fails; so does each that has called it.
@@ -52,7 +52,7 @@ most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
 if [ $# -eq 0 ]; then
-    sed -n '2,16s/^# *//p' "$0"
+    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0" # the comment at the head of this file, up to the first line that is none
     exit 2
 fi
 TMP=$(mktemp -d) || exit 2

@@ -1,15 +1,15 @@
 #!/bin/sh
 # lab.sh - prepares and grades the labs of this folder.
 #
-#     lab.sh prepare N           build/labs/N: a working copy with the lab's starter.patch, and a git history of its own
-#     lab.sh grade N [TREE]      builds the copy (or TREE), runs the lab's grader; points and reasons
-#     lab.sh report N [TREE]     build/report-N.html: what was predicted, simulated and measured, on one page
-#     lab.sh check [N...]        proves the labs: starters, solutions and wrong solutions get the points they should
-#     lab.sh rebase COMMIT       makes the patches anew, which applied to that commit: they follow its files to HEAD
+#     lab.sh prepare N               build/labs/N: a working copy with the lab's starter.patch and a git history
+#     lab.sh grade N [TREE]          builds the copy (or TREE), runs the lab's grader, prints points and reasons
+#     lab.sh report N [TREE [PAGE]]  writes build/report-N.html (or PAGE): numbers predicted, simulated and measured
+#     lab.sh check [N...]            proves the labs: starters, solutions and wrong solutions get the points they should
+#     lab.sh rebase COMMIT           makes the patches anew, which applied to that commit: they follow its files to HEAD
 #
-#     SEED=S      other hidden cases (default 1; of a copy whose task follows from its seed, that seed)
-#     JSON=1      one more line, the last one, for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
-#     JSON=autolab|gradescope   the same line, as these two programs want it
+#     SEED=S                         other hidden cases (default 1; of a copy whose task follows from a seed, that one)
+#     JSON=1                         a last line for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
+#     JSON=autolab, JSON=gradescope  the same line, as these two programs want it
 #
 # For example:
 #
@@ -20,7 +20,7 @@
 #         expected task 3 use waits for: 0
 #     ...
 #     Score: 1/13
-#
+
 # A lab is a folder NN-name:
 #
 #     README.md        the story, what to read, the task, hints; its table of points is the grader's
@@ -57,6 +57,11 @@ trap 'rm -rf "$TMP"' EXIT
 
 die() { # SENTENCE
     echo "lab: $*" >&2
+    exit 2
+}
+
+show_usage() { # the comment at the head of this file, up to the first line that is none; and ends
+    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0"
     exit 2
 }
 
@@ -184,8 +189,13 @@ grade)
     ;;
 report)
     find_copy "$n" "${2-}"
-    (report "$lab" "$tree" "$TOP/build/report-$n.html") || exit
-    echo "wrote build/report-$n.html: hand it in with your copy"
+    page=${3:-$TOP/build/report-$n.html}
+    case $page in
+    /*) ;;
+    *) page=$PWD/$page ;;
+    esac
+    (report "$lab" "$tree" "$page") || exit
+    echo "wrote ${page#"$TOP"/}: hand it in with your copy"
     ;;
 questions) ask_questions "$lab" ;;
 nothing) give_nothing "$lab" "${2-}" ;;
@@ -195,7 +205,5 @@ check)
     ;;
 rebase) rebase_labs "${1:?which commit did the patches apply to?}" ;;
 *)
-    sed -n '3,8s/^# *//p' "$0"
-    exit 2
-    ;;
+    show_usage ;;
 esac

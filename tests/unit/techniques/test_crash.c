@@ -176,7 +176,7 @@ static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq
 static void save_step(const char *folder, uint32_t step)
 {
     char *path = lasting("%s/step-%u", folder, step);
-    struct mesh mesh = mesh_of(&sizes, 2, 1, 1, 1);
+    struct mesh mesh = mesh_of(&sizes, (struct mesh){.dp = 2, .zero = 1});
     write_random_state(path, &sizes, &mesh, step, step, step);
     free_mesh(&mesh);
     *acknowledged = (int)step;

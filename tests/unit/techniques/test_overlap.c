@@ -33,6 +33,19 @@ static double draw(uint64_t instance, uint32_t k, double low, double high)
     return low + (high - low) * random_uniform(instance, STREAM_TEST, k, 0);
 }
 
+/* A device whose links move 1000 bytes in a millisecond, and n layers: layer 1 has parameters w1 and their gradients
+ * g1, both of bytes[1] bytes.  The text lasts as long as the program. */
+static const char *describe_layers(int n, const int *bytes)
+{
+    char *text = copy_string("device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n");
+    for (int layer = 0; layer < n; layer++)
+        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\n", layer, bytes[layer], layer,
+                    bytes[layer]);
+    const char *lasts = lasting("%s", text);
+    free(text);
+    return lasts;
+}
+
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 struct instance { /* times in microseconds */
@@ -269,6 +282,8 @@ TEST(local_rule)
     }
 }
 
+/* ---- updates that belong together, and their order --------------------------------------------------------------- */
+
 /* In every second step only, on the host too: 3 and 4 ms in turn, no less than what is said to be the least. */
 TEST(updates_of_some_steps)
 {
@@ -304,18 +319,12 @@ TEST(updates_that_share)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *path = write_text("shared.txt",
-                                      "device gpu memory=1G\n"
-                                      "link gpu up 1e6\n"
-                                      "link gpu down 1e6\n"
-                                      "tensor w0 gpu 1000 parameters\n"
-                                      "tensor w1 gpu 4000 parameters\n"
-                                      "tensor g0 gpu 1000 gradients\n"
-                                      "tensor g1 gpu 4000 gradients\n"
+                                      "%s"
                                       "tensor m gpu 1000 optimizer\n"
                                       "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
                                       "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
                                       "%s",
-                                      cases[i].updates);
+                                      describe_layers(2, (int[]){1000, 4000}), cases[i].updates);
         json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
         assert_string_equal(text_at(plan, "passes.0.choice"), cases[i].choice);
         expect_number("period", number_at(plan, "simulation.step_ms"), cases[i].period);
@@ -326,20 +335,15 @@ TEST(updates_that_share)
  * side would read what the other has not written: so neither moves. */
 TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
 {
-    const char *path =
-        write_text("shared.txt", "device gpu memory=1G\n"
-                                 "link gpu up 1e6\n"
-                                 "link gpu down 1e6\n"
-                                 "tensor w0 gpu 1000 parameters\n"
-                                 "tensor w1 gpu 1000 parameters\n"
-                                 "tensor g0 gpu 1000 gradients\n"
-                                 "tensor g1 gpu 1000 gradients\n"
-                                 "task f gpu.compute 1ms layer=0 role=forward reads=w0\n"
-                                 "task f gpu.compute 1ms layer=1 role=forward reads=w1\n"
-                                 "task b gpu.compute 2ms layer=1 role=backward reads=w1 writes=g1\n"
-                                 "task u gpu.compute 9ms cpu=1ms layer=1 role=update reads=g1,w1,w0 writes=w1,w0\n"
-                                 "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
-                                 "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n");
+    const char *path = write_text("shared.txt",
+                                  "%s"
+                                  "task f gpu.compute 1ms layer=0 role=forward reads=w0\n"
+                                  "task f gpu.compute 1ms layer=1 role=forward reads=w1\n"
+                                  "task b gpu.compute 2ms layer=1 role=backward reads=w1 writes=g1\n"
+                                  "task u gpu.compute 9ms cpu=1ms layer=1 role=update reads=g1,w1,w0 writes=w1,w0\n"
+                                  "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
+                                  "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n",
+                                  describe_layers(2, (int[]){1000, 1000}));
     json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
     assert_string_equal(text_at(plan, "passes.0.choice"), "DD");
     expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
@@ -417,9 +421,7 @@ TEST(the_host_updates_in_the_order_of_the_plan)
     static const char *const updates[] = {"012", "021", "102", "120", "201", "210"};
     for (size_t i = 0; i < COUNT(updates); i++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++) {
-            char *text = copy_string("device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n");
-            for (int layer = 0; layer < 3; layer++)
-                append_text(&text, "tensor w%d gpu 1000 parameters\ntensor g%d gpu 1000 gradients\n", layer, layer);
+            char *text = copy_string(describe_layers(3, (int[]){1000, 1000, 1000}));
             for (int layer = 2; layer >= 0; layer--)
                 append_text(&text, "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n", layer, layer,
                             layer);
@@ -448,15 +450,11 @@ TEST(a_layer_is_released_by_its_last_gradient)
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
     for (size_t i = 0; i < COUNT(updates); i++) {
-        struct list *list = list_of("device gpu memory=1G\n"
-                                    "tensor w0 gpu 1000 parameters\n"
-                                    "tensor w1 gpu 1000 parameters\n"
-                                    "tensor g0 gpu 1000 gradients\n"
-                                    "tensor g1 gpu 1000 gradients\n"
+        struct list *list = list_of("%s"
                                     "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
                                     "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
                                     "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
-                                    updates[i]);
+                                    describe_layers(2, (int[]){1000, 1000}), updates[i]);
         struct update_buckets buckets;
         struct uses *uses = find_uses(list->task, list->n, list->pool);
         find_buckets(&buckets, uses);
@@ -727,6 +725,8 @@ TEST(rules_look_at_the_running_step)
     assert_int_equal(made.cpu, made.all);
     assert_int_equal(made.moved, 0);
 }
+
+/* ---- lists and commands ------------------------------------------------------------------------------------------ */
 
 static double planned_ms(const char *words)
 {

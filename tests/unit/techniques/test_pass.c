@@ -98,16 +98,10 @@ LONG_TEST(combinations_with_clblast)
 
 static struct trainer *plan_recompute(enum recompute how)
 {
-    struct settings *settings = parse_settings(&train_page, 0, NULL);
-    settings->layers = 4;
-    settings->heads = 2;
-    settings->channels = 32;
-    settings->seq_len = 64;
-    settings->batch = 2;
-    settings->micro_batch = 1;
+    struct settings *settings =
+        settings_of("--layers 4 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1");
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.mode = how;
-    proof_options.verify = true;
     return new_plan(settings, LIST_TRAIN);
 }
 

@@ -179,12 +179,12 @@ TEST(a_made_up_count_asks_for_no_memory)
 TEST(the_command_takes_it)
 {
     char path[1024], folder[1024], other[1024];
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 3);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 3});
     snprintf(path, sizeof path, "%s", temp_path("words.snap"));
     snprintf(folder, sizeof folder, "%s", temp_path("words"));
     snprintf(other, sizeof other, "%s", temp_path("words.other"));
     unlink(path);
-    write_snapshot(path, &small_config, &mesh, true, 2);
+    write_snapshot(path, &small_config, &mesh, HALF_PAYLOADS, 2);
     write_random_state(folder, &small_config, &mesh, 2, 1, seed_of(2, 1));
     struct ran ran = run_yard("ckpt diff '%s' '%s'", path, folder);
     if (ran.code != EXIT_OK)

@@ -47,8 +47,8 @@ TEST(stored_comes_back)
 TEST(what_is_refused)
 {
     struct snap *one, *two;
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
-    struct stored stored = store_of(&small_config, &mesh, 2, false);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct snap_plan *snap_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
@@ -87,8 +87,8 @@ TEST(what_is_refused)
 /* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
 TEST(no_value_is_overlooked)
 {
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
-    struct stored stored = store_of(&small_config, &mesh, 2, false);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     struct snap *snap;
     must(open_snap(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap));
@@ -130,8 +130,8 @@ TEST(who_reads_notices_a_writer)
     struct snapfile snapfile;
     struct snap *snap;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
-    struct stored stored = store_of(&small_config, &mesh, 2, false);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1), *opened = open_snapshot(image.path);
     read_first(opened);
     must(open_snap(image.path, &novel, &stored.plan, &snap));
@@ -221,8 +221,8 @@ static void commit_for_ever(const struct stored *stored, const char *path, int t
 
 LONG_TEST(who_is_overtaken_reads_again)
 {
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
-    struct stored stored = store_of(&small_config, &mesh, 2, false);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     char *path = temp_path("fast.snap"), byte;
     int told[2];
     assert_int_equal(pipe(told), 0);
@@ -256,8 +256,8 @@ TEST(what_was_found_stays)
         struct snap *snap;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
-        struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
-        struct stored stored = store_of(&small_config, &mesh, 2, false);
+        struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
+        struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
         struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
@@ -287,8 +287,8 @@ TEST(what_was_found_stays)
 /* It is called in a process of its own, so that what it says can be read. */
 static void lose_the_name(void *path)
 {
-    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
-    struct stored stored = store_of(&small_config, &mesh, 2, false);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snap *snap;
     must(open_snap(path, &checkpoint, &stored.plan, &snap));

@@ -317,6 +317,8 @@ LAW(updates_that_skip_steps)
     }
 }
 
+/* ---- slow links and disks ---------------------------------------------------------------------------------------- */
+
 static void expect_ms(const json_t *of, const char *key, double ms)
 {
     if (!(fabs(number_at(of, key) - ms) <= 1e-9 * ms))

@@ -141,7 +141,7 @@ static void plan_with_an_overlap(void *argument)
 
 TEST(holes_and_overlaps_have_no_plan)
 {
-    struct mesh mesh = mesh_of(&small_config, 1, 1, 2, 0);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.tp = 2});
     struct pieces *pieces = cut_state(&small_config, &mesh);
     expect_refusal(plan_with_a_hole, &pieces->tensor[0], 1, "do not cover it once: none has element 32 of 72");
     expect_refusal(plan_with_a_replica, &pieces->tensor[0], 1,
@@ -280,7 +280,8 @@ TEST(large_tensors_are_streamed)
 {
     struct config config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
     const char *path = temp_path("large"), *cut_path = temp_path("cut");
-    struct mesh from = mesh_of(&config, 1, 1, 3, 0), to = mesh_of(&config, 2, 1, 2, 3);
+    struct mesh from = mesh_of(&config, (struct mesh){.tp = 3}),
+                to = mesh_of(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 3});
     write_random_state(path, &config, &from, 1, 1, 9);
     assert_true(reshard_to(path, cut_path, &config, &to) > 5000000);
     struct checkpoint *cut = open_checkpoint(cut_path), *whole = open_checkpoint(path);

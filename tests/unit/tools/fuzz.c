@@ -204,14 +204,14 @@ static void make_states(void *unused)
     static const struct config config = {
         .layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
     static const char *const folders[] = {FOLDER "state", FOLDER "manifest", FOLDER "shard"};
-    struct mesh mesh = mesh_of(&config, 2, 1, 2, 1);
+    struct mesh mesh = mesh_of(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 1});
     for (size_t i = 0; i < COUNT(folders); i++) {
         remove_folder(folders[i]);
         write_random_state(folders[i], &config, &mesh, 3, 1, 7);
     }
     make_foreign();
     remove(FOLDER "seed.snap");
-    write_snapshot(FOLDER "seed.snap", &config, &mesh, true, 2);
+    write_snapshot(FOLDER "seed.snap", &config, &mesh, HALF_PAYLOADS, 2);
 }
 
 /* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */

@@ -20,21 +20,14 @@ enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 /* On two devices: data-parallel ones, or with flash attention as `mesh` says. */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
-    struct settings *settings = parse_settings(&train_page, 0, NULL);
-    settings->layers = 1;
-    settings->heads = 2;
-    settings->channels = 16;
-    settings->seq_len = 8;
-    settings->batch = 4;
-    settings->micro_batch = 1;
-    settings->devices = "0:0x2";
+    struct settings *settings =
+        settings_of("--layers 1 --heads 2 --channels 16 --seq-len 8 --batch 4 --micro-batch 1 -d 0:0x2 --serial");
     settings->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     settings->mesh = mesh;
     if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one rank would have all words */
         settings->data.tokens = "chars";
         settings->kernels.attention = ATTENTION_FLASH;
     }
-    settings->serial = true;
     struct trainer *trainer = new_trainer(settings, ALL_LISTS | OPEN_DATA);
     trainer->sample_position = 4;
     return trainer;

@@ -180,8 +180,8 @@ TEST(costs_of_copies)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper paper = new_paper(1, &slow_speeds);
-    struct tensor *to = new_bytes(&paper, paper.device, "to", 200, true),
-                  *from = new_bytes(&paper, paper.host, "from", 200, true);
+    struct tensor *to = new_bytes(&paper, paper.device, "to", 200, PERSISTENT),
+                  *from = new_bytes(&paper, paper.host, "from", 200, PERSISTENT);
     struct lane *up = paper.device->lane[LANE_UPLOAD], *down = paper.device->lane[LANE_DOWNLOAD];
     struct task known = *add_copy(paper.list, up, "move", to, from);
     struct task unknown = *add_copy(paper.list, down, "back", from, to);
@@ -200,10 +200,19 @@ TEST(costs_of_copies)
     free_costs(costs);
 }
 
+/* A byte takes 1 ns, a task 1 us more; support_paper.c describes a device of 0.5 TFLOP/s: 5e8 FLOPs take 1 ms. */
+static const struct speeds round_speeds = {
+    .per_link = 1,
+    .bytes_per_s = 1e9,
+    .launch = 1e-6,
+    .link = 1e9,
+    .latency = 5e-6,
+};
+
 /* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
 TEST(costs_by_the_roofline)
 {
-    struct paper paper = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6}); /* 0.5 TFLOP/s, 1 GB/s, 1 us */
+    struct paper paper = new_paper(1, &round_speeds);
     struct lane *compute = paper.device->lane[LANE_COMPUTE];
     struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 0, 4000);
     struct task host = paper_task(paper.host->lane[LANE_CPU], "host", 0, 2000);
@@ -228,14 +237,14 @@ TEST(costs_by_the_roofline)
 /* Lanes of the host may have speeds of their own; the disk's is shared by all that is on it. */
 TEST(costs_of_host_lanes)
 {
-    struct paper paper = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6});
+    struct paper paper = new_paper(1, &round_speeds);
     struct link const *link[2];
     struct task *persist = add_host(paper.list, paper.host->lane[LANE_DISK], "persist", NULL, NULL);
     struct task feed = paper_task(paper.host->lane[LANE_FEED], "feed", 0, 2000);
     struct task cpu = paper_task(paper.host->lane[LANE_CPU], "cpu", 0, 2000);
-    add_access(persist, new_bytes(&paper, paper.host, "x", 500, true), ACCESS_READ);
-    paper.costs->speed[LANE_DISK] = (struct lane_speed){5e8, 3e-6};
-    paper.costs->speed[LANE_FEED] = (struct lane_speed){2e9, 0};
+    add_access(persist, new_bytes(&paper, paper.host, "x", 500, PERSISTENT), ACCESS_READ);
+    paper.costs->speed[LANE_DISK] = (struct lane_speed){.bytes_per_s = 5e8, .latency = 3e-6};
+    paper.costs->speed[LANE_FEED] = (struct lane_speed){.bytes_per_s = 2e9};
     expect_cost(paper.costs, persist, 3000 + 4000, COST_MODELLED);
     expect_cost(paper.costs, &feed, 1000, COST_MODELLED);
     expect_cost(paper.costs, &cpu, 1000 + 2000, COST_MODELLED);

@@ -26,14 +26,8 @@ static const char *write_hardware(void) { return write_file("paced.txt", hardwar
 
 static struct trainer *open_tiny(const char *devices, bool apart)
 {
-    struct settings *settings = parse_settings(&train_page, 0, NULL);
-    settings->layers = 1;
-    settings->heads = 2;
-    settings->channels = 32;
-    settings->seq_len = 8;
-    settings->batch = 4;
-    settings->micro_batch = 1;
-    settings->devices = devices;
+    static const char *const tiny = "--layers 1 --heads 2 --channels 32 --seq-len 8 --batch 4 --micro-batch 1";
+    struct settings *settings = settings_of(lasting("%s -d %s", tiny, devices));
     contexts_apart(apart);
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN);
     contexts_apart(false);
@@ -331,7 +325,7 @@ struct company {
 static struct company company_of(const struct trace *trace, const struct trace_record *record)
 {
     const struct trace_task *task = &trace->tasks[record->task];
-    struct company company = {false, false, false};
+    struct company company = {.beside = false};
     for (const struct trace_record *other = trace->records; other < trace->records + trace->n_records; other++) {
         const struct trace_task *of = &trace->tasks[other->task];
         bool ends_a_layer = role_is(trace, of, "backward") || role_is(trace, of, "update");

@@ -28,6 +28,8 @@ static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2
 static struct series series[] = {{"a.jsonl", TRAIN, 0, 0, train, 3, 3}, {"a.jsonl", VAL, 0, 0, val, 2, 2}};
 static const struct plot plot = {.unit = "loss", .series = series, .n = 2, .cap = 2};
 
+enum { PLAIN = false, COLOURED = true, LETTERS = false, BRAILLE = true }; /* for printed() */
+
 static char *printed(const struct plot *shown, int columns, int rows, bool colour, bool braille)
 {
     char *text = NULL;
@@ -41,7 +43,7 @@ static char *printed(const struct plot *shown, int columns, int rows, bool colou
 /* What is drawn in 60 columns and 9 rows of the terminal. */
 static void assert_drawn(bool braille, const char *rows)
 {
-    char *text = printed(&plot, 60, 9, false, braille);
+    char *text = printed(&plot, 60, 9, PLAIN, braille);
     char *expected = format_string("    loss\n%s"
                                    "         +-------------------------------------------------\n"
                                    "     step 1               2               3               4\n"
@@ -55,33 +57,33 @@ static void assert_drawn(bool braille, const char *rows)
 
 TEST(letters)
 {
-    assert_drawn(false, "       4 |aa                                               \n"
-                        "         |  aaaa                                           \n"
-                        "         |      aaaa      AAAA                             \n"
-                        "         |          aaaa      AAAAAAAA                     \n"
-                        "       3 |              aaaaaa        AAAAAAAA             \n"
-                        "         |                    aaaaaaaa        AAAAAAAA     \n"
-                        "         |                            aaaaaaaa        AAAAA\n"
-                        "         |                                    aaaaaaaa     \n"
-                        "       2 |                                            aaaaa\n");
+    assert_drawn(LETTERS, "       4 |aa                                               \n"
+                          "         |  aaaa                                           \n"
+                          "         |      aaaa      AAAA                             \n"
+                          "         |          aaaa      AAAAAAAA                     \n"
+                          "       3 |              aaaaaa        AAAAAAAA             \n"
+                          "         |                    aaaaaaaa        AAAAAAAA     \n"
+                          "         |                            aaaaaaaa        AAAAA\n"
+                          "         |                                    aaaaaaaa     \n"
+                          "       2 |                                            aaaaa\n");
 }
 
 TEST(dots_of_braille)
 {
-    assert_drawn(true, "       4 |a⠢⢄⡀                                             \n"
-                       "         |   ⠈⠑⠢⢄⡀                                         \n"
-                       "         |       ⠈⠒⠤⣀     A⠒⠒⠤⠤⣀⣀                          \n"
-                       "         |           ⠉⠒⠤⣀        ⠉⠉⠒⠒⠤⢄⣀⡀                  \n"
-                       "       3 |               ⠉a⠤⠤⣀⣀         ⠈⠉⠑⠒⠢⠤⢄⣀           \n"
-                       "         |                     ⠉⠉⠒⠒⠤⠤⣀⡀         ⠉⠉⠒⠒⠤⠤⣀⣀   \n"
-                       "         |                            ⠈⠉⠑⠒⠢⠤⢄⣀⡀         ⠉⠉A\n"
-                       "         |                                    ⠈⠉⠒⠒⠤⠤⣀⣀     \n"
-                       "       2 |                                            ⠉⠉⠒⠒a\n");
+    assert_drawn(BRAILLE, "       4 |a⠢⢄⡀                                             \n"
+                          "         |   ⠈⠑⠢⢄⡀                                         \n"
+                          "         |       ⠈⠒⠤⣀     A⠒⠒⠤⠤⣀⣀                          \n"
+                          "         |           ⠉⠒⠤⣀        ⠉⠉⠒⠒⠤⢄⣀⡀                  \n"
+                          "       3 |               ⠉a⠤⠤⣀⣀         ⠈⠉⠑⠒⠢⠤⢄⣀           \n"
+                          "         |                     ⠉⠉⠒⠒⠤⠤⣀⡀         ⠉⠉⠒⠒⠤⠤⣀⣀   \n"
+                          "         |                            ⠈⠉⠑⠒⠢⠤⢄⣀⡀         ⠉⠉A\n"
+                          "         |                                    ⠈⠉⠒⠒⠤⠤⣀⣀     \n"
+                          "       2 |                                            ⠉⠉⠒⠒a\n");
 }
 
 TEST(colours)
 {
-    char *text = printed(&plot, 40, 9, true, false);
+    char *text = printed(&plot, 40, 9, COLOURED, LETTERS);
     assert_non_null(strstr(text, "\033[38;5;25ma"));   /* training */
     assert_non_null(strstr(text, "\033[1;38;5;25mA")); /* validation */
     free(text);

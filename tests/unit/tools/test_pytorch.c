@@ -17,9 +17,13 @@ static const struct {
     double period, unclipped; /* ms, with F = I = W = 1 ms: data/gallery/entries has the formulas */
     bool trains;
 } files[] = {
-    {"1F1B-fixed", 33, 33, true}, {"GPipe", 33, 33, true},         {"Interleaved1F1B", 57, 57, true},
-    {"LoopedBFS", 57, 57, false}, {"ZBVZeroBubble", 51, 48, true}, {"InterleavedZeroBubble", 51, 51, true},
-    {"DualPipeV", 54, 54, true},
+    {"1F1B-fixed", .period = 33, .unclipped = 33, .trains = true},
+    {"GPipe", .period = 33, .unclipped = 33, .trains = true},
+    {"Interleaved1F1B", .period = 57, .unclipped = 57, .trains = true},
+    {"LoopedBFS", .period = 57, .unclipped = 57},
+    {"ZBVZeroBubble", .period = 51, .unclipped = 48, .trains = true},
+    {"InterleavedZeroBubble", .period = 51, .unclipped = 51, .trains = true},
+    {"DualPipeV", .period = 54, .unclipped = 54, .trains = true},
 };
 
 static const char *path_of(size_t file) { return lasting("data/pytorch/%s.4.8.csv", files[file].name); }
@@ -85,6 +89,8 @@ TEST(lists_add_gradients_up)
     assert_int_equal(firsts, 2 * DEVICES);
     free_list_and_machine(list);
 }
+
+/* ---- random schedules -------------------------------------------------------------------------------------------- */
 
 /* A schedule at random: any stage on any row, turns in any order in which they can come. */
 struct random_schedule {
@@ -234,6 +240,8 @@ LAW(random_schedules_come_back)
         free_random(&schedule);
     }
 }
+
+/* ---- orders that are built in ------------------------------------------------------------------------------------ */
 
 static void append_turn(char **text, const struct turn *turn, const char *after)
 {

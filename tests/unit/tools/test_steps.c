@@ -238,9 +238,9 @@ TEST(names_are_made_their_own)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     for (int i = 0; i < 3; i++)
-        add_paper(&paper, paper.host->lane[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, false), NULL,
+        add_paper(&paper, paper.host->lane[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, TRANSIENT), NULL,
                   NULL);
-    add_paper(&paper, paper.host->lane[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, false), NULL, NULL);
+    add_paper(&paper, paper.host->lane[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, TRANSIENT), NULL, NULL);
     finish_paper(&paper);
     char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "tensor x host 4"));
@@ -255,8 +255,12 @@ TEST(names_are_made_their_own)
 
 /* ---- what if ----------------------------------------------------------------------------------------------------- */
 
-/* A chain of stages with copies between, which are updated on the host or on the device; speeds are times these. */
-static char *random_chain(uint64_t seed, double link, double device, double cpu, int memory)
+struct factors { /* of speeds */
+    double link, device, cpu;
+};
+
+/* A chain of stages with copies between, which are updated on the host or on the device. */
+static char *random_chain(uint64_t seed, const struct factors *by, int memory)
 {
     uint64_t n = 0;
     char *text = lasting("device host memory=1G\ndisk 1e9 1e-3\n");
@@ -273,9 +277,10 @@ static char *random_chain(uint64_t seed, double link, double device, double cpu,
                        "task move d%d.upload %.17g reads=g%d\n"
                        "task adam d%d.compute %.17g role=update cpu=%.17g reads=g%d,w%d writes=w%d\n"
                        "task note host.cpu %.17g reads=h%d\ntask keep host.disk 0.5 reads=h%d\n",
-                       text, i, memory, i, 9000 * draw[0] * link, 5000 * draw[0] * link, i, 8000 * draw[1] * link, i, i,
-                       i, i, i, i, i, i, draw[2] / device, i, i, i, i, i, i, draw[3] / link, i, i, draw[4] / device,
-                       draw[5] / cpu, i, i, i, draw[5] / cpu, i, i);
+                       text, i, memory, i, 9000 * draw[0] * by->link, 5000 * draw[0] * by->link, i,
+                       8000 * draw[1] * by->link, i, i, i, i, i, i, i, i, draw[2] / by->device, i, i, i, i, i, i,
+                       draw[3] / by->link, i, i, draw[4] / by->device, draw[5] / by->cpu, i, i, i, draw[5] / by->cpu, i,
+                       i);
     }
     return text;
 }
@@ -283,18 +288,19 @@ static char *random_chain(uint64_t seed, double link, double device, double cpu,
 /* --what-if gives what the list gives whose numbers are edited by hand, to the digit. */
 LONG_TEST(what_if_edits_the_list)
 {
-    static const double factor[][3] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};
+    static const struct factors as_drawn = {.link = 1, .device = 1, .cpu = 1};
+    static const struct factors factors[] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};
     char *list = lasting("%s", write_file("chain.txt", "", 0)),
          *edited = lasting("%s", write_file("edited.txt", "", 0));
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        const double *by = factor[seed % COUNT(factor)];
-        const char *text = random_chain(seed, 1, 1, 1, 90000);
+        const struct factors *by = &factors[seed % COUNT(factors)];
+        const char *text = random_chain(seed, &as_drawn, 90000);
         write_file("chain.txt", text, strlen(text));
-        text = random_chain(seed, by[0], by[1], by[2], 20000);
+        text = random_chain(seed, by, 20000);
         write_file("edited.txt", text, strlen(text));
         const char *with = seed % 2 ? "--overlap all-cpu" : "--clip 0";
-        char *words =
-            lasting("plan --list %s %s --what-if link=%gx,device=%gx,cpu=%gx", list, with, by[0], by[1], by[2]);
+        char *words = lasting("plan --list %s %s --what-if link=%gx,device=%gx,cpu=%gx", list, with, by->link,
+                              by->device, by->cpu);
         struct ran ours = run_yard("%s,mem=20000 --print-list", words);
         struct ran theirs = run_yard("plan --list %s %s --print-list", edited, with);
         assert_int_equal(ours.code, 0);

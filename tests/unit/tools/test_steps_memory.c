@@ -135,8 +135,8 @@ TEST(memory_of_all_contexts_is_counted_once)
     struct device *host = paper.host;
     for (int i = 0; i < 2; i++) {
         struct device *device = &paper.machine->device[i];
-        add_copy(paper.list, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, true),
-                 new_bytes(&paper, device, "x", 1024, true));
+        add_copy(paper.list, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, PERSISTENT),
+                 new_bytes(&paper, device, "x", 1024, PERSISTENT));
     }
     paper.machine->n_contexts = 2;
     host->uses_ram = true;
@@ -178,9 +178,10 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
 {
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *from = &paper.machine->device[0], *to = &paper.machine->device[1];
-    struct tensor *a = new_bytes(&paper, from, "a", 1024, true), *b = new_bytes(&paper, to, "b", 1024, true);
-    struct tensor *tensor = new_bytes(&paper, paper.host, "h", 1024, true),
-                  *member = new_bytes(&paper, paper.host, "h2", 1024, true);
+    struct tensor *a = new_bytes(&paper, from, "a", 1024, PERSISTENT),
+                  *b = new_bytes(&paper, to, "b", 1024, PERSISTENT);
+    struct tensor *tensor = new_bytes(&paper, paper.host, "h", 1024, PERSISTENT),
+                  *member = new_bytes(&paper, paper.host, "h2", 1024, PERSISTENT);
     tensor->ring = &paper.pool->ring;
     tensor->next_member = member;
     add_copy(paper.list, to->lane[LANE_UPLOAD], "up", b, tensor);

@@ -192,15 +192,15 @@ struct exchange {
     struct tensor *a, *b, *h;
 };
 
-static struct exchange new_swap(bool h_persists)
+static struct exchange new_swap(enum lifetime of_h)
 {
     struct exchange exchange = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &exchange.paper;
     struct lane *compute = paper->device->lane[LANE_COMPUTE];
-    exchange.a = new_bytes(paper, paper->device, "a", 8, false);
-    exchange.b = new_bytes(paper, paper->device, "b", 8, false);
-    exchange.h = new_bytes(paper, paper->host, "h", 8, h_persists);
-    struct tensor *tensor = new_bytes(paper, paper->device, "w", 8, true);
+    exchange.a = new_bytes(paper, paper->device, "a", 8, TRANSIENT);
+    exchange.b = new_bytes(paper, paper->device, "b", 8, TRANSIENT);
+    exchange.h = new_bytes(paper, paper->host, "h", 8, of_h);
+    struct tensor *tensor = new_bytes(paper, paper->device, "w", 8, PERSISTENT);
     add_paper(paper, compute, "f", exchange.a, tensor, NULL);
     add_paper(paper, compute, "g", tensor, exchange.a, NULL);
     exchange.plain = number_values(paper->list);
@@ -227,7 +227,7 @@ static void end_swap(struct exchange *exchange)
 TEST(swapped_in_before_out)
 {
     for (int persists = 0; persists < 2; persists++) {
-        struct exchange exchange = new_swap(persists);
+        struct exchange exchange = new_swap(persists ? PERSISTENT : TRANSIENT);
         move_task(exchange.paper.list, 2, 1);
         order_swap(&exchange);
         expect_wrong("in before out", compare_values(exchange.plain, exchange.paper.list), "other values");
@@ -242,7 +242,7 @@ TEST(swapped_in_before_out)
 /* Caught by verify(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
 TEST(a_swap_needs_its_waits)
 {
-    struct exchange exchange = new_swap(false);
+    struct exchange exchange = new_swap(TRANSIENT);
     order_swap(&exchange);
     expect_waits_needed(exchange.paper.list, 1);
     end_swap(&exchange);
@@ -251,7 +251,7 @@ TEST(a_swap_needs_its_waits)
 /* Caught by compare_values(): it is w that goes out and comes back as b. */
 TEST(a_swap_of_another_value)
 {
-    struct exchange exchange = new_swap(false);
+    struct exchange exchange = new_swap(TRANSIENT);
     exchange.paper.list->task[1]->access[1].tensor = exchange.paper.list->task[0]->access[1].tensor; /* out: h <- w */
     order_swap(&exchange);
     expect_sound("sound in itself", exchange.paper.list, NULL);
@@ -264,9 +264,9 @@ TEST(a_copy_that_is_left_out)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
         struct paper paper = new_paper(1, &slow_speeds);
-        struct tensor *x = new_bytes(&paper, paper.device, "x", 8, false),
-                      *y = new_bytes(&paper, paper.device, "y", 8, false);
-        struct tensor *result = new_bytes(&paper, paper.host, "result", 8, true);
+        struct tensor *x = new_bytes(&paper, paper.device, "x", 8, TRANSIENT),
+                      *y = new_bytes(&paper, paper.device, "y", 8, TRANSIENT);
+        struct tensor *result = new_bytes(&paper, paper.host, "result", 8, PERSISTENT);
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", x, NULL, NULL);
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, x, NULL);
         add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
@@ -536,8 +536,8 @@ TEST(a_piece_is_missing)
     for (size_t missing = 0; missing < 3; missing++) {
         struct paper paper = new_paper(1, &slow_speeds);
         struct task *piece[3];
-        struct tensor *x = new_bytes(&paper, paper.device, "x", 512, false),
-                      *y = new_bytes(&paper, paper.device, "y", 512, false);
+        struct tensor *x = new_bytes(&paper, paper.device, "x", 512, TRANSIENT),
+                      *y = new_bytes(&paper, paper.device, "y", 512, TRANSIENT);
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
         struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, x, NULL);
         set_elementwise(task);
@@ -558,12 +558,12 @@ TEST(a_move_that_takes_another_way)
 {
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *there = &paper.machine->device[1];
-    struct tensor *w = new_bytes(&paper, paper.device, "w", 64, true);
-    struct tensor *x = new_bytes(&paper, paper.device, "x", 64, false);
-    struct tensor *y = new_bytes(&paper, there, "y", 64, false);
-    struct tensor *z = new_bytes(&paper, there, "z", 64, true);
-    struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, true);
-    struct tensor *way = new_bytes(&paper, paper.host, "way", 64, false);
+    struct tensor *w = new_bytes(&paper, paper.device, "w", 64, PERSISTENT);
+    struct tensor *x = new_bytes(&paper, paper.device, "x", 64, TRANSIENT);
+    struct tensor *y = new_bytes(&paper, there, "y", 64, TRANSIENT);
+    struct tensor *z = new_bytes(&paper, there, "z", 64, PERSISTENT);
+    struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, PERSISTENT);
+    struct tensor *way = new_bytes(&paper, paper.host, "way", 64, TRANSIENT);
     add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, w, NULL);
     add_move(paper.list, "move", y, x, FOR_MOVES);
     struct task *down = paper.list->task[1], *up = paper.list->task[2];

@@ -347,19 +347,26 @@ TEST(lit_bars_are_those_of_the_search_and_the_path)
 
 /* ---- moving a task ---------------------------------------------------------------------------------------------- */
 
-/* Taken up right of its middle. */
-static void drag_bar(struct view *view, const char *lane, size_t nth, const char *to_lane, size_t to, int by,
-                     bool drops)
+struct bar_drag { /* of the nth bar of a lane */
+    const char *lane;
+    size_t nth;
+    const char *to_lane; /* to that bar of this lane, or beside it */
+    size_t to_nth;
+    int right; /* so many pixels right of it; less than 0: left of it */
+};
+
+/* The bar is taken up right of its middle. */
+static void drag_bar(struct view *view, struct bar_drag drag)
 {
-    int y, to_y, x = bar_at(view, lane, nth, &y) + 12, to_x = bar_at(view, to_lane, to, &to_y) + by + 12;
+    int y, to_y;
+    int x = bar_at(view, drag.lane, drag.nth, &y) + 12;
+    int to_x = bar_at(view, drag.to_lane, drag.to_nth, &to_y) + drag.right + 12;
     move_mouse(view, x, y);
     press_button(view, SHIFT_UP);
     move_mouse(view, (x + to_x) / 2, y); /* the way there changes nothing */
     carry_task(view);
     move_mouse(view, to_x, to_y);
     carry_task(view);
-    if (drops)
-        release_button(view);
 }
 
 /* The same moves as in test_board.c, by hand. */
@@ -370,16 +377,21 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     view->save_as = moved;
     run_script(view, "pagedown - s");
     char *before = read_text(moved);
-    drag_bar(view, "b download", 0, "b download", 2, 10, false);
+    drag_bar(view,
+             (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
     assert_true(period_of(view) == 8); /* is shown while it is dragged, */
     press_key(view, "escape");
     assert_true(period_of(view) == 9); /* it is gone when the task is not dropped */
-    drag_bar(view, "b download", 0, "b download", 2, 10, true);
+    drag_bar(view,
+             (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
+    release_button(view);
     assert_true(period_of(view) == 8);
     assert_int_equal(count_moves(view->track[0]->board), 1);
     assert_string_equal(selected_name(view), "send"); /* it is the task that was dragged, where it is now */
     assert_int_equal(view->selection.task.copy.task, 15);
-    drag_bar(view, "c download", 2, "c download", 0, -10, true);
+    drag_bar(view,
+             (struct bar_drag){.lane = "c download", .nth = 2, .to_lane = "c download", .to_nth = 0, .right = -10});
+    release_button(view);
     assert_true(period_of(view) == 6);
     run_script(view, "s");
     struct list *list = read_list(moved);
@@ -390,10 +402,12 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     free_simulation(sim);
     free_list_and_machine(list);
 
-    drag_bar(view, "a compute", 1, "a compute", 0, -10, true);
+    drag_bar(view, (struct bar_drag){.lane = "a compute", .nth = 1, .to_lane = "a compute", .to_nth = 0, .right = -10});
+    release_button(view);
     assert_string_equal(view->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
     assert_int_equal(view->mouse.gesture.blocker.copy.task, 0);
-    drag_bar(view, "a compute", 1, "b compute", 0, 0, true);
+    drag_bar(view, (struct bar_drag){.lane = "a compute", .nth = 1, .to_lane = "b compute", .to_nth = 0, .right = 0});
+    release_button(view);
     assert_non_null(strstr(view->message, "and not on b compute"));
     assert_true(period_of(view) == 6);
     assert_int_equal(count_moves(view->track[0]->board), 2);

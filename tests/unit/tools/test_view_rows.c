@@ -243,10 +243,8 @@ TEST(two_traces_always_fit)
     static const char *const lists[] = {"chain", "1f1b", "pipelines", "broadcast", "zero-bubble"};
     for (uint32_t n = 0; n < 20; n++) {
         struct random4 random4 = random_words(23, STREAM_TEST, 0, n);
-        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[0] % 5])), *b = lasting("%s.b", a);
-        assert_int_equal(rename(a, b), 0);
-        free(a);
-        a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[1] % 5]));
+        char *b = second_trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[0] % COUNT(lists)]));
+        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[1] % COUNT(lists)]));
         struct view *view =
             view_of(a, b, 800 + (int)(random4.word[2] % 1000), 400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
         run_script(view, n % 3 ? "0" : "x");
@@ -254,6 +252,7 @@ TEST(two_traces_always_fit)
         assert_int_equal(view->layout.row[view->layout.n_rows - 1].track, 1);
         end_view(view);
         free(a);
+        free(b);
     }
 }
 
@@ -277,10 +276,8 @@ TEST(two_traces_have_no_row_without_height)
  * name. */
 TEST(two_traces_keep_the_names_of_devices)
 {
-    char *a = trace_of_list("data/steps/1f1b.txt"), *b = lasting("%s.b", a);
-    assert_int_equal(rename(a, b), 0);
-    free(a);
-    a = trace_of_list("data/steps/1f1b.txt");
+    char *b = second_trace_of_list("data/steps/1f1b.txt");
+    char *a = trace_of_list("data/steps/1f1b.txt");
     struct view *view = view_of(a, b, LEAST_WIDTH, LEAST_HEIGHT, 1);
     view->still = true; /* a picture has no hints below its rows */
     free_canvas(picture_of(view));
@@ -297,15 +294,14 @@ TEST(two_traces_keep_the_names_of_devices)
     assert_true(has_memory);
     end_view(view);
     free(a);
+    free(b);
 }
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
 {
-    char *a = trace_of_list("data/steps/overlap-pays.txt"), *b = lasting("%s.b", a);
-    assert_int_equal(rename(a, b), 0);
-    free(a);
-    a = trace_of_list("data/steps/1f1b.txt");
+    char *b = second_trace_of_list("data/steps/overlap-pays.txt");
+    char *a = trace_of_list("data/steps/1f1b.txt");
     struct view *view = view_of(a, b, 1280, 720, 1);
     run_script(view, "pagedown");
     for (int i = 0; i < 2; i++)
@@ -316,6 +312,7 @@ TEST(two_traces_share_their_steps_start)
             assert_true(view->has_kind[view->track[i]->kind[k]]);
     end_view(view);
     free(a);
+    free(b);
 }
 
 /* ---- another trace in its place --------------------------------------------------------------------------------- */

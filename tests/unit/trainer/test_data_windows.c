@@ -51,11 +51,12 @@ TEST(file_order_is_that_of_llmc)
 
 /* ---- shuffled ---------------------------------------------------------------------------------------------------- */
 
-/* The place of the window's first token.  The others follow it, and targets are one place later. */
-static int32_t offset_of(const struct dataset *data, uint64_t seed, int64_t step, int sample, int batch)
+/* The place of the first token of this window of T tokens, in shuffled order.  The others follow it, and targets are
+ * one place later. */
+static int32_t offset_of(const struct dataset *data, struct window window)
 {
-    const struct window window = {
-        .order = ORDER_SHUFFLE, .seed = seed, .step = step, .sample = sample, .batch = batch, .seq_len = T};
+    window.order = ORDER_SHUFFLE;
+    window.seq_len = T;
     int32_t tokens[T], targets[T];
     dataset_window(data, &window, tokens, targets);
     for (int t = 0; t < T; t++) {
@@ -71,8 +72,10 @@ TEST(shuffle_depends_on_the_global_sample_only)
 {
     struct dataset *data = numbered(10000, ORDER_SHUFFLE, 0);
     for (int i = 0; i < 240; i++)
-        assert_int_equal(offset_of(data, 5, i / 8, i % 8, 8), offset_of(data, 5, i / 12, i % 12, 12));
-    assert_int_equal(offset_of(data, 5, 7, 3, 8), offset_of(data, 5, 7, 3, 8));
+        assert_int_equal(offset_of(data, (struct window){.seed = 5, .step = i / 8, .sample = i % 8, .batch = 8}),
+                         offset_of(data, (struct window){.seed = 5, .step = i / 12, .sample = i % 12, .batch = 12}));
+    assert_int_equal(offset_of(data, (struct window){.seed = 5, .step = 7, .sample = 3, .batch = 8}),
+                     offset_of(data, (struct window){.seed = 5, .step = 7, .sample = 3, .batch = 8}));
     close_dataset(data);
 }
 
@@ -83,7 +86,8 @@ TEST(another_seed_shuffles_otherwise)
     struct dataset *data = numbered(10000, ORDER_SHUFFLE, 0);
     int same = 0;
     for (int i = 0; i < 1000; i++)
-        same += offset_of(data, 5, i, 0, 1) == offset_of(data, 6, i, 0, 1);
+        same += offset_of(data, (struct window){.seed = 5, .step = i, .batch = 1}) ==
+                offset_of(data, (struct window){.seed = 6, .step = i, .batch = 1});
     assert_true(same < 5);
     close_dataset(data);
 }
@@ -98,7 +102,7 @@ TEST(shuffle_draws_without_replacement)
     int32_t offset[2][WINDOWS];
     for (int epoch = 0; epoch < 2; epoch++) {
         for (int i = 0; i < WINDOWS; i++)
-            offset[epoch][i] = offset_of(data, 3, epoch * WINDOWS + i, 0, 1);
+            offset[epoch][i] = offset_of(data, (struct window){.seed = 3, .step = epoch * WINDOWS + i, .batch = 1});
         int in_order = 0;
         for (int i = 1; i < WINDOWS; i++)
             in_order += offset[epoch][i] > offset[epoch][i - 1];

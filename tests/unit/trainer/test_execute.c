@@ -2,7 +2,7 @@
  *
  * It tests execute() and drain() of src/trainer/run, the threads of lanes, and the watchdog of src/tools/watch.  An
  * error that names another task, a task that runs though what it waits for has failed, a background that holds
- * training up, and a hang that nobody reports are found.
+ * training up, a hang that nobody reports, and one that a signal does not end are found.
  *
  * To see it fail: in retire.c, report the last failure in place of the first: exchange the arguments of is_before().
  *
@@ -16,6 +16,7 @@
 #include "trainer/run/flights.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -156,7 +157,7 @@ TEST(the_background_holds_nobody_up)
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey journey = new_journey(no_work, NULL);
     struct log log = {.n = 0};
-    struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, true);
+    struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, PERSISTENT);
     add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept,
                ACCESS_READ);
     journey.list->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
@@ -231,7 +232,7 @@ static float run_now_and_then(bool serial)
 {
     struct journey journey = new_journey(no_work, NULL);
     const struct device *host = journey.machine->host;
-    struct tensor *tensor = new_array(journey.pool, journey.machine->host, "x", 4, true);
+    struct tensor *tensor = new_array(journey.pool, journey.machine->host, "x", 4, PERSISTENT);
     struct task *even = add_host(journey.list, host->lane[LANE_CPU], "even", add_number, NULL);
     struct task *third = add_host(journey.list, host->lane[LANE_DISK], "third", add_number, NULL);
     struct task *whole = add_host(journey.list, host->lane[LANE_FEED], "whole", add_number, NULL);
@@ -255,6 +256,8 @@ static float run_now_and_then(bool serial)
     return result;
 }
 
+/* A digit for each write, of the step in which it was: `third` in 2, after `even` in 2, `whole` in 3, `even` in 4, and
+ * `third` in 5. */
 TEST(tasks_run_now_and_then)
 {
     assert_true(run_now_and_then(true) == 22345.f);
@@ -296,6 +299,47 @@ CASE(hang_for_ever)
     drain(journey.list);
 }
 
+/* The same, and the user types Ctrl-C.  The run is given up before 5 x 4 s are over, which is when it would be given up
+ * without a signal. */
+CASE(hang_after_a_signal)
+{
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    execution.watch = watch;
+    watchdog_seconds = 4;
+    prepare_process("yard");
+    defer_interrupts("the step");
+    struct journey journey = new_journey(wait_at_gate, &gate);
+    must(finish_lists(journey.pool, &journey.list, 1));
+    execute(journey.list, 1);
+    raise(SIGINT);
+    drain(journey.list);
+}
+
+static void outlast_signal(void *context, const struct task *task, uint32_t iteration)
+{
+    (void)context;
+    (void)task;
+    (void)iteration;
+    while (!interrupted())
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* the watchdog looks a few times, and finds it still running */
+}
+
+/* The task that runs at the signal ends, and so do those behind it. */
+CASE(end_after_a_signal)
+{
+    execution.watch = watch;
+    watchdog_seconds = 60;
+    prepare_process("yard");
+    defer_interrupts("the step");
+    struct journey journey = new_journey(outlast_signal, NULL);
+    must(finish_lists(journey.pool, &journey.list, 1));
+    execute(journey.list, 1);
+    raise(SIGINT);
+    drain(journey.list);
+    end_journey(&journey);
+}
+
 /* The issuing thread does not come back from the driver. */
 static void issue_for_ever(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                            cl_event *done)
@@ -328,4 +372,19 @@ TEST(watchdog_gives_up)
 {
     expect_case("hang_for_ever", 1, "lane host cpu: task 0 make", "the run is given up", NULL);
     expect_case("driver_hangs", 1, "the driver has not come back", "the run is given up", NULL);
+}
+
+/* Five seconds after the signal, with the exit code of a run that is interrupted. */
+LONG_TEST(watchdog_ends_a_hang_after_a_signal)
+{
+    expect_case("hang_after_a_signal", EXIT_INTERRUPTED, "yard: interrupted: finishing the step", "the frontier is",
+                "lane host cpu: task 0 make of step 1 has not ended", "interrupted, and no task has ended for",
+                "the run is given up; what was saved before is whole", NULL);
+}
+
+TEST(watchdog_lets_a_step_end_after_a_signal)
+{
+    struct outcome outcome = run_self("end_after_a_signal");
+    assert_string_equal(outcome.text, "yard: interrupted: finishing the step; a second signal ends the run at once\n");
+    assert_int_equal(outcome.code, EXIT_OK);
 }

@@ -352,7 +352,7 @@ TEST(write_and_read_back)
     char *file = read_whole(path, &n);
     assert_int_equal(file[8], '{');
     assert_non_null(strstr(file + 8, "{\"__metadata__\":{\"format\":\"pt\"")); /* the metadata comes first */
-    assert_int_equal(n, 4096 + 24 + 8 + 4);
+    assert_int_equal(n, 4096 + 24 + 8 + 4); /* the header, 6 floats, 2 integers, 1 integer */
     free(file);
 }
 
@@ -527,7 +527,7 @@ TEST(token_files)
     size_t n, size;
     uint16_t *tokens = read_token_shard(tokens_path, &n);
     char *file = read_whole(tokens_path, &size);
-    assert_int_equal(n, 40000);
+    assert_int_equal(n, 40000); /* as its header says, behind whose 1024 bytes the tokens begin */
     assert_memory_equal(tokens, file + 1024, 2 * n);
     free(tokens);
     assert_true(has_magic(tokens_path, LLMC_TOKENS_MAGIC));

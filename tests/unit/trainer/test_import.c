@@ -18,7 +18,14 @@
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 
-static const struct config gpt = {1, 4, 128, 8, 96, true}; /* 4 heads of 32 channels: a guess would be 2 */
+static const struct config gpt = {
+    .layers = 1,
+    .heads = 4, /* of 32 channels: a guess would be 2 */
+    .channels = 128,
+    .seq_len = 8,
+    .vocab = 96,
+    .tied = true,
+};
 
 /* What is different about a file.  Values depend on the parameter alone, and a tied file's are those of all. */
 struct variant {
@@ -483,7 +490,7 @@ TEST(a_header_of_any_length_is_read)
 /* A program that reads all tensors and writes them again leaves the metadata out. */
 TEST(an_export_written_anew_has_its_heads)
 {
-    struct mesh mesh = mesh_of(&gpt, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&gpt, (struct mesh){.dp = 1});
     const char *state = temp_path("ours"), *folder = temp_path("exported");
     write_random_state(state, &gpt, &mesh, 3, 1, 5);
     struct checkpoint *checkpoint = open_checkpoint(state);

@@ -99,6 +99,9 @@ static void check_attention(int B, int T, int H, int hs)
 TEST(attention_plain_and_flash)
 {
     static const size_t rooms[] = {SIZE_MAX, 49152, 24576};
+    static const struct {
+        int B, T, H, hs;
+    } sizes[] = {{2, 1, 1, 3}, {1, 9, 2, 4}, {1, 70, 2, 17}, {2, 131, 1, 32}};
     size_t had[SHAPES];
     for (size_t i = 0; i < SHAPES; i++)
         had[i] = machines[i]->device[0].shape.local_memory;
@@ -106,10 +109,8 @@ TEST(attention_plain_and_flash)
         for (size_t i = 0; i < SHAPES; i++)
             if (machines[i]->device[0].shape.vector == 1)
                 machines[i]->device[0].shape.local_memory = MIN(had[i], rooms[r]);
-        check_attention(2, 1, 1, 3);
-        check_attention(1, 9, 2, 4);
-        check_attention(1, 70, 2, 17);
-        check_attention(2, 131, 1, 32);
+        for (size_t i = 0; i < COUNT(sizes); i++)
+            check_attention(sizes[i].B, sizes[i].T, sizes[i].H, sizes[i].hs);
     }
     for (size_t i = 0; i < SHAPES; i++)
         machines[i]->device[0].shape.local_memory = had[i];

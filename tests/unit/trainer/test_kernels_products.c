@@ -220,10 +220,13 @@ TEST(own_gemm_at_tile_borders)
         int ms[] = BORDERS(rows), ns[] = {1, width / 2, width / 2 + 1, width - 1, width, width + 1, 2 * width + 1};
         for (size_t k = 0; k < COUNT(ms); k++) {
             for (size_t i = 0; i < COUNT(ns); i++)
-                check_forms(machines[shape], &(struct sizes){ms[k], ns[i], 3, 1, 1}, GEMM_OWN, 0);
+                check_forms(machines[shape], &(struct sizes){.m = ms[k], .n = ns[i], .k = 3, .batch = 1, .heads = 1},
+                            GEMM_OWN, 0);
         }
         for (size_t k = 0; k < COUNT(depths); k++)
-            check_forms(machines[shape], &(struct sizes){rows + 1, width + 1, depths[k], 1, 1}, GEMM_OWN, 0);
+            check_forms(machines[shape],
+                        &(struct sizes){.m = rows + 1, .n = width + 1, .k = depths[k], .batch = 1, .heads = 1},
+                        GEMM_OWN, 0);
     }
 }
 
@@ -239,7 +242,11 @@ TEST(clblast_agrees)
  * of it: then it copies no operand that lies as it wants it, and batches of such go wrong in CLBlast 1.5.3. */
 TEST(clblast_agrees_in_large_products)
 {
-    static const struct sizes whole[] = {{128, 128, 64, 2, 3}, {128, 64, 128, 3, 2}, {128, 128, 128, 1, 2}};
+    static const struct sizes whole[] = {
+        {.m = 128, .n = 128, .k = 64, .batch = 2, .heads = 3},
+        {.m = 128, .n = 64, .k = 128, .batch = 3, .heads = 2},
+        {.m = 128, .n = 128, .k = 128, .batch = 1, .heads = 2},
+    };
     const char *name = "XGEMM_MIN_INDIRECT_SIZE";
     device = &machines[0]->device[0];
     assert_int_equal(
@@ -264,7 +271,7 @@ static void make_triangle(struct product *product)
 static void check_causal(struct machine *machine, int T, int hs, enum gemm_causal causal)
 {
     bool out = causal == CAUSAL_OUT;
-    struct sizes sizes = {T, out ? T : hs, out ? hs : T, 2, 2};
+    struct sizes sizes = {.m = T, .n = out ? T : hs, .k = out ? hs : T, .batch = 2, .heads = 2};
     enum gemm_form form = causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
     if (out)
         form = GEMM_NT;

@@ -151,7 +151,8 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     for (int i = 0; i < n; i++)
         v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
     for (int step = 1; step <= 3; step++) {
-        ref_control(control, 1e-3, 0.9, 0.999, 0.01, 0.1, 1, step);
+        const double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
+        ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
             A(state, 4), I(n), I(n_decay), A(&choice, 1));
         if (choice == CHOICE_DEVICE)

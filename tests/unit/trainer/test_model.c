@@ -17,6 +17,8 @@
 
 #include <math.h>
 
+static const struct config small = {.layers = 1, .heads = 4, .channels = 32, .seq_len = 16, .vocab = 64, .tied = true};
+
 /* ---- engines ----------------------------------------------------------------------------------------------------- */
 
 /* Unlike devices: each gets the products that suit it. */
@@ -28,8 +30,7 @@ TEST(each_device_has_its_engine)
     two.dp = 2;
     machine->device[1].shape.one_item = true;
     struct pool *pool = new_pool(machine);
-    struct model *model =
-        new_model(pool, &(struct config){1, 2, 32, 16, 64, true}, &two, TO_COMPUTE, (struct gradients){0});
+    struct model *model = new_model(pool, &small, &two, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "engines");
     struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
@@ -91,7 +92,7 @@ struct study { /* a small model, one batch, and its gradient */
 
 struct sizes {
     struct config config;
-    int batch, micro_batch, seq;
+    int batch, seq;
     enum gemm_engine gemm;
 };
 
@@ -100,7 +101,6 @@ static struct settings *still_settings(const struct sizes *sizes)
 {
     struct settings *settings = parse_settings(&train_page, 0, NULL);
     settings->batch = sizes->batch;
-    settings->micro_batch = sizes->micro_batch;
     settings->seq_len = sizes->seq;
     settings->schedule = RATE_CONSTANT;
     settings->lr = settings->lr_min = 0;
@@ -176,8 +176,6 @@ static double loss_of(struct study *study)
     for (int i = 0; i < n; i++)
         sum += row_loss(logits + i * width, trainer->config.vocab, study->batch.targets[i]);
     free(logits);
-    if (trainer->micros > 1)
-        return reported; /* the logits are those of the first micro-batch */
     assert_true(fabs(sum / n - reported) <= 1e-5);
     return sum / n;
 }
@@ -271,26 +269,36 @@ static void check_model(const struct sizes *sizes)
 TEST(gradients_tied)
 {
     need_own_products();
-    check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, GEMM_OWN});
+    const struct config tied = {.layers = 2, .heads = 5, .channels = 20, .seq_len = 9, .vocab = 67, .tied = true};
+    check_model(&(struct sizes){.config = tied, .batch = 3, .seq = 7, .gemm = GEMM_OWN});
 }
 
+/* The head of the larger vocabulary has padding. */
 TEST(gradients_untied)
 {
     need_own_products();
-    check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, GEMM_OWN});
-    check_model(&(struct sizes){{1, 3, 33, 11, 127, false}, 2, 0, 11, GEMM_OWN}); /* the head has padding */
+    static const int vocab[] = {13, 127};
+    for (size_t i = 0; i < COUNT(vocab); i++) {
+        const struct config untied = {.layers = 1, .heads = 3, .channels = 33, .seq_len = 11, .vocab = vocab[i]};
+        check_model(&(struct sizes){.config = untied, .batch = 2, .seq = 11, .gemm = GEMM_OWN});
+    }
 }
 
 TEST(gradients_of_the_smallest_model)
 {
     need_own_products();
-    check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, GEMM_OWN});
+    const struct config smallest = {.layers = 1, .heads = 1, .channels = 3, .seq_len = 1, .vocab = 2, .tied = true};
+    check_model(&(struct sizes){.config = smallest, .batch = 1, .seq = 1, .gemm = GEMM_OWN});
 }
 
 TEST(gradients_with_clblast)
 {
-    check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, GEMM_CLBLAST});
-    check_model(&(struct sizes){{1, 2, 12, 5, 127, true}, 2, 0, 5, GEMM_CLBLAST});
+    static const int vocab[] = {17, 127};
+    for (size_t i = 0; i < COUNT(vocab); i++) {
+        const struct config tied = {
+            .layers = 1, .heads = 2, .channels = 12, .seq_len = 5, .vocab = vocab[i], .tied = true};
+        check_model(&(struct sizes){.config = tied, .batch = 2, .seq = 5, .gemm = GEMM_CLBLAST});
+    }
 }
 
 /* ---- reference numbers ------------------------------------------------------------------------------------------ */
@@ -326,6 +334,7 @@ TEST(check_fails_above_the_tolerance)
 
 TEST(llmc_losses)
 {
+    /* What llm.c's own program for CPUs prints when it trains from these two files. */
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
                                     4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
     const char *log = temp_path("llmc.jsonl");
@@ -350,11 +359,12 @@ TEST(llmc_losses)
     assert_int_equal(n, COUNT(losses));
 }
 
-/* Vocabulary padding: Vp = 4, V = 3, T = 2, one layer, one channel. */
+/* The vocabulary of llm.c's file is padded. */
 TEST(llmc_padding_rows_are_left_out)
 {
-    int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
-    float *values = (float *)(file + 256), wte[3], wpe[2], ln_1;
+    enum { MAGIC = 20240326, VERSION = 3, T = 2, V = 3, L = 1, H = 1, C = 1, PADDED_V = 4 };
+    int32_t file[256 + 33] = {MAGIC, VERSION, T, V, L, H, C, PADDED_V};
+    float *values = (float *)(file + 256), wte[V], wpe[T], ln_1;
     for (int i = 0; i < 33; i++)
         values[i] = (float)i;
     struct writer *writer = open_writer(temp_path("pad.bin"));
@@ -362,18 +372,19 @@ TEST(llmc_padding_rows_are_left_out)
     publish(writer);
     struct machine *machine = open_machine(&(struct machine_options){0});
     struct pool *pool = new_pool(machine);
-    struct model *model =
-        new_model(pool, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, TO_COMPUTE, (struct gradients){0});
+    const struct config config = {.layers = L, .heads = H, .channels = C, .seq_len = T, .vocab = V, .tied = true};
+    struct model *model = new_model(pool, &config, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "none");
     must(finish_lists(pool, &list, 1));
     init_from_file(model, temp_path("pad.bin"));
     read_param(model, WTE, KEPT_VALUE, wte);
     read_param(model, WPE, KEPT_VALUE, wpe);
     read_param(model, 2 + LN1_W, KEPT_VALUE, &ln_1);
-    assert_true(wte[2] == 2);
-    assert_true(wpe[0] == 4);
-    assert_true(wpe[1] == 5);
-    assert_true(ln_1 == 6); /* 4 rows in the file */
+    /* value i of the file is i: four rows of wte, the last of which is padding, two of wpe, then ln_1 */
+    assert_true(wte[V - 1] == V - 1);
+    assert_true(wpe[0] == PADDED_V);
+    assert_true(wpe[1] == PADDED_V + 1);
+    assert_true(ln_1 == PADDED_V + T);
     free_model(model);
     free_list_and_machine(list);
 }
@@ -420,7 +431,7 @@ static void expect_wrong_gradients(int code, const char *edits, const char *cons
             test_failed("%s: the gradient of %s in %s is found %s\n", edits, of, operation, right ? "right" : "wrong");
         n += bad;
     }
-    assert_int_equal(i, 32);
+    assert_int_equal(i, 32); /* of all operations of one layer, the embedding, the head and the loss */
     for (i = 0; wrong[i]; i++)
         n--;
     assert_int_equal(n, 0);
@@ -473,8 +484,7 @@ TEST(unlike_ranks_agree)
     three.tp = 3;
     machine->device[2].shape.vector = machine->device[0].shape.vector + 4;
     struct pool *pool = new_pool(machine);
-    struct model *model =
-        new_model(pool, &(struct config){1, 4, 32, 16, 64, true}, &three, TO_TRAIN, (struct gradients){0});
+    struct model *model = new_model(pool, &small, &three, TO_TRAIN, (struct gradients){0});
     struct list *list = new_list(pool, "agree");
     struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&build, 1);

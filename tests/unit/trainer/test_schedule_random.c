@@ -117,17 +117,17 @@ static unsigned halves_of(unsigned part)
     return halves[part];
 }
 
-static struct root *new_root(struct world *world, int place, bool persistent)
+static struct root *new_root(struct world *world, int place, enum lifetime lifetime)
 {
     struct root *root = &world->roots[place][world->n_roots[place]];
     char name[16];
     char letter = "ABH"[place];
     snprintf(name, sizeof name, "%c%d", letter, world->n_roots[place]);
     world->n_roots[place]++;
-    struct tensor *tensor = root->part[WHOLE] = new_array(world->pool, place_of(world, place), name, ROOT, persistent);
+    struct tensor *tensor = root->part[WHOLE] = new_array(world->pool, place_of(world, place), name, ROOT, lifetime);
     for (int half = 0; half < 2; half++)
         root->part[half] = new_view(world->pool, tensor, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
-    root->written = persistent ? halves_of(WHOLE) : 0;
+    root->written = lifetime == PERSISTENT ? halves_of(WHOLE) : 0;
     return root;
 }
 
@@ -146,7 +146,7 @@ static struct tensor *pick_read(struct world *world, int place, unsigned part)
 
 static struct root *pick_write(struct world *world, int place)
 {
-    return draw(world, 3) ? new_root(world, place, false)
+    return draw(world, 3) ? new_root(world, place, TRANSIENT)
                           : &world->roots[place][draw(world, (unsigned)world->n_roots[place])];
 }
 
@@ -211,7 +211,7 @@ static struct world *new_world(struct machine *machine, uint64_t seed)
     world->draws = (struct draws){.seed = seed, .row = 2};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++)
-            new_root(world, place, true);
+            new_root(world, place, PERSISTENT);
     for (unsigned n = 10 + draw(world, 25); n > 0; n--)
         add_random_task(world);
     return world;
@@ -285,8 +285,10 @@ TEST(uses_in_random_lists)
 
 enum { ITERATIONS = 5 };
 
+enum way { ON_QUEUES, SERIAL, AUDITED /* and serial */ };
+
 /* Runs the list from the same start; returns what persists, all roots in a row. */
-static float *run_world(struct world *world, bool serial, bool audit)
+static float *run_world(struct world *world, enum way way)
 {
     float *kept = allocate((size_t)PLACES * KEPT * ROOT, sizeof *kept), *at = kept;
     for (int place = 0; place < PLACES; place++)
@@ -295,8 +297,8 @@ static float *run_world(struct world *world, bool serial, bool audit)
             write_tensor(world->roots[place][i].part[WHOLE], start);
             free(start);
         }
-    execution.serial = serial;
-    execution.serial_runner = audit ? &audit_runner : NULL;
+    execution.serial = way != ON_QUEUES;
+    execution.serial_runner = way == AUDITED ? &audit_runner : NULL;
     for (uint32_t number = 1; number <= ITERATIONS; number++)
         execute(world->list, number);
     drain(world->list);
@@ -307,13 +309,14 @@ static float *run_world(struct world *world, bool serial, bool audit)
     return kept;
 }
 
-static void check_run(struct world *world, bool audit)
+/* Runs on queues meet in other orders each time: so there are three of them. */
+static void check_run(struct world *world, enum way way)
 {
     size_t n = (size_t)PLACES * KEPT * ROOT;
     must(finish_lists(world->pool, &world->list, 1));
-    float *serial = run_world(world, true, false);
-    for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
-        float *other = run_world(world, audit, audit);
+    float *serial = run_world(world, SERIAL);
+    for (int repeat = 0; repeat < (way == ON_QUEUES ? 3 : 1); repeat++) {
+        float *other = run_world(world, way);
         char *what = lasting("list %llu, run %d", (unsigned long long)world->draws.seed, repeat);
         expect_same_bits(what, other, serial, n);
         free(other);
@@ -325,13 +328,19 @@ static void check_run(struct world *world, bool audit)
     free(serial);
 }
 
-static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
+struct random_lists {
+    bool apart; /* the two devices have contexts of their own */
+    enum way way;
+    uint64_t from, to; /* the lists' seeds */
+};
+
+static void run_random_lists(struct random_lists lists)
 {
-    struct machine *machine = open_two(apart);
+    struct machine *machine = open_two(lists.apart);
     machine->device[0].max_allocation = GUARD_BYTES + 5 * ROOT * ELEMENT_BYTES; /* in several slabs */
-    for (uint64_t seed = from; seed < to; seed++) {
+    for (uint64_t seed = lists.from; seed < lists.to; seed++) {
         struct world *world = new_world(machine, seed);
-        check_run(world, audit);
+        check_run(world, lists.way);
         free_world(world);
     }
     close_used(machine);
@@ -339,14 +348,14 @@ static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
 
 TEST(random_lists_give_the_bits_of_serial)
 {
-    run_random_lists(false, false, 1000, 1100);
-    run_random_lists(true, false, 2000, 2060);
+    run_random_lists((struct random_lists){.apart = false, .way = ON_QUEUES, .from = 1000, .to = 1100});
+    run_random_lists((struct random_lists){.apart = true, .way = ON_QUEUES, .from = 2000, .to = 2060});
 }
 
 TEST(random_lists_pass_the_audit)
 {
-    run_random_lists(false, true, 3000, 3020);
-    run_random_lists(true, true, 3020, 3030);
+    run_random_lists((struct random_lists){.apart = false, .way = AUDITED, .from = 3000, .to = 3020});
+    run_random_lists((struct random_lists){.apart = true, .way = AUDITED, .from = 3020, .to = 3030});
 }
 
 TEST(serial_creates_no_thread)
@@ -354,7 +363,7 @@ TEST(serial_creates_no_thread)
     struct machine *machine = open_two(true);
     struct world *world = new_world(machine, 1000);
     must(finish_lists(world->pool, &world->list, 1));
-    free(run_world(world, true, false));
+    free(run_world(world, SERIAL));
     for (int i = 0; i < machine->n_lanes; i++) {
         assert_true(!machine->lane[i]->thread);
         assert_true(!machine->lane[i]->forwarder);
