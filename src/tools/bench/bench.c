@@ -413,7 +413,6 @@ static const struct option options[] = {
 const struct module module_bench = {
     .name = "bench",
     .needs = "broadcast command pass predict trace",
-    .table_place = 96,
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -156,7 +156,6 @@ static const struct hooks hooks = {
 const struct module module_restart = {
     .name = "restart",
     .needs = "snapshot",
-    .table_place = 25,
     .options = options,
     .n_options = COUNT(options),
     .unrecorded = "restart",

@@ -1,7 +1,7 @@
 /* hooks.h - the moments at which the trainer calls the folders that it does not name.
  *
  * A folder of techniques or tools that takes part in a training puts functions here, and names them in its struct
- * module (base/module.h).  At each moment the functions of all folders are called, by ascending table_place.
+ * module (base/module.h).  At each moment the functions of all folders are called, in the order of modules[].
  * A function that is NULL: the folder has nothing to do then.  The moments, in the order of a training:
  *
  *     options_read      yard train has read its options: does this process train?
