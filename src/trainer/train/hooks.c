@@ -24,12 +24,12 @@ bool ask_options_read(struct settings *settings, int argc, char **argv, int *cod
     return true;
 }
 
-struct machine *ask_machine(struct trainer *trainer, bool plan_only)
+struct machine *ask_machine(struct trainer *trainer)
 {
     struct machine *machine = NULL;
     for (size_t i = 0; i < n_modules && !machine; i++)
         if (hooks_of(i)->machine)
-            machine = hooks_of(i)->machine(trainer, plan_only);
+            machine = hooks_of(i)->machine(trainer);
     return machine;
 }
 

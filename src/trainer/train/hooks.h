@@ -39,8 +39,7 @@ struct kept_run {     /* what a run that has ended leaves to go on from */
 struct hooks {
     /* false: this process has no part in the training, and ends with *code.  argv: the command line. */
     bool (*options_read)(struct settings *settings, int argc, char **argv, int *code);
-    /* NULL: this host's devices are used.  plan_only: nothing is to run. */
-    struct machine *(*machine)(struct trainer *trainer, bool plan_only);
+    struct machine *(*machine)(struct trainer *trainer); /* NULL: this host's devices are used */
     void (*machine_opened)(struct trainer *trainer);
     /* The list is neither placed nor ordered yet.  The hook is called for the lists train, eval and sample in this
      * order, as far as these are wanted. */
@@ -69,7 +68,7 @@ void **own_of(const struct trainer *trainer, const struct module *module);
 
 /* Each calls this function of all folders that have it. */
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
-struct machine *ask_machine(struct trainer *trainer, bool plan_only); /* until one brings a machine; NULL: none does */
+struct machine *ask_machine(struct trainer *trainer); /* until one brings a machine; NULL: none does */
 void tell_machine_opened(struct trainer *trainer);
 void tell_list_built(struct trainer *trainer, struct list *list);
 void tell_lists_ready(struct trainer *trainer);

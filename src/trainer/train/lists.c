@@ -16,7 +16,7 @@
  * block comes after all batches.  Its upload waits until the update of the step before has read the old block: if it
  * came before the batches, it would hold them up.
  */
-#include "train.h"
+#include "parts.h"
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 

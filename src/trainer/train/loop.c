@@ -8,6 +8,7 @@
  * at once; the model is there if it was saved by then.
  */
 #include "hooks.h"
+#include "parts.h"
 
 #include <math.h>
 
@@ -215,7 +216,7 @@ int train_loop(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
     uint32_t before = settings->resumed ? settings->resumed->step : 0;
-    uint32_t last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    uint32_t last = last_step(settings);
     tell_model_filled(trainer);
     struct training training = {.trainer = trainer, .progress = begin_progress(trainer), .shown = before};
     if (before >= last) /* then the run was resumed: no other one has a step before its first */

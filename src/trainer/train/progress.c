@@ -6,6 +6,7 @@
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
 #include "hooks.h"
+#include "parts.h"
 #include "trainer/base/json.h"
 
 #include <errno.h>
@@ -99,8 +100,8 @@ void write_log(struct trainer *trainer, json_t *line)
 static void log_run(struct trainer *trainer)
 {
     json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
-    if (trainer->data && !isnan(trainer->data->rate)) {
-        json_object_set_new(line, "rate", number_json(trainer->data->rate * trainer->data->bytes_per_token));
+    if (trainer->data && !isnan(trainer->data->nats_per_byte)) {
+        json_object_set_new(line, "rate", number_json(trainer->data->nats_per_byte * trainer->data->bytes_per_token));
         json_object_set_new(line, "floor", number_json(trainer->data->floor));
     }
     if (trainer->data)
@@ -137,19 +138,19 @@ static void begin_log(struct progress *progress)
 /* Prints the floor of a made text.  Where tokens are not bytes, only the information in the text is known. */
 static void print_floor(const struct dataset *dataset, int seq_len)
 {
-    if (isnan(dataset->rate))
+    if (isnan(dataset->nats_per_byte))
         return;
     if (dataset->bytes_per_token != 1) {
         print_line(stdout,
                    "floor       %.4f bits a byte: the text's information, which no tokens and no model can lower",
-                   dataset->rate / M_LN2);
+                   dataset->nats_per_byte / M_LN2);
         return;
     }
     char floor[32] = "it is higher";
     if (!isnan(dataset->floor))
         format_number(floor, dataset->floor, 4);
     print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s",
-               dataset->rate, seq_len, floor);
+               dataset->nats_per_byte, seq_len, floor);
 }
 
 static void print_data(const struct trainer *trainer)
@@ -216,7 +217,7 @@ struct progress *begin_progress(struct trainer *trainer)
     struct progress *progress = allocate(1, sizeof *progress);
     progress->trainer = trainer;
     progress->steps = (uint32_t)settings->steps;
-    progress->last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    progress->last = last_step(settings);
     progress->screen = is_screen(STDOUT_FILENO);
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
     progress->flops = flops_per_token(trainer->model->params, trainer->seq) * tokens_per_step(trainer);

@@ -106,6 +106,7 @@ bool was_given(const char *option);
 int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
 /* Ends the program if --heads says another number than the model (sample, check). */
 void expect_heads(const struct config *config, const char *path);
+uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 /* The words after `yard train` that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */

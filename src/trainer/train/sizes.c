@@ -7,6 +7,7 @@
  * A user who asks for numbers that do not fit together is told the nearest that do.
  */
 #include "hooks.h"
+#include "parts.h"
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
@@ -144,19 +145,11 @@ static int micros_of_round(const struct trainer *trainer)
     return has_rounds ? trainer->mesh.pp : 1;
 }
 
-static int least_common_multiple(int a, int b)
-{
-    int multiple = a;
-    while (multiple % b)
-        multiple += a;
-    return multiple;
-}
-
 /* Micro-batches come in rounds of an interleaved pipeline, and in groups of the gradient: both must be whole. */
 static void check_whole_rounds(const struct trainer *trainer)
 {
     const int groups = trainer->settings->grad_groups;
-    const int together = least_common_multiple(micros_of_round(trainer), groups);
+    const int together = (int)common_multiple((uint64_t)micros_of_round(trainer), (uint64_t)groups);
     if (trainer->micros % together)
         fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: %s",
              groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, trainer->micros,
