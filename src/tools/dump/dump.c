@@ -135,7 +135,7 @@ static void write_dump(struct list *list)
     void *elements = allocate(tensor->bytes, 1);
     dump.done = true;
     if (!execution.serial)
-        wait_all(list);
+        retire_all(list);
     read_tensor(tensor, elements);
     write_npy(tensor, elements);
     free(elements);

@@ -16,7 +16,7 @@
  * the options say.
  */
 #include "techniques/snapshot/snapshot.h"
-#include "techniques/snapshot/snapshot_file.h" /* defines: snap_commit */
+#include "techniques/snapshot/snapshot_file.h"
 #include "trainer/train/hooks.h"
 
 #include <sys/wait.h>

@@ -125,7 +125,7 @@ static void obey_viewer(void *context, struct list *list, uint32_t number, size_
     }
     if (recording->granted == list && recording->number == number)
         return;
-    wait_all(list);
+    retire_all(list);
     uint64_t from = now_ns();
     wait_for_grant(recording, control, list, number, i);
     execution.held_ns += now_ns() - from;

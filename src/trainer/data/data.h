@@ -18,7 +18,7 @@
 #ifndef DATA_H
 #define DATA_H
 
-#include "tokens.h" /* defines: tokenizer, text */
+#include "tokens.h"
 
 /* ---- data_paths.c: what --data names ----------------------------------------------------------------------------- */
 

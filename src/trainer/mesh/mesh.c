@@ -1,7 +1,7 @@
 /* mesh.c - coordinates of ranks, layers of stages, shards of units, parts of tensors. */
 #include "mesh.h"
 
-#include "cl/shared.h" /* defines: NORM_BLOCK */
+#include "cl/shared.h"
 
 const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_layer = (int[]){0, 1}};
 

@@ -18,7 +18,7 @@
 #ifndef MESH_H
 #define MESH_H
 
-#include "trainer/step/list.h" /* defines: tensor, list, machine */
+#include "trainer/step/list.h"
 
 enum { MOST_RANKS = 4096 };
 struct mesh {

@@ -2,7 +2,7 @@
  * which option would make room.
  */
 #include "place.h"
-#include "trainer/base/module.h" /* defines: modules, whose passes make room */
+#include "trainer/base/module.h"
 
 size_t arena_bytes(const struct arena *arena)
 {

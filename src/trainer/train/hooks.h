@@ -49,10 +49,10 @@ struct hooks {
     void (*summary_printed)(struct trainer *trainer);
     void (*step_issued)(struct trainer *trainer);
     /* sound: loss and norm are finite. */
-    void (*step_reported)(struct trainer *trainer, uint32_t number, bool sound);
+    void (*step_reported)(struct trainer *trainer, uint32_t step, bool sound);
     /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can
      * be found. */
-    void (*step_not_finite)(struct trainer *trainer, uint32_t number, const struct result *result);
+    void (*step_not_finite)(struct trainer *trainer, uint32_t step, const struct result *result);
     /* The folder waits for what it still has under way.  The run may end badly: then the program ends next. */
     void (*steps_ended)(struct trainer *trainer);
     /* Writes to *run what the folder has kept of the run.  It may add to what others have written there. */
@@ -75,8 +75,8 @@ void tell_lists_ready(struct trainer *trainer);
 void tell_model_filled(struct trainer *trainer);
 void tell_summary_printed(struct trainer *trainer);
 void tell_step_issued(struct trainer *trainer);
-void tell_step_reported(struct trainer *trainer, uint32_t number, bool sound);
-void tell_step_not_finite(struct trainer *trainer, uint32_t number, const struct result *result);
+void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound);
+void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 void tell_steps_ended(struct trainer *trainer);
 void ask_kept(struct trainer *trainer, struct kept_run *kept);
 void tell_trainer_closing(struct trainer *trainer);

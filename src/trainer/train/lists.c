@@ -18,8 +18,6 @@
  */
 #include "parts.h"
 
-/* ---- the lists ------------------------------------------------------------------------------------------------- */
-
 struct train_builder { /* the train list while it is built */
     struct trainer *trainer;
     struct build *build;

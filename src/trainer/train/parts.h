@@ -60,8 +60,8 @@ struct dataset *open_training_data(const struct settings *settings, int vocab);
 struct progress;
 void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
 struct progress *begin_progress(struct trainer *trainer);
-void show_step(struct progress *progress, uint32_t number, const struct result *result);
-void show_evaluation(struct progress *progress, uint32_t number, double loss);
+void show_step(struct progress *progress, uint32_t step, const struct result *result);
+void show_evaluation(struct progress *progress, uint32_t step, double loss);
 /* Closes the log, and shows the mean speed of a run that took some time and was not interrupted. */
 enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
 

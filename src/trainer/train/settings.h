@@ -7,9 +7,9 @@
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
-#include "rate.h"              /* defines: rate_schedule */
-#include "source.h"            /* defines: source */
-#include "trainer/data/data.h" /* defines: data_options */
+#include "rate.h"
+#include "source.h"
+#include "trainer/data/data.h"
 #include "trainer/model/model.h"
 
 #include <jansson.h>
@@ -58,7 +58,7 @@ struct settings {
     struct kernels kernels;
     int zero;                          /* 0 to 3 */
     int grad_groups;                   /* groups of sequences whose gradients are summed apart */
-    int vector;                        /* floats per vector; 0: as the device likes it */
+    int vector;                        /* floats per vector; 0: the width that the device prefers */
     size_t device_memory, host_memory; /* budgets in bytes; 0: all that may be used */
     /* running and looking */
     bool serial, json;

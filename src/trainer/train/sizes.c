@@ -165,7 +165,7 @@ static void check_size(const struct trainer *trainer)
              trainer->batch, trainer->micro_batch);
     if (tokens * MAX(4 * config->channels, config->vocab) > most_elements ||
         tokens * config->heads * trainer->seq > most_elements)
-        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
+        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2e9 elements: use a %s",
              trainer->micro_batch, trainer->seq,
              trainer->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }

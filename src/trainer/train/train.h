@@ -21,12 +21,12 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "rate.h"              /* defines: rate */
-#include "settings.h"          /* defines: settings, page, source */
-#include "this_life.h"         /* defines: this_life */
-#include "trainer/data/data.h" /* defines: dataset */
-#include "trainer/model/model.h"
-#include "trainer/run/run.h"
+#include "rate.h"                /* defines: rate */
+#include "settings.h"            /* defines: settings, page, source */
+#include "this_life.h"           /* defines: this_life */
+#include "trainer/data/data.h"   /* defines: dataset */
+#include "trainer/model/model.h" /* defines: model, replica, config, params, batch */
+#include "trainer/run/run.h"     /* defines: list, task, tensor, machine, execute, execution, observer */
 
 #include <jansson.h>
 
@@ -133,17 +133,17 @@ struct trainer *new_draft(const struct settings *settings, unsigned wanted);
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
 size_t lists_of(const struct trainer *trainer, struct list *all[3]);
 void free_trainer(struct trainer *trainer);
-/* Runs training step `number`, at most one step ahead of what has been computed. */
-void run_step(struct trainer *trainer, uint32_t number);
+/* Runs that training step, at most one step ahead of what has been computed. */
+void run_step(struct trainer *trainer, uint32_t step);
 /* Waits until that step has been computed and reported, and returns its result. */
-const struct result *step_result(struct trainer *trainer, uint32_t number);
-bool has_result(struct trainer *trainer, uint32_t number); /* would step_result() return at once? */
+const struct result *step_result(struct trainer *trainer, uint32_t step);
+bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() return at once? */
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *trainer);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
-_Noreturn void explain_not_finite(struct trainer *trainer, uint32_t number, const struct result *result);
+_Noreturn void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */

@@ -219,20 +219,20 @@ void free_trainer(struct trainer *trainer)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-void run_step(struct trainer *trainer, uint32_t number) { execute(trainer->train, number); }
+void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train, step); }
 
-const struct result *step_result(struct trainer *trainer, uint32_t number)
+const struct result *step_result(struct trainer *trainer, uint32_t step)
 {
-    wait_task(trainer->train, trainer->report, number);
-    struct result *result = &trainer->result[number % RESULTS];
-    result->ended_ns = trainer->train->running->iteration_end[number % KEPT_ENDS];
+    retire_until(trainer->train, trainer->report, step);
+    struct result *result = &trainer->result[step % RESULTS];
+    result->ended_ns = trainer->train->running->iteration_end[step % KEPT_ENDS];
     return result;
 }
 
-bool has_result(struct trainer *trainer, uint32_t number)
+bool has_result(struct trainer *trainer, uint32_t step)
 {
     retire_ended(trainer->train);
-    return is_computed(trainer->train, number) && !latest_run(trainer->train, trainer->report, number);
+    return is_computed(trainer->train, step) && !latest_run(trainer->train, trainer->report, step);
 }
 
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
@@ -262,7 +262,7 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */
 
 const char not_finite_advice[] =
-    "try a smaller --lr, more --warmup or --clip 1; of a run with --init, is its file sound?";
+    "try a smaller --lr, more --warmup or --clip 1; if the run began with --init, check that file";
 
 void explain_bad_model(uint32_t step, const char *parameter)
 {
@@ -275,9 +275,9 @@ void explain_bad_model(uint32_t step, const char *parameter)
          not_finite_advice);
 }
 
-void explain_not_finite(struct trainer *trainer, uint32_t number, const struct result *result)
+void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     drain(trainer->train);
-    tell_step_not_finite(trainer, number, result);
-    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", number, not_finite_advice);
+    tell_step_not_finite(trainer, step, result);
+    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice);
 }
