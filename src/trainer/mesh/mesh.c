@@ -119,6 +119,16 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
     return parse_stages(mesh, layers, stages);
 }
 
+struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages)
+{
+    struct problem *problem = cut_layers(mesh, layers, stages);
+    if (!problem)
+        return NULL;
+    free(problem);
+    free_mesh(mesh);
+    return cut_layers(mesh, layers, NULL);
+}
+
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
 
 struct range flat_part(size_t elements, size_t grain, int k, int n)

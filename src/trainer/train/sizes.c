@@ -54,13 +54,10 @@ static void set_stages(struct trainer *trainer)
     bool asks_pipeline = settings->order->chunks > 1 && is_asked(settings, "pipeline");
     if (mesh->pp == 1 && (asks_stages || asks_pipeline))
         fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
-    struct problem *problem = cut_layers(mesh, trainer->config.layers, settings->stages);
-    if (problem && settings->stages && !asks_stages) { /* the stages are recorded, of another mesh */
-        free(problem);
-        free_mesh(mesh);
-        problem = cut_layers(mesh, trainer->config.layers, NULL);
-    }
-    must(problem);
+    if (settings->stages && !asks_stages)
+        must(cut_layers_as_recorded(mesh, trainer->config.layers, settings->stages));
+    else
+        must(cut_layers(mesh, trainer->config.layers, settings->stages));
 }
 
 void set_mesh(struct trainer *trainer)
