@@ -3,24 +3,25 @@
 #     awk -v without='plot view' -v as=table   -f modules.awk FILE.c...      build/modules.c
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, and why
-#     awk                        -v as=places  -f modules.awk FILE.c...      each module's place, where its pass runs
+#     awk                        -v as=places  -f modules.awk FILE.c...      their order, and where each one's pass runs
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
 # `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 #
-# Two modules of the same place, other than 0, end it with exit code 2 too.
+# The modules stand in the order of their files, but each one after those that its `.after` names.  A name there that is
+# unknown, or a circle, ends it with exit code 2 too.
 #
 # Each module has a name.  sorted[1] to sorted[n] are the names of all modules.  By name:
 #
 #     folder[name]       the module's folder
-#     place[name]        its place in the table of all modules
+#     after[name]        the names of the modules that it must stand after, with a space between them
 #     needs[name]        the names of the modules that it needs, with a space on both sides of each
 #     out[name]          there only if the module is left out: the name of the module that it lacks, or "" if
 #                        the user asked to leave it out
 #
 # runs_at[FOLDER] is the number of the pass in that folder.
 
-function value_of(line, field) { # of a line `    .table_place = 60,` or `    .needs = "pass predict",`
+function value_of(line, field) { # of a line `    .runs_at = 60,` or `    .needs = "pass predict",`
     sub(".*\\." field " = \"?", "", line)
     sub(/[",].*/, "", line)
     return line
@@ -37,30 +38,45 @@ function folder_of(path) {
     sub(/^module_/, "", name)
     folder[name] = folder_of(FILENAME)
     sorted[++n] = name
-    place[name] = 0
 }
-name != "" && /\.table_place = / { place[name] = value_of($0, "table_place") + 0 }
+name != "" && /\.after = "/ { after[name] = value_of($0, "after") }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 /};$/ { name = "" }
 
-function sort_by_place(   i, k, moved) { # modules of place 0 stay in the order of their files
-    for (i = 2; i <= n; i++) {
-        moved = sorted[i]
-        for (k = i; k > 1 && place[sorted[k - 1]] > place[moved]; k--)
-            sorted[k] = sorted[k - 1]
-        sorted[k] = moved
-    }
+function complain(name, what) {
+    print folder[name] ": .after = \"" after[name] "\": " what >"/dev/stderr"
+    exit 2
 }
 
-function refuse_equal_places(   i, one, next_one) { # of two modules: call it after sort_by_place()
-    for (i = 1; i < n; i++) {
-        one = sorted[i]
-        next_one = sorted[i + 1]
-        if (place[one] == 0 || place[one] != place[next_one])
-            continue
-        print folder[one] " and " folder[next_one] ": both modules have .table_place = " place[one] >"/dev/stderr"
-        exit 2
+# Is every module that this one must stand after already in `placed`?
+function may_follow(name, placed,   k, n_before, before) {
+    n_before = split(after[name], before, " ")
+    for (k = 1; k <= n_before; k++) {
+        if (!(before[k] in folder))
+            complain(name, "no folder registers itself as " before[k])
+        if (!(before[k] in placed))
+            return 0
     }
+    return 1
+}
+
+# Sorts the modules: each next one is the first, in the order of their files, that may follow those before it.
+function sort_modules(   i, k, name, by_file, placed) {
+    for (i = 1; i <= n; i++)
+        by_file[i] = sorted[i]
+    for (k = 1; k <= n; k++) {
+        name = ""
+        for (i = 1; i <= n && name == ""; i++)
+            if (!(by_file[i] in placed) && may_follow(by_file[i], placed))
+                name = by_file[i]
+        if (name == "")
+            break
+        placed[name] = 1
+        sorted[k] = name
+    }
+    for (i = 1; i <= n; i++)
+        if (!(by_file[i] in placed))
+            complain(by_file[i], "this folder and those that it names wait for each other")
 }
 
 function is_trainers(name) {
@@ -145,16 +161,15 @@ function print_note(   i, note) {
 }
 
 function print_places(   i, name) {
-    print "place  module      its pass runs at"
+    print "module      pass runs at  stands after"
     for (i = 1; i <= n; i++) {
         name = sorted[i]
-        printf "%5s  %-10s  %s\n", place[name] ? place[name] : "-", name, runs_at[folder[name]]
+        printf "%-10s  %12s  %s\n", name, runs_at[folder[name]] ? runs_at[folder[name]] : "-", after[name]
     }
 }
 
 END {
-    sort_by_place()
-    refuse_equal_places()
+    sort_modules()
     if (without == "all")
         leave_out_all()
     else

@@ -286,12 +286,12 @@ refuse_train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
 refuse_train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
 refuse_train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
 refuse_train 2 'a window of --seq-len needs 1000001' --seq-len 1000000
-refuse 2 '2^31 elements: use a smaller --micro-batch' plan $server --batch 1000000
+refuse 2 '2e9 elements: use a smaller --micro-batch' plan $server --batch 1000000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
 sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
 refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
-refuse 2 '2^31 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
+refuse 2 '2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
 refuse 2 'for each device work' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
     --device-mem 1M
 unharmed 'wrong sizes'

@@ -144,7 +144,7 @@ refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved"
 
 # Other paths, and words that go with them: nothing of these is touched or begun either.
 refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
-refuse 2 "$TMP/saved has 2 layers, not 4: leave --model and --layers out" train --resume "$TMP/saved" --model nano
+refuse 2 "$TMP/saved has 2 layers, and --model nano has 4: leave --model out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
 # stages are recorded, but not asked for
 yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"

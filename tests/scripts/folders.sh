@@ -235,11 +235,34 @@ make -s places >"$TMP/places" 2>"$TMP/err"
 for file in $(grep -l "$struct" src/*/*/*.c); do
     sed -n "s/$struct\([a-z]*\).*/\1/p" "$file"
 done | sort >"$TMP/expected"
-sed 1d "$TMP/places" | awk '{ print $2 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
+sed 1d "$TMP/places" | awk '{ print $1 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'make places prints every module once'
 "$YARD" plan --after nothing 2>&1 | sed -n 's/.*there are: //p' | tr -d ' ' | tr ',' '\n' >"$TMP/passes"
-awk 'NR > 1 && NF == 3 { print $3, $2 }' "$TMP/places" | sort -n | cut -d ' ' -f 2 | diff - "$TMP/passes" >"$TMP/wrong"
+awk 'NR > 1 && $2 != "-" { print $2, $1 }' "$TMP/places" | sort -n | cut -d ' ' -f 2 | diff - "$TMP/passes" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'the numbers that it prints of passes are those by which they run'
+
+# Registers folders, and writes the order that make gives them in one line to $TMP/order.
+order() { # NAME AFTER [NAME AFTER...]
+    folders=$TMP/registered
+    rm -rf "$folders"
+    while [ $# -gt 0 ]; do
+        mkdir -p "$folders/$1"
+        printf 'const struct module module_%s = {\n    .after = "%s",\n};\n' "$1" "$2" >"$folders/$1/$1.c"
+        shift 2
+    done
+    awk -v as=places -f src/make/modules.awk "$folders"/*/*.c >"$TMP/places" 2>"$TMP/err" &&
+        awk 'NR > 1 { print $1 }' "$TMP/places" | paste -s -d ' ' - >"$TMP/order"
+}
+order a '' b c c '' && [ "$(cat "$TMP/order")" = 'a c b' ]
+result $? 'folders stand by name, but for one that must stand after another'
+order a 'c b' b c c '' && [ "$(cat "$TMP/order")" = 'c b a' ]
+result $? 'each folder stands after all that it names'
+order a b b 'c' c a
+[ $? -eq 2 ] && grep -q '^[^ ]*/a: .after = "b": this folder and those that it names wait for each other$' "$TMP/err"
+result $? 'folders that wait for each other are refused'
+order a d
+[ $? -eq 2 ] && grep -q 'no folder registers itself as d$' "$TMP/err"
+result $? 'a folder that waits for an unknown one is refused'
 
 # ---- and back -------------------------------------------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ pass() { # NAME WHAT WHY: the code, which is read, runs before main()
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-const struct module module_$1 = {.name = \"$1\", .table_place = 900};
+const struct module module_$1 = {.name = \"$1\"};
 void before(void) __attribute__((constructor));
 void before(void)
 {

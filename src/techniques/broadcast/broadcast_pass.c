@@ -232,7 +232,6 @@ static const struct pass pass = {
 const struct module module_broadcast = {
     .name = "broadcast",
     .needs = "pass predict",
-    .table_place = 26,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

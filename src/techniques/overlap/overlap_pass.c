@@ -311,7 +311,6 @@ static const struct foreign_words foreign[] = {
 const struct module module_overlap = {
     .name = "overlap",
     .needs = "pass predict search",
-    .table_place = 21,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -84,7 +84,8 @@ static const struct hooks hooks = {
     .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
 const struct module module_pass = {
     .name = "pass",
-    .table_place = 60,
+    .after = "proof lists", /* proof numbers what a list computes before passes rewrite it; a plan's title is printed
+                              * before their reports */
     .options = options,
     .n_options = COUNT(options),
     .check = check_pass_options,

@@ -42,7 +42,7 @@
  *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  `make places` prints where the other
  *        passes run: a pass that only reorders runs before the first of them, and one that must see their tasks after
- *        the last.  A table_place of the module only says where the help lists the options: leave it out
+ *        the last
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *

@@ -178,7 +178,6 @@ static const struct foreign_words foreign[] = {
 const struct module module_recompute = {
     .name = "recompute",
     .needs = "pass",
-    .table_place = 22,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -17,7 +17,7 @@ struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const ch
     like->options = json_copy(checkpoint->options);
     like->pieces = NULL;
     like->bytes = NULL;
-    like->stored = NULL;
+    like->other_form = NULL;
     like->buffer = NULL;
     return like;
 }
@@ -26,8 +26,8 @@ void free_checkpoint(struct checkpoint *checkpoint)
 {
     if (checkpoint->pieces)
         free_pieces(checkpoint->pieces);
-    if (checkpoint->stored)
-        free_in_store(checkpoint->stored);
+    if (checkpoint->other_form)
+        free_in_store(checkpoint->other_form);
     if (checkpoint->buffer) {
         free(checkpoint->buffer->bytes);
         free(checkpoint->buffer);
@@ -41,7 +41,7 @@ void free_checkpoint(struct checkpoint *checkpoint)
 
 char *rank_file(const struct checkpoint *checkpoint, int rank)
 {
-    if (checkpoint->stored)
+    if (checkpoint->other_form)
         return copy_string(checkpoint->path);
     return format_string("%s/rank-%d.safetensors", checkpoint->path, rank);
 }

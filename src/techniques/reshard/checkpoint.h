@@ -43,9 +43,9 @@ struct read_buffer {
 };
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
 struct checkpoint {
-    char *path;              /* its folder, or the file of another form */
-    struct in_store *stored; /* what another form adds (store.h); NULL: the checkpoint is a folder */
-    uint32_t step;           /* the last step that was trained */
+    char *path;                  /* its folder, or the file of another form */
+    struct in_store *other_form; /* what another form adds (store.h); NULL: the checkpoint is a folder */
+    uint32_t step;               /* the last step that was trained */
     uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; 0: not known */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too: find_checkpoint.h */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */

@@ -38,14 +38,14 @@ void expect_free(const char *claimant, const char *path)
 
 struct ckpt_given ckpt_given;
 
-enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
+enum { CKPT_LS = 1, CKPT_VERIFY = 2, CKPT_DIFF = 4, CKPT_RESHARD = 8, CKPT_EXPORT = 16 };
 static const struct option options[] = {
     {.name = "mesh",
      .type = OPT_TEXT,
      .value = &ckpt_given.mesh,
      .argument = "dp=A,pp=B,tp=C",
      .group = "What",
-     .commands = RESHARD,
+     .commands = CKPT_RESHARD,
      .help = "mesh by which the state is cut, and under which training goes on. An omitted axis is 1 "
              "(default: the pieces are merged, and the strategy stays)"},
     {.name = "zero",
@@ -55,14 +55,14 @@ static const struct option options[] = {
      .low = 0,
      .high = 3,
      .group = "What",
-     .commands = RESHARD,
+     .commands = CKPT_RESHARD,
      .help = "what is divided among data-parallel ranks. 1 and 2: Adam's state. 3: parameters too (default: as it "
              "was)"},
     {.name = "plan",
      .type = OPT_FLAG,
      .value = &ckpt_given.plan,
      .group = "What",
-     .commands = RESHARD,
+     .commands = CKPT_RESHARD,
      .help = "print the copies instead of making them"},
     {.name = "json",
      .type = OPT_FLAG,
@@ -76,15 +76,14 @@ struct option_table ckpt_options = {.options = options, .n = COUNT(options)};
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static const struct word words[] = {
-    {"ls", "CKPT", "show what is in a checkpoint, and which rank has which part", 1, LS, list_checkpoint,
+    {"ls", "CKPT", "show what is in a checkpoint, and which rank has which part", 1, CKPT_LS, list_checkpoint,
      "out\n"
      "out/step-100 --json\n",
-     "Shows the run's id, which resumed runs keep, and the session, which counts trainings. Shows the version of yard "
-     "that wrote the checkpoint. Shows the mesh by which the pieces are cut, and the strategy, which is the mesh under "
-     "which training goes on (merging does not change it). For each tensor (a parameter, or Adam's m or v; weights are "
-     "(out, in)) it shows the shape, the axis along which tensor parallelism cuts it, and the pieces. A piece is a box "
-     "[rows, columns], or a range of elements."},
-    {"verify", "CKPT", "check that every byte is as it was written", 1, VERIFY, verify_checkpoints,
+     "The run's id is kept by runs that resume it, and the session counts its trainings. The mesh is the one by which "
+     "the pieces are cut, and the strategy is the one under which training goes on (merging does not change it). Each "
+     "tensor (a parameter, or Adam's m or v; weights are (out, in)) has its shape, the axis along which tensor "
+     "parallelism cuts it, and its pieces. A piece is a box [rows, columns], or a range of elements."},
+    {"verify", "CKPT", "check that every byte is as it was written", 1, CKPT_VERIFY, verify_checkpoints,
      "out\n"
      "run.snap\n",
      "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each element once, "
@@ -95,7 +94,7 @@ static const struct word words[] = {
      "here there --json\n",
      "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also says "
      "whether both are of one run, and which of them is later. Exit code 1 if some tensors differ."},
-    {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, RESHARD, reshard_checkpoint,
+    {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, CKPT_RESHARD, reshard_checkpoint,
      "out whole\n"
      "out halves --mesh dp=2 --plan --json\n",
      "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor gets a "

@@ -47,7 +47,7 @@ static void list_tensor(struct table *out, const struct kept_tensor *tensor)
 
 static void print_ls_json(const struct checkpoint *checkpoint)
 {
-    const struct store *store = checkpoint->stored ? checkpoint->stored->store : NULL;
+    const struct store *store = checkpoint->other_form ? checkpoint->other_form->store : NULL;
     const struct mesh strategy = strategy_of(checkpoint);
     char run[20];
     json_t *all = json_object();
@@ -82,8 +82,8 @@ static void print_ls(const struct checkpoint *checkpoint)
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);
-    if (checkpoint->stored)
-        checkpoint->stored->store->print(checkpoint);
+    if (checkpoint->other_form)
+        checkpoint->other_form->store->print(checkpoint);
     print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, checkpoint) ? run : "not known",
                (long long)checkpoint->session, *checkpoint->program ? "yard " : "an older yard", checkpoint->program);
     print_line(stdout, "model       %s", describe_sizes(sizes, &pieces->config));

@@ -30,8 +30,7 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
     must(parse_mesh(ckpt_given.mesh, 1, &mesh));
     mesh.zero = option_given(&ckpt_options, "zero") ? ckpt_given.zero : zero;
     follow_order(&mesh, find_order(recorded_option(from, "pipeline")), config->layers);
-    if (!*stages || cut_layers(&mesh, config->layers, stages))
-        must(cut_layers(&mesh, config->layers, NULL));
+    must(cut_layers_as_recorded(&mesh, config->layers, *stages ? stages : NULL));
     must(check_tp_ranks(config, &mesh));
     return mesh;
 }

@@ -34,7 +34,7 @@ static uint64_t verify_tensors(const struct checkpoint *checkpoint, json_t *dama
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
         struct problem *problem = NULL;
-        if (!checkpoint->stored) /* opening another form has verified all of it */
+        if (!checkpoint->other_form) /* opening another form has verified all of it */
             problem = verify_tensor(checkpoint, i);
         if (problem)
             add_damage(damaged, problem->sentence, tensor->name, kept_name[tensor->role]);
@@ -60,8 +60,8 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         return 0;
     }
     struct checkpoint *checkpoint = opened.checkpoint;
-    for (size_t i = 0; checkpoint->stored && i < checkpoint->stored->n_damage; i++)
-        add_damage(damaged, checkpoint->stored->damage[i], NULL, NULL);
+    for (size_t i = 0; checkpoint->other_form && i < checkpoint->other_form->n_damage; i++)
+        add_damage(damaged, checkpoint->other_form->damage[i], NULL, NULL);
     uint64_t bytes = verify_tensors(checkpoint, damaged);
     if (!ckpt_given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,

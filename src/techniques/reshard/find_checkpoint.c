@@ -71,12 +71,12 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
             if (piece->rank != rank)
                 continue;
             if (found == end || !is_same(found, tensor, k))
-                fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
+                fail(EXIT_FAILED, "%s does not have piece %s at byte %llu, %zu elements of F32, as the manifest says",
                      path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
             found++;
         }
     if (found != end)
-        fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
+        fail(EXIT_FAILED, "%s has tensor %s, which the manifest does not name", path, found->name);
 }
 
 /* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
@@ -230,8 +230,8 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
 static struct checkpoint *open_stored(const struct store *store, const char *path)
 {
     struct checkpoint *checkpoint = store->open(path);
-    for (size_t i = 0; i < checkpoint->stored->n_damage; i++)
-        warn("%s", checkpoint->stored->damage[i]);
+    for (size_t i = 0; i < checkpoint->other_form->n_damage; i++)
+        warn("%s", checkpoint->other_form->damage[i]);
     return checkpoint;
 }
 

@@ -32,7 +32,7 @@ static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept
             json_array_append_new(box, range_json(piece, i));
         json_object_set_new(json, "box", box);
     }
-    if (of == OF_STATE) {
+    if (of == MANIFEST_OF_STATE) {
         char *path = rank_file(checkpoint, piece->rank);
         const char *slash = strrchr(path, '/');
         json_object_set_new(json, "file", json_string(slash ? slash + 1 : path));
@@ -61,7 +61,7 @@ json_t *tensors_json(const struct checkpoint *checkpoint)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensor[i], OF_STATE));
+        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensor[i], MANIFEST_OF_STATE));
     return all;
 }
 
@@ -114,7 +114,7 @@ static json_t *head_json(const struct checkpoint *checkpoint)
     add_field(head, "config", sizes_json(&checkpoint->pieces->config));
     add_field(head, "mesh", mesh_json(&checkpoint->pieces->mesh));
     add_field(head, "options", json_incref(checkpoint->options));
-    if (checkpoint->stored)
+    if (checkpoint->other_form)
         return head;
     add_field(head, "files", files_json(checkpoint));
     add_field(head, "run", hash_json(checkpoint->run));
@@ -131,10 +131,17 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
     char *lines = NULL;
     size_t n;
     FILE *out = open_memstream(&lines, &n);
-    const enum manifest_of of = checkpoint->stored ? OF_LAYOUT : OF_STATE;
+    const enum manifest_of of = checkpoint->other_form ? MANIFEST_OF_LAYOUT : MANIFEST_OF_STATE;
     json_t *head = head_json(checkpoint);
-    char *fields = json_dumps(head, JSON_COMPACT);
-    fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
+    const char *name;
+    json_t *value;
+    json_object_foreach(head, name, value)
+    {
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        fprintf(out, "\"%s\":%s,", name, text);
+        free(text);
+    }
+    fprintf(out, "\"tensors\":[");
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
         json_t *tensor = tensor_json(checkpoint, &checkpoint->pieces->tensor[i], of);
         char *line = json_dumps(tensor, JSON_COMPACT);
@@ -144,7 +151,6 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
     }
     fprintf(out, "]}\n");
     fclose(out);
-    free(fields);
     json_decref(head);
     return lines;
 }

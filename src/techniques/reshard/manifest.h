@@ -19,7 +19,7 @@ enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
 
 /* A manifest for many states, as a snapshot file has, says only how they are laid out.  It leaves out the fields that
  * belong to one state. */
-enum manifest_of { OF_LAYOUT, OF_STATE };
+enum manifest_of { MANIFEST_OF_LAYOUT, MANIFEST_OF_STATE };
 
 /* ---- manifest.c ------------------------------------------------------------------------------------------------- */
 
@@ -36,8 +36,8 @@ json_t *mesh_json(const struct mesh *mesh);
  * rule that the manifest breaks, and its place in the manifest.  The files beside the manifest are not looked at:
  * open_checkpoint() does that. */
 struct checkpoint *read_manifest(const char *folder);
-/* read_manifest() for a text of n bytes.  stored: NULL, or what the other form of this checkpoint adds, with its sizes
+/* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its sizes
  * set; the checkpoint owns it then. */
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *stored);
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *other_form);
 
 #endif

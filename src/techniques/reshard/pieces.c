@@ -131,8 +131,9 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
     while (done < end) {
         struct piece piece = {.rank = rank, .memory_offset = param->offset + done - held.begin};
         done += cut_piece(&piece, &runs, done, end);
-        size_t cap = tensor->n; /* a tensor has few pieces: the array grows by one each time */
-        *APPEND(tensor->piece, tensor->n, cap) = piece;
+        tensor->piece = reallocate(tensor->piece, tensor->n + 1, sizeof piece); /* a tensor has few pieces */
+        tensor->piece[tensor->n] = piece;
+        tensor->n++;
     }
 }
 

@@ -198,9 +198,9 @@ static void read_head(const char *path, json_t *all, struct checkpoint *checkpoi
     checkpoint->pieces = uncut_state(&sizes);
     checkpoint->pieces->mesh = read_mesh(path, read_field(&at, all, "mesh"));
     read_recorded_options(path, read_field(&at, all, "options"), checkpoint);
-    if (!checkpoint->stored)
+    if (!checkpoint->other_form)
         read_state(&at, all, checkpoint);
-    refuse_others(&at, all, checkpoint->stored ? layout_fields : state_fields);
+    refuse_others(&at, all, checkpoint->other_form ? layout_fields : state_fields);
 }
 
 static void expect_range(const struct place *at, const struct piece *piece, int axis, int64_t end)
@@ -245,17 +245,32 @@ static void read_file_and_hash(const struct place *at, json_t *json, struct piec
     piece->hash = read_hash(at, json, "hash");
 }
 
-/* Reads where the piece's bytes begin, and checks that they lie within its rank's file, or, in another form, within the
- * place of one state. */
+/* Where a piece's bytes may lie: in its rank's file, or, in another form, in the place of one state. */
+struct room {
+    const char *name; /* "rank-0.safetensors" */
+    uint64_t bytes;
+    int64_t first; /* the lowest offset that a piece can have */
+};
+static struct room room_of(const struct place *at, const struct checkpoint *checkpoint, json_t *json, int rank)
+{
+    const struct in_store *other_form = checkpoint->other_form;
+    if (other_form)
+        return (struct room){.name = other_form->store->place, .bytes = other_form->bytes, .first = 0};
+    return (struct room){
+        .name = read_string(at, json, "file"),
+        .bytes = checkpoint->bytes[rank],
+        .first = 8, /* a file begins with the length of its header, 8 bytes */
+    };
+}
+
+/* Reads where the piece's bytes begin, and checks that they lie within its room. */
 static void read_offset(const struct place *at, const struct checkpoint *checkpoint, json_t *json, struct piece *piece)
 {
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
-    uint64_t room = checkpoint->stored ? checkpoint->stored->bytes : checkpoint->bytes[piece->rank];
-    if (bytes > room)
-        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
-               checkpoint->stored ? checkpoint->stored->store->place : read_string(at, json, "file"));
-    int64_t first = checkpoint->stored ? 0 : 8; /* a file begins with the length of its header, 8 bytes */
-    piece->file_offset = (uint64_t)read_number(at, json, "offset", first, (int64_t)(room - bytes));
+    const uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
+    const struct room room = room_of(at, checkpoint, json, piece->rank);
+    if (bytes > room.bytes)
+        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, room.name);
+    piece->file_offset = (uint64_t)read_number(at, json, "offset", room.first, (int64_t)(room.bytes - bytes));
 }
 
 static struct piece read_piece(const struct place *at, const struct checkpoint *checkpoint,
@@ -269,10 +284,10 @@ static struct piece read_piece(const struct place *at, const struct checkpoint *
     unpack(at, json, "{s?o}", "flat", &flat);
     unpack(at, json, "{s?o}", "box", &box);
     read_ranges(at, tensor, flat, box, &piece);
-    if (!checkpoint->stored)
+    if (!checkpoint->other_form)
         read_file_and_hash(at, json, &piece);
     read_offset(at, checkpoint, json, &piece);
-    refuse_others(at, json, checkpoint->stored ? layout_fields : state_fields);
+    refuse_others(at, json, checkpoint->other_form ? layout_fields : state_fields);
     return piece;
 }
 
@@ -280,7 +295,7 @@ static struct piece read_piece(const struct place *at, const struct checkpoint *
 static void compare_with_table(const struct place *at, const struct checkpoint *checkpoint,
                                const struct kept_tensor *tensor, json_t *json)
 {
-    json_t *expected = tensor_json(checkpoint, tensor, OF_LAYOUT), *found = json_copy(json);
+    json_t *expected = tensor_json(checkpoint, tensor, MANIFEST_OF_LAYOUT), *found = json_copy(json);
     json_object_del(expected, "pieces");
     json_object_del(found, "pieces");
     if (!json_equal(expected, found))
@@ -295,8 +310,8 @@ static void read_pieces_of(const struct place *at, char part[MOST_PART], const s
 {
     size_t most =
         3 * (size_t)n_ranks(&checkpoint->pieces->mesh); /* a rank has a ragged row, whole rows, a ragged row */
-    if (checkpoint->stored)
-        most = checkpoint->stored->n;
+    if (checkpoint->other_form)
+        most = checkpoint->other_form->n;
     most = MIN(most, tensor_elements(tensor));
     if (json_array_size(list) < 1 || json_array_size(list) > most)
         REFUSE(at, "\"pieces\" must be a list of 1 to %zu", most);
@@ -349,7 +364,7 @@ static void check_version(const char *path, json_t *all)
              path, program, version, MANIFEST_VERSION);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *stored)
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *other_form)
 {
     const struct place at = {.path = path};
     check_hash(&at, text, n);
@@ -360,7 +375,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     check_version(path, all);
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->path = copy_string(path);
-    checkpoint->stored = stored;
+    checkpoint->other_form = other_form;
     checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
     read_head(path, all, checkpoint);
     read_tensors(path, read_field(&at, all, "tensors"), checkpoint);

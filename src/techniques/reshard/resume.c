@@ -34,14 +34,14 @@ static const struct resumed_run *find_resumed_run(void)
     checkpoint->buffer->open = now_ns() - this_life->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
     found = (struct resumed_run){
         .given_path = path,
-        .kept_by = checkpoint->stored ? checkpoint->stored->store->option : "--save",
+        .kept_by = checkpoint->other_form ? checkpoint->other_form->store->option : "--save",
         .path = checkpoint->path,
         .step = checkpoint->step,
         .samples = checkpoint->samples,
         .options = checkpoint->options,
         .source = {copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer},
-        .elsewhere = checkpoint->stored != NULL,
-        .options_in = format_string("%s%s", checkpoint->path, checkpoint->stored ? "" : "/" MANIFEST)};
+        .elsewhere = checkpoint->other_form != NULL,
+        .options_in = format_string("%s%s", checkpoint->path, checkpoint->other_form ? "" : "/" MANIFEST)};
     return &found;
 }
 
@@ -133,11 +133,17 @@ static uint64_t new_id(void)
     return id;
 }
 
+/* What the run goes on from; NULL: it is a new one. */
+static const struct checkpoint *resumed_checkpoint(const struct trainer *trainer)
+{
+    return trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;
+}
+
 /* Gives the run its id and its session.  This is called when --save's folder is locked for this run. */
 static void number_run(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    const struct checkpoint *from = settings->resumed ? settings->source.checkpoint : NULL;
+    const struct checkpoint *from = resumed_checkpoint(trainer);
     struct run_record *record = record_of(trainer);
     if (!record)
         return;
@@ -172,7 +178,7 @@ static uint64_t hash_data(const struct trainer *trainer)
 /* Warns where the run goes on, but not as it would have gone on without a break. */
 static void compare_training(struct trainer *trainer)
 {
-    const struct checkpoint *checkpoint = trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;
+    const struct checkpoint *checkpoint = resumed_checkpoint(trainer);
     if (!checkpoint)
         return;
     unsigned vector = vector_width(trainer->machine);
@@ -259,7 +265,7 @@ static double measure_disk(const char *path)
  * it is whole, then to load this state. */
 static void print_resumed(struct trainer *trainer)
 {
-    const struct checkpoint *checkpoint = trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;
+    const struct checkpoint *checkpoint = resumed_checkpoint(trainer);
     if (!checkpoint)
         return;
     const struct read_buffer *took = checkpoint->buffer;

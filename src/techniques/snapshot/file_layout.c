@@ -98,8 +98,9 @@ struct pieces *cut_stored(const struct snap_plan *plan)
 
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {
-    CHECK(checkpoint->stored && checkpoint->stored->store == &snapshot_store, "%s is no snapshot", checkpoint->path);
-    return (struct snapfile *)checkpoint->stored;
+    CHECK(checkpoint->other_form && checkpoint->other_form->store == &snapshot_store, "%s is no snapshot",
+          checkpoint->path);
+    return (struct snapfile *)checkpoint->other_form;
 }
 
 uint64_t slot_at(const struct snapfile *snapfile, int slot)

@@ -157,7 +157,7 @@ static char *plan_layout(struct snap *snap, const struct snap_plan *plan)
 {
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
     snapfile->in.store = &snapshot_store;
-    snap->file->stored = &snapfile->in;
+    snap->file->other_form = &snapfile->in;
     snap->n = plan->n;
     snap->payload_at = allocate(plan->n + 1, sizeof *snap->payload_at);
     for (size_t i = 0; i < plan->n; i++)

@@ -398,7 +398,6 @@ static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
 const struct module module_snapshot = {
     .name = "snapshot",
     .needs = "pass predict reshard",
-    .table_place = 24,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -101,7 +101,6 @@ static const struct foreign_words foreign[] = {
 const struct module module_swap = {
     .name = "swap",
     .needs = "pass predict search",
-    .table_place = 23,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -208,7 +208,7 @@ static double flops_of(const struct product *product)
 static void run_list(void *list, uint32_t number)
 {
     execute(list, number);
-    wait_all(list);
+    retire_all(list);
 }
 
 /* Times a product as the task of a list. */
@@ -413,7 +413,6 @@ static const struct option options[] = {
 const struct module module_bench = {
     .name = "bench",
     .needs = "broadcast command pass predict trace",
-    .table_place = 96,
     .commands = &command,
     .n_commands = 1,
     .options = options,

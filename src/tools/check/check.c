@@ -263,7 +263,6 @@ static const struct option options[] = {
 const struct module module_check = {
     .name = "check",
     .needs = "command reshard",
-    .table_place = 95,
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -16,7 +16,7 @@
 #include "check.h"
 #include "tools/command/table.h"
 #include "trainer/cmd/cmd.h"
-#include "trainer/train/train.h"
+#include "trainer/train/parts.h"
 
 #include <math.h>
 

@@ -135,7 +135,7 @@ static void write_dump(struct list *list)
     void *elements = allocate(tensor->bytes, 1);
     dump.done = true;
     if (!execution.serial)
-        wait_all(list);
+        retire_all(list);
     read_tensor(tensor, elements);
     write_npy(tensor, elements);
     free(elements);
@@ -165,7 +165,7 @@ static void prepare_dump(struct trainer *trainer)
     int layer;
     char *name = split_layer(typed, &layer);
     dump = (struct dump){.trainer = trainer, .path = equals + 1};
-    dump.last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    dump.last = last_step(settings);
     claim_output("--dump", dump.path, NULL);
     const bool found = find_dumped(trainer->train, typed, -1) || find_dumped(trainer->train, name, layer);
     if (!found && layer >= 0 && find_dumped(trainer->train, name, -1))

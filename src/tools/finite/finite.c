@@ -137,6 +137,5 @@ static const struct hooks hooks = {
 };
 const struct module module_finite = {
     .name = "finite",
-    .table_place = 6,
     .hooks = &hooks,
 };

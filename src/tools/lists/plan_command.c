@@ -292,7 +292,6 @@ static const struct subcommand command = {
 const struct module module_lists = {
     .name = "lists",
     .needs = "pass predict proof trace",
-    .table_place = 55,
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -325,7 +325,6 @@ static const struct other_plan plan = {is_wanted, plan_memory};
 const struct module module_memory = {
     .name = "memory",
     .needs = "command lists recompute swap",
-    .table_place = 54,
     .options = options,
     .n_options = COUNT(options),
     .check = check_memory_options,

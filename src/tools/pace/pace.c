@@ -209,7 +209,6 @@ static const struct hooks hooks = {
 const struct module module_pace = {
     .name = "pace",
     .needs = "predict",
-    .table_place = 80,
     .options = options,
     .n_options = COUNT(options),
     .rules = rules,

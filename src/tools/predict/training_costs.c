@@ -30,7 +30,7 @@ int counted_devices(const struct settings *settings)
 }
 
 /* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
-static struct machine *paper_machine(struct trainer *trainer, bool plan_only)
+static struct machine *paper_machine(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
     const struct predict_options *options = &predict_options;
@@ -40,7 +40,7 @@ static struct machine *paper_machine(struct trainer *trainer, bool plan_only)
     if (file && file == options->profile && !costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", options->profile);
     trainer->separate = costs && !costs->measured;
-    if (!file || !options->hardware || !plan_only)
+    if (!file || !options->hardware || !trainer->is_draft)
         return NULL;
     const int counted = counted_devices(settings);
     if (settings->devices && !counted)
@@ -148,7 +148,7 @@ static const struct subcommand command = {
 const struct module module_predict = {
     .name = "predict",
     .needs = "command pass trace",
-    .table_place = 50,
+    .after = "restart watch", /* a trial trains: in the process that trains then, and watched */
     .commands = &command,
     .n_commands = 1,
     .options = options,

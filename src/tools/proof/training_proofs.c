@@ -77,7 +77,6 @@ static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = free_all_values};
 const struct module module_proof = {
     .name = "proof",
-    .table_place = 10,
     .options = options,
     .n_options = COUNT(options),
     .check = check_proof_options,

@@ -16,7 +16,7 @@
  * the options say.
  */
 #include "techniques/snapshot/snapshot.h"
-#include "techniques/snapshot/snapshot_file.h" /* defines: snap_commit */
+#include "techniques/snapshot/snapshot_file.h"
 #include "trainer/train/hooks.h"
 
 #include <sys/wait.h>
@@ -156,7 +156,6 @@ static const struct hooks hooks = {
 const struct module module_restart = {
     .name = "restart",
     .needs = "snapshot",
-    .table_place = 25,
     .options = options,
     .n_options = COUNT(options),
     .unrecorded = "restart",

@@ -147,7 +147,6 @@ static const struct option_rule rules[] = {{"times", "list", NULL},
 const struct module module_schedule = {
     .name = "schedule",
     .needs = "lists",
-    .table_place = 56,
     .options = options,
     .n_options = COUNT(options),
     .rules = rules,

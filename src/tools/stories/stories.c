@@ -178,7 +178,7 @@ static void *open_stories(const char *file)
 }
 
 static char *make_text(const void *stories, size_t n) { return tell_stories(stories, n); }
-static double rate_of(const void *stories) { return stories_rate(stories); }
+static double nats_per_byte(const void *stories) { return stories_rate(stories); }
 static double floor_of(const void *stories, const uint16_t *bytes, size_t n, int seq_len)
 {
     return stories_floor(stories, bytes, n, seq_len);
@@ -189,7 +189,7 @@ static const struct text_maker maker = {
     .name = "stories",
     .open = open_stories,
     .make = make_text,
-    .rate = rate_of,
+    .nats_per_byte = nats_per_byte,
     .floor = floor_of,
     .close = close_stories,
 };

@@ -9,7 +9,7 @@
  */
 #include "inner.h"
 #include "trainer/file/file.h"
-#include "trainer/model/import.h" /* declares: read_json() */
+#include "trainer/model/import.h"
 
 /* ---- refusing what is not computed here ------------------------------------------------------------------------- */
 

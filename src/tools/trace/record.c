@@ -125,7 +125,7 @@ static void obey_viewer(void *context, struct list *list, uint32_t number, size_
     }
     if (recording->granted == list && recording->number == number)
         return;
-    wait_all(list);
+    retire_all(list);
     uint64_t from = now_ns();
     wait_for_grant(recording, control, list, number, i);
     execution.held_ns += now_ns() - from;
@@ -299,7 +299,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_trace = {
     .name = "trace",
     .needs = "command pass",
-    .table_place = 90,
+    .after = "pace", /* which decides the scale of time that a trace begins with */
     .commands = &trace_command,
     .n_commands = 1,
     .options = options,

@@ -312,7 +312,6 @@ static const struct option of_runs[] = {
 const struct module module_view = {
     .name = "view",
     .needs = "board command lists picture trace",
-    .table_place = 91,
     .commands = &command,
     .n_commands = 1,
     .options = of_runs,

@@ -187,6 +187,5 @@ static const struct hooks hooks = {
 };
 const struct module module_watch = {
     .name = "watch",
-    .table_place = 5,
     .hooks = &hooks,
 };

@@ -3,6 +3,7 @@
 #define ALLOCATE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,5 +87,6 @@ void fill_none(int *items, size_t n); /* each of the n becomes NONE */
     }
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
+uint64_t common_multiple(uint64_t a, uint64_t b); /* the least one of two numbers from 1 on */
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
-#include "allocate.h" /* defines: format_string, PRINTF_LIKE */
+#include "allocate.h"
 
 #include <stdio.h>
 

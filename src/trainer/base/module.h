@@ -12,8 +12,9 @@
  *     what is called in a training        .hooks             src/tools/finite: the shortest
  *     a pass, which rewrites lists        .options, .pass    src/techniques/recompute; tutorial 15 writes another
  *
- * The table says in which sequence the help lists the folders' options and the trainer calls their hooks.  A module
- * that has a part in this gives its table_place; `make places` prints the table with these numbers.
+ * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: techniques, then
+ * tools, by name.  A module whose hooks must be called after those of another folder says so in `.after`, with the
+ * reason beside it.  `make places` prints the table.
  *
  * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
  * types one is told ours.
@@ -91,8 +92,7 @@ struct settings;
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders of techniques and tools that it cannot be built without, between spaces */
-    int table_place;   /* modules stand in the table by ascending places, and no two have the same place; 0: the module
-                        * stands before all that have a place */
+    const char *after; /* folders that it must stand after in the table of modules, between spaces; NULL: none */
 
     /* commands and options */
     const struct subcommand *commands;
@@ -122,7 +122,7 @@ struct module {
     struct sole_parts sole; /* what no other folder may have */
 };
 
-/* The table of the folders that are built, by ascending places.  make writes it. */
+/* The table of the folders that are built.  make writes it. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */

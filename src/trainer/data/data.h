@@ -18,7 +18,7 @@
 #ifndef DATA_H
 #define DATA_H
 
-#include "tokens.h" /* defines: tokenizer, text */
+#include "tokens.h"
 
 /* ---- data_paths.c: what --data names ----------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ struct text_maker {
     const char *name; /* --data NAME: its own text; --data NAME:FILE: the text that this file describes */
     void *(*open)(const char *file);             /* file NULL: its own text.  Ends the program if the file is wrong */
     char *(*make)(const void *opened, size_t n); /* n bytes, the same ones every time; the caller frees them */
-    double (*rate)(const void *opened);          /* the text's information, in nats per byte */
+    double (*nats_per_byte)(const void *opened); /* the text's information, in nats per byte */
     /* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of the
      * text: it is told the first byte and predicts those after it, as validation does.  Each bytes[i] is below 256. */
     double (*floor)(const void *opened, const uint16_t *bytes, size_t n, int seq_len);
@@ -65,7 +65,7 @@ struct dataset {
     struct split train, val; /* val.n is 0 without validation */
     char *own_path[2];      /* the two files of nanoGPT's folder, to train and to validate; NULL: not read from there */
     double bytes_per_token; /* mean of `val`, or of `train` where there is no `val`; NAN: not known */
-    double rate;            /* a made text's information, in nats per byte; NAN: not known */
+    double nats_per_byte;   /* a made text's information, in nats per byte; NAN: not known */
     double floor;           /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
 struct dataset *open_dataset(const struct data_options *options);

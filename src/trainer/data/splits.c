@@ -52,7 +52,7 @@ static void encode_texts(struct split *split, const struct tokenizer *tokenizer,
     }
 }
 
-/* Asks the maker of a text for its rate and floor.  It counts bytes, so every token must be one byte: characters of
+/* Asks the maker of a text for its information and its floor.  It counts bytes, so every token must be one byte: characters of
  * several bytes would make fewer tokens. */
 static void measure_made_text(struct dataset *dataset, const struct files *files, const struct data_options *options,
                               const struct texts *val)
@@ -60,7 +60,7 @@ static void measure_made_text(struct dataset *dataset, const struct files *files
     const struct token_kind *kind = dataset->tokenizer.kind;
     if (!files->maker || options->val_data)
         return;
-    dataset->rate = files->maker->rate(files->made);
+    dataset->nats_per_byte = files->maker->nats_per_byte(files->made);
     bool counts_bytes =
         dataset->train.n + dataset->val.n == MADE_BYTES && (kind == &token_bytes || kind == &token_chars);
     if (!counts_bytes || val->n == 0 || dataset->val.n <= (size_t)options->seq_len)

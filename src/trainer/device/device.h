@@ -19,7 +19,7 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
-#include "driver.h" /* defines: CL, CL_MAKE, make_kernel, event_times, told_times, is_pocl */
+#include "driver.h"
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 

@@ -2,7 +2,7 @@
 #ifndef FILE_CLAIMS_H
 #define FILE_CLAIMS_H
 
-#include "kinds.h" /* defines: known_kind */
+#include "kinds.h"
 
 void begin_claims(void); /* forget all claims: a command begins */
 /* Enter the file `path` under its claimant, the name of what reads or writes it: "--log".  Ends the program

@@ -2,7 +2,7 @@
 #ifndef FILE_LLMC_H
 #define FILE_LLMC_H
 
-#include "bytes.h" /* defines: reader */
+#include "bytes.h"
 
 enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024, LLMC_PARAMETERS = 16 };
 struct llmc_model {

@@ -2,7 +2,7 @@
 #ifndef FILE_SAFETENSORS_H
 #define FILE_SAFETENSORS_H
 
-#include "bytes.h" /* defines: reader */
+#include "bytes.h"
 
 #include <jansson.h>
 

@@ -9,7 +9,7 @@
  */
 #include "mesh.h"
 
-#include "cl/shared.h" /* defines: BLOCK */
+#include "cl/shared.h"
 
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 

@@ -1,7 +1,7 @@
 /* mesh.c - coordinates of ranks, layers of stages, shards of units, parts of tensors. */
 #include "mesh.h"
 
-#include "cl/shared.h" /* defines: NORM_BLOCK */
+#include "cl/shared.h"
 
 const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_layer = (int[]){0, 1}};
 
@@ -117,6 +117,16 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
     if (!stages)
         return NULL;
     return parse_stages(mesh, layers, stages);
+}
+
+struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages)
+{
+    struct problem *problem = cut_layers(mesh, layers, stages);
+    if (!problem)
+        return NULL;
+    free(problem);
+    free_mesh(mesh);
+    return cut_layers(mesh, layers, NULL);
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #ifndef MESH_H
 #define MESH_H
 
-#include "trainer/step/list.h" /* defines: tensor, list, machine */
+#include "trainer/step/list.h"
 
 enum { MOST_RANKS = 4096 };
 struct mesh {
@@ -33,6 +33,8 @@ extern const struct mesh one_rank; /* the mesh of one device, for a model of one
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh);
 /* Sets which layers each stage has: all stages as many as can be, or, where `stages` is not NULL, as "3,5,4" says. */
 struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
+/* The same where stages are recorded, perhaps of another mesh: they are kept if they fit this one. */
+struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages);
 void free_mesh(struct mesh *mesh);
 char *format_mesh(char out[64], const struct mesh *mesh); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
 int n_ranks(const struct mesh *mesh);

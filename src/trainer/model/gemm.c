@@ -171,7 +171,13 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
 
-enum { OPERAND_C, OPERAND_A, OPERAND_B, OPERANDS, WORK_SPACE = OPERANDS }; /* a task's tensors, perhaps without WORK */
+enum {
+    OPERAND_C,
+    OPERAND_A,
+    OPERAND_B,
+    OPERANDS,
+    WORK_SPACE = OPERANDS
+}; /* a task's tensors, perhaps without WORK_SPACE */
 
 /* What CLBlast is told: C = A B by rows; or C^T = B^T A^T by columns, which is the same memory.  By columns the A of
  * CLBlast is our B. */

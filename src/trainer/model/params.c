@@ -46,8 +46,8 @@ static const struct param_row final_rows[] = {
 
 bool same_sizes(const struct config *a, const struct config *b)
 {
-    char sizes[2][160];
-    return strcmp(describe_sizes(sizes[0], a), describe_sizes(sizes[1], b)) == 0;
+    return a->layers == b->layers && a->heads == b->heads && a->channels == b->channels && a->seq_len == b->seq_len &&
+           a->vocab == b->vocab && a->tied == b->tied;
 }
 
 const char *describe_sizes(char out[160], const struct config *config)
@@ -169,7 +169,8 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     params->config = *config;
     params->n_units = config->layers + 2;
     params->unit = allocate((size_t)params->n_units, sizeof *params->unit);
-    params->param = allocate((size_t)config->layers * COUNT(layer_rows) + 5, sizeof *params->param);
+    params->param = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
+                             sizeof *params->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
         add_param(params, &embedding_rows[i], 0, NONE, k, mesh->tp);
     for (int l = 0; l < config->layers; l++)

@@ -10,7 +10,7 @@
 #ifndef PARAMS_H
 #define PARAMS_H
 
-#include "trainer/mesh/mesh.h" /* defines: mesh, cut, shard */
+#include "trainer/mesh/mesh.h"
 
 struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, the largest T, V */

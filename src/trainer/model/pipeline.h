@@ -10,8 +10,8 @@
 #ifndef PIPELINE_H
 #define PIPELINE_H
 
-#include "build.h" /* defines: build, tape, computation */
-#include "ops.h"   /* defines: batch */
+#include "build.h"
+#include "ops.h"
 
 enum pipeline {
     PIPELINE_1F1B,

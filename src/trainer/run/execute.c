@@ -149,7 +149,7 @@ void execute(struct list *list, uint32_t iteration)
 {
     CHECK(list->running, "list %s has not been finished", list->name);
     if (execution.serial) {
-        wait_all(list);
+        retire_all(list);
         list->running->iteration_end[iteration % KEPT_ENDS] = 0;
         execute_serial(list, iteration);
         return;
@@ -165,12 +165,12 @@ void execute(struct list *list, uint32_t iteration)
         tell_issuing(list, iteration, i);
         bool alone = must_be_alone(list, task);
         if (alone)
-            wait_all(list);
+            retire_all(list);
         pthread_mutex_lock(&flights_lock);
         issue_task(list, iteration, task);
         pthread_mutex_unlock(&flights_lock);
         if (alone)
-            wait_all(list);
+            retire_all(list);
     }
     execution.now.list = NULL;
     flush_lanes(list->pool->machine);
@@ -199,7 +199,7 @@ void drain_but_disk(struct list *list)
 {
     if (!list->running)
         return;
-    wait_all(list);
+    retire_all(list);
     wait_for_lane_threads(list->pool->machine);
     if (list->restore_state)
         list->restore_state(list);

@@ -186,25 +186,32 @@ void append_job(struct job ***end, struct job *job)
  * forwarder its first job: the one that issues tasks, and the lane's own, whose copy was decided late. */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-enum priority { USUAL, ASIDE };
-static void give_to(struct host_thread **place, const char *name, enum priority priority, struct job *kept)
+static struct host_thread *thread_at(struct host_thread **place, const char *name, bool aside)
 {
     pthread_mutex_lock(&starting);
     if (!*place)
-        *place = start_thread(name, priority == ASIDE);
+        *place = start_thread(name, aside);
     struct host_thread *thread = *place;
     pthread_mutex_unlock(&starting);
+    return thread;
+}
+
+static void give_to(struct host_thread *thread, struct job *kept)
+{
     pthread_mutex_lock(&thread->lock);
     append_job(&thread->end, kept);
     pthread_cond_broadcast(&thread->changed);
     pthread_mutex_unlock(&thread->lock);
 }
 
-void give_job(struct host_thread **thread, const char *name, struct job *kept) { give_to(thread, name, USUAL, kept); }
+void give_job(struct host_thread **thread, const char *name, struct job *kept)
+{
+    give_to(thread_at(thread, name, false), kept);
+}
 
 void give_job_aside(struct host_thread **thread, const char *name, struct job *kept)
 {
-    give_to(thread, name, ASIDE, kept);
+    give_to(thread_at(thread, name, true), kept);
 }
 
 void wait_until_idle(struct host_thread *thread)

@@ -153,7 +153,7 @@ static uint64_t given_until(const struct queue *queue, uint32_t iteration)
  * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
  * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
  * wait does not grow beyond about a millisecond (see the head of this file). */
-static void wait_queue(struct list *list, struct queue *queue, uint32_t iteration)
+static void retire_queue(struct list *list, struct queue *queue, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
     uint64_t until = given_until(queue, iteration);
@@ -175,19 +175,19 @@ static void wait_queue(struct list *list, struct queue *queue, uint32_t iteratio
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
-static void wait_kind(struct list *list, uint32_t iteration, enum lanes_waited lanes)
+static void retire_kind(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
     for (int i = 0; i < list->running->n_queues; i++) {
         bool computes = list->pool->machine->lane[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            wait_queue(list, &list->running->queue[i], iteration);
+            retire_queue(list, &list->running->queue[i], iteration);
     }
 }
 
-void wait_task(struct list *list, const struct task *task, uint32_t iteration)
+void retire_until(struct list *list, const struct task *task, uint32_t iteration)
 {
-    wait_kind(list, iteration, COMPUTE_LANES);
-    wait_queue(list, &list->running->queue[task->lane->index], iteration);
+    retire_kind(list, iteration, COMPUTE_LANES);
+    retire_queue(list, &list->running->queue[task->lane->index], iteration);
 }
 
 void wait_lanes(struct list *list)
@@ -211,12 +211,12 @@ bool is_computed(const struct list *list, uint32_t iteration)
 void make_room(struct list *list, uint32_t iteration)
 {
     if (iteration > 2)
-        wait_kind(list, iteration - 2, COMPUTE_LANES);
+        retire_kind(list, iteration - 2, COMPUTE_LANES);
     for (size_t i = 0; i < list->n; i++) {
         const struct task_runs *runs = &list->running->task[i];
         if (runs->issued - runs->retired == MOST_RUNS)
-            wait_queue(list, &list->running->queue[list->task[i]->lane->index],
-                       runs->flight[runs->retired % MOST_RUNS].iteration);
+            retire_queue(list, &list->running->queue[list->task[i]->lane->index],
+                         runs->flight[runs->retired % MOST_RUNS].iteration);
     }
 }
 
@@ -227,9 +227,9 @@ void flush_lanes(const struct machine *machine)
             CL(clFlush(machine->lane[i]->queue));
 }
 
-void wait_all(struct list *list)
+void retire_all(struct list *list)
 {
     flush_lanes(list->pool->machine);
-    wait_kind(list, UINT32_MAX, COMPUTE_LANES);
-    wait_kind(list, UINT32_MAX, OTHER_LANES);
+    retire_kind(list, UINT32_MAX, COMPUTE_LANES);
+    retire_kind(list, UINT32_MAX, OTHER_LANES);
 }

@@ -114,11 +114,11 @@ void drain_but_disk(struct list *list);
 
 /* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
  * retires them. */
-void wait_task(struct list *list, const struct task *task, uint32_t iteration);
+void retire_until(struct list *list, const struct task *task, uint32_t iteration);
 /* Have all runs up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct list *list, uint32_t iteration);
 void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
-void wait_all(struct list *list);     /* submits what was issued, and waits until all of it has been retired */
+void retire_all(struct list *list);   /* submits what was issued, and waits until all of it has been retired */
 void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
 struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration);

@@ -36,7 +36,6 @@ struct map {
     struct node *node;
     size_t n_stretches; /* a power of 2 */
     size_t positions;   /* positions of a stretch */
-    size_t *looks;      /* counts ranges and lives that are looked at or moved */
     /* What the life that gets an address must not meet: */
     const struct taken *set[MOST_NODES]; /* ranges; the set of the longest node comes first */
     const struct node *end[2];           /* lives of the stretches in which it begins and ends */
@@ -44,11 +43,12 @@ struct map {
     size_t widest; /* positions of the longest node in set[] */
 };
 
-struct map *open_map(const struct arena *arena, size_t *looks)
+size_t places_looked_at;
+
+struct map *open_map(const struct arena *arena)
 {
     struct map *map = allocate(1, sizeof *map);
     map->n_stretches = 1;
-    map->looks = looks;
     while (map->n_stretches * LIVES_PER_STRETCH < arena->n)
         map->n_stretches *= 2;
     map->positions = arena->n_positions / map->n_stretches + 1;
@@ -67,25 +67,18 @@ void close_map(struct map *map)
     free(map);
 }
 
-/* Counts a look at an address, which it returns. */
-static size_t count_look(const struct map *map, size_t address)
-{
-    (*map->looks)++;
-    return address;
-}
-
 /* The first range that ends at this address or at a higher one. */
-static size_t find_range(const struct map *map, const struct taken *taken, size_t address)
+static size_t find_range(const struct taken *taken, size_t address)
 {
     size_t i;
-    FIND_FIRST(i, taken->n, count_look(map, taken->range[i].end) < address);
+    FIND_FIRST(i, taken->n, taken->range[i].end < address);
     return i;
 }
 
 /* Adds a range.  Ranges that meet it become one with it. */
-static void add_range(const struct map *map, struct taken *taken, size_t begin, size_t end)
+static void add_range(struct taken *taken, size_t begin, size_t end)
 {
-    size_t at = find_range(map, taken, begin);
+    size_t at = find_range(taken, begin);
     size_t next = at; /* the first range that lies wholly after the new one */
     while (next < taken->n && taken->range[next].begin <= end) {
         begin = MIN(begin, taken->range[next].begin);
@@ -99,7 +92,7 @@ static void add_range(const struct map *map, struct taken *taken, size_t begin, 
         taken->n -= next - at - 1;
     }
     taken->range[at] = (struct address_range){begin, end};
-    *map->looks += taken->n - at;
+    places_looked_at += taken->n - at;
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
@@ -111,35 +104,35 @@ static size_t within_slab(size_t end, const struct life *life, size_t limit)
 
 /* From life->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
  * limit. */
-static size_t free_of_ranges(const struct map *map, const struct taken *taken, const struct life *life, size_t limit)
+static size_t free_of_ranges(const struct taken *taken, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (size_t i = find_range(map, taken, at); i < taken->n && taken->range[i].begin < at + life->bytes; i++) {
+    for (size_t i = find_range(taken, at); i < taken->n && taken->range[i].begin < at + life->bytes; i++) {
         if (taken->range[i].end > at)
             at = within_slab(taken->range[i].end, life, limit);
-        (*map->looks)++;
+        places_looked_at++;
     }
     return at;
 }
 
 /* The same, but in a stretch, of whose lives only those count that this one meets in time. */
-static size_t free_of_lives(const struct map *map, const struct node *stretch, const struct life *life, size_t limit)
+static size_t free_of_lives(const struct node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
     for (const struct life *held = stretch->life;
          held < stretch->life + stretch->n && held->arena_address < at + life->bytes; held++) {
         if (held->first <= life->last && life->first <= held->last && held->arena_address + held->bytes > at)
             at = within_slab(held->arena_address + held->bytes, life, limit);
-        (*map->looks)++;
+        places_looked_at++;
     }
     return at;
 }
 
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
-static void add_to_stretch(const struct map *map, struct node *stretch, const struct life *part)
+static void add_to_stretch(struct node *stretch, const struct life *part)
 {
     size_t i;
-    FIND_FIRST(i, stretch->n, count_look(map, stretch->life[i].arena_address) < part->arena_address);
+    FIND_FIRST(i, stretch->n, stretch->life[i].arena_address < part->arena_address);
     struct life *below = i ? &stretch->life[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
     if (same_time && below->arena_address + below->bytes == part->arena_address) {
@@ -147,7 +140,7 @@ static void add_to_stretch(const struct map *map, struct node *stretch, const st
         return;
     }
     *INSERT(stretch->life, stretch->n, stretch->cap, i) = *part;
-    *map->looks += stretch->n - i;
+    places_looked_at += stretch->n - i;
 }
 
 /* How much of a node's time, so many positions from `begin` on, a life meets. */
@@ -167,8 +160,8 @@ static void pass_on(const struct map *map, size_t node)
     struct taken *all = &map->node[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
-            add_range(map, &map->node[child].touched, all->range[i].begin, all->range[i].end);
-            add_range(map, &map->node[child].covered, all->range[i].begin, all->range[i].end);
+            add_range(&map->node[child].touched, all->range[i].begin, all->range[i].end);
+            add_range(&map->node[child].covered, all->range[i].begin, all->range[i].end);
         }
     all->n = 0;
 }
@@ -213,16 +206,16 @@ static void note_life(struct map *map, size_t node, size_t begin, size_t positio
     enum meeting met = meeting_of(life, begin, positions);
     if (met == MEETS_NOT)
         return;
-    add_range(map, &this_node->touched, life->arena_address, life->arena_address + life->bytes);
+    add_range(&this_node->touched, life->arena_address, life->arena_address + life->bytes);
     if (met == MEETS_ALL) {
-        add_range(map, &this_node->covered, life->arena_address, life->arena_address + life->bytes);
+        add_range(&this_node->covered, life->arena_address, life->arena_address + life->bytes);
         return;
     }
     if (node >= map->n_stretches) {
         struct life part = *life;
         part.first = MAX(life->first, begin);
         part.last = MIN(life->last, begin + positions - 1);
-        add_to_stretch(map, this_node, &part);
+        add_to_stretch(this_node, &part);
         return;
     }
     note_life(map, 2 * node, begin, positions / 2, life);
@@ -233,8 +226,8 @@ static void note_life(struct map *map, size_t node, size_t begin, size_t positio
 static size_t free_in(const struct map *map, size_t i, const struct life *life, size_t limit)
 {
     if (i < map->n_sets)
-        return free_of_ranges(map, map->set[i], life, limit);
-    return free_of_lives(map, map->end[i - map->n_sets], life, limit);
+        return free_of_ranges(map->set[i], life, limit);
+    return free_of_lives(map->end[i - map->n_sets], life, limit);
 }
 
 void hold_lowest(struct map *map, struct life *life, size_t limit)

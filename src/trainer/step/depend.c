@@ -221,7 +221,7 @@ static void find_edges(struct list *list, int kinds)
 struct crossing {
     struct edge *edge;
     int producer, lane; /* its position and its lane */
-    bool stands;        /* the producer runs in every iteration, so what has ended before it follows */
+    bool always_runs;   /* the producer runs in every iteration, so what has ended before it follows */
 };
 /* Clocks are kept for so many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
 enum { LANES_AT_A_TIME = 32 };
@@ -244,24 +244,27 @@ static void note_lanes(struct clocks *clocks, const struct list *list)
     }
 }
 
-/* Lists the crossings of each task.  Of a task's edges from one lane, those after the first that stands are left out:
- * the edges stand with the latest producer first (later_first), and what ended before it follows.  found: by lane, one
- * more than the last task that has a crossing from a task there that stands; all 0 at first. */
-static void list_crossings(struct clocks *clocks, const struct list *list, int *found)
+/* Lists the crossings of each task.  A task's edges come with the latest producer first (later_first).  So the first
+ * crossing from a lane whose producer always runs is the last one from that lane that is listed: what ran there before
+ * has then ended too. */
+static void list_crossings(struct clocks *clocks, const struct list *list)
 {
     size_t n = 0;
+    int *settled = allocate((size_t)clocks->n_lanes, sizeof *settled); /* by lane: the last task with such a crossing */
+    fill_none(settled, (size_t)clocks->n_lanes);
     for (int i = 0; i < clocks->n; i++) {
         struct task *task = list->task[i];
         for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = (int)edge->producer, lane = clocks->lane[producer];
-            if (lane == clocks->lane[i] || found[lane] == i + 1)
+            if (lane == clocks->lane[i] || settled[lane] == i)
                 continue;
             clocks->crossing[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
             if (!clocks->conditional[producer])
-                found[lane] = i + 1;
+                settled[lane] = i;
         }
         clocks->end[i] = n;
     }
+    free(settled);
 }
 
 /* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen
@@ -281,7 +284,7 @@ static void choose_waits(struct clocks *clocks, int node, int *known)
         if (tracked && producer_node <= known[lane])
             continue; /* the wait follows from others, and so does all that was known there */
         crossing->edge->wait |= tracked;
-        if (!crossing->stands)
+        if (!crossing->always_runs)
             continue;
         if (tracked)
             known[lane] = producer_node;
@@ -326,7 +329,7 @@ static void mark_waits(const struct list *list)
     clocks.end = allocate(list->n, sizeof *clocks.end);
     clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
     note_lanes(&clocks, list);
-    list_crossings(&clocks, list, last);
+    list_crossings(&clocks, list);
     while (clocks.first < clocks.n_lanes) {
         clocks.width = MIN(clocks.n_lanes - clocks.first, most);
         walk_clocks(&clocks, last, certain);

@@ -2,7 +2,7 @@
  * which option would make room.
  */
 #include "place.h"
-#include "trainer/base/module.h" /* defines: modules, whose passes make room */
+#include "trainer/base/module.h"
 
 size_t arena_bytes(const struct arena *arena)
 {
@@ -12,28 +12,50 @@ size_t arena_bytes(const struct arena *arena)
     return sum;
 }
 
+/* What the user would set to give the device a larger budget. */
+static const char *budget_option(const struct device *device)
+{
+    if (device->limited && device->budget == default_budget(device))
+        return "limit";
+    return device->is_host ? "--host-mem" : "--device-mem";
+}
+
+/* Names what would make room in the budget for a tensor that `task` is the first to touch; NULL: it persists. */
+static char *advice_on_budget(const struct device *device, const struct task *task)
+{
+    const char *option = budget_option(device);
+    char *passes = NULL; /* the options of passes that make room */
+    if (!task)
+        return format_string("a smaller model, or a larger %s", option);
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->makes_room)
+            append_text(&passes, "%s, ", modules[i]->makes_room);
+    char *advice =
+        format_string("%sa smaller --micro-batch or --seq-len, or a larger %s", passes ? passes : "", option);
+    free(passes);
+    return advice;
+}
+
+/* Names what would make a tensor smaller that is larger than any that the device allows. */
+static const char *advice_on_piece(const struct task *task, const struct tensor *tensor)
+{
+    if (!task)
+        return "a smaller model";
+    if (tensor->shape.n_dims == 4) /* (B, H, T, T) */
+        return "--attention flash, a smaller --micro-batch or --seq-len";
+    return "a smaller --micro-batch or --seq-len";
+}
+
 /* Names what would make room for the tensor; the caller frees it.  task: the first that touches it; NULL: it
  * persists. */
 static char *advice_on_room(const struct device *device, const struct task *task, const struct tensor *tensor,
                             enum limit limit)
 {
-    const bool in_one_piece = limit == LIMIT_OF_SLAB;
-    char *advice = NULL;
     if (device->described.by_hand)
-        return copy_string("smaller tensors, or a larger memory= or ");
-    if (in_one_piece && !task)
-        return copy_string("a smaller model");
-    if (in_one_piece && tensor->shape.n_dims == 4) /* (B, H, T, T) */
-        return copy_string("--attention flash, a smaller --micro-batch or --seq-len");
-    if (in_one_piece)
-        return copy_string("a smaller --micro-batch or --seq-len");
-    if (!task)
-        return copy_string("a smaller model, or a larger ");
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->makes_room)
-            append_text(&advice, "%s, ", modules[i]->makes_room);
-    append_text(&advice, "a smaller --micro-batch or --seq-len, or a larger ");
-    return advice;
+        return format_string("smaller tensors, or a larger memory= or %s", budget_option(device));
+    if (limit == LIMIT_OF_SLAB)
+        return copy_string(advice_on_piece(task, tensor));
+    return advice_on_budget(device, task);
 }
 
 /* The first task that touches a tensor of its list; NULL: the tensor persists. */
@@ -73,17 +95,8 @@ static char *why_not_in_budget(const struct arena *arena, const struct tensor *t
                          tensor->name, memory_class_name[counted_as(tensor)], size, need, more, have);
 }
 
-/* What the user would set to give the device a larger budget. */
-static const char *budget_option(const struct device *device)
-{
-    if (device->limited && device->budget == default_budget(device))
-        return "limit";
-    return device->is_host ? "--host-mem" : "--device-mem";
-}
-
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit)
 {
-    const bool in_one_piece = limit == LIMIT_OF_SLAB;
     char where[64];
     const struct device *device = arena->device;
     const struct task *task = first_task(tensor);
@@ -93,11 +106,10 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
             format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), tensor->list->name);
     else
         holder = copy_string("the state that is kept from step to step");
-    char *why = in_one_piece ? why_not_in_one_piece(device, tensor) : why_not_in_budget(arena, tensor);
+    char *why = limit == LIMIT_OF_SLAB ? why_not_in_one_piece(device, tensor) : why_not_in_budget(arena, tensor);
     char *advice = advice_on_room(device, task, tensor, limit);
-    const char *option = !in_one_piece || device->described.by_hand ? budget_option(device) : "";
     struct problem *problem =
-        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", device->id, holder, why, advice, option);
+        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s", device->id, holder, why, advice);
     free(advice);
     free(holder);
     free(why);

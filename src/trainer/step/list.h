@@ -85,6 +85,8 @@ void free_list(struct list *list); /* nothing of it may be in flight: see drain(
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
+/* ---- adding tasks: each function adds one to the list, which owns it: at its end, or at the cursor ---------------- */
+
 /* The function of cl/FILE that a kernel task launches, on how many work-items, and its arguments. */
 struct kernel_call {
     const char *file, *function;
@@ -92,24 +94,27 @@ struct kernel_call {
     const struct arg *args; /* n_args of them, which are copied */
     int n_args;
 };
-/* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call);
-/* An upload, a download, or a copy within a context: the two tensors' devices say which. */
-struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
-/* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
- * has come to this point. */
-bool copies_nothing(const struct task *task);
 struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *context);
 /* description: these `bytes` bytes are copied, and issue() is given the copy as its context. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
-struct task *append_task(struct list *list); /* an empty task, at the end, or at the cursor */
-/* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
- * at first + i. */
-void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
-/* Puts the task right after `where`, while the list is edited. */
-void link_behind(struct task *task, struct task *where);
-void free_task(struct task *task);
+struct task *append_task(struct list *list); /* an empty task */
+
+/* An upload, a download, or a copy within a context: the two tensors' devices say which. */
+struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
+/* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
+ * it is the sender's download lane. */
+struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,
+                          const char *purpose);
+/* A copy down to the host.  Returns the host's tensor, which is new. */
+struct tensor *add_download(struct list *list, const char *name, struct tensor *from, const char *purpose);
+/* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
+ * has come to this point. */
+bool copies_nothing(const struct task *task);
+
+/* ---- what a task touches ----------------------------------------------------------------------------------------- */
+
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
  * into pieces.  This is said of operands with as many bytes as its first one; smaller ones are read as a whole.  Counts
@@ -117,12 +122,15 @@ void add_access(struct task *task, struct tensor *tensor, enum access_mode mode)
 void set_elementwise(struct task *task);
 /* Says that the task reads and writes so many elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
-/* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
- * it is the sender's download lane. */
-struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,
-                          const char *purpose);
-/* A copy down to the host.  Returns the host's tensor, which is new. */
-struct tensor *add_download(struct list *list, const char *name, struct tensor *from, const char *purpose);
+
+/* ---- where it stands, for verbs that change a list ---------------------------------------------------------------- */
+
+/* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
+ * at first + i. */
+void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
+/* Puts the task right after `where`, while the list is edited. */
+void link_behind(struct task *task, struct task *where);
+void free_task(struct task *task);
 
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 

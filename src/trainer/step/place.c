@@ -82,30 +82,35 @@ static void add_life(struct arena *arenas, struct tensor *tensor, struct list *c
     life->last = start + (size_t)tensor->held_until;
 }
 
+/* Gives a life an address.  Returns NULL, or a problem if it does not fit. */
+static struct problem *place_life(struct arena *arena, struct map *map, struct life *life)
+{
+    struct tensor *tensor = life->tensor;
+    const size_t limit = slab_limit(arena->device);
+    if (tensor->bytes > limit)
+        return does_not_fit(arena, tensor, LIMIT_OF_SLAB);
+    hold_lowest(map, life, limit);
+    const size_t slab = life->arena_address / limit;
+    if (slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes))
+        return does_not_fit(arena, tensor, LIMIT_OF_SLAB);
+    tensor->slab = arena->first_slab + (int)slab;
+    tensor->address = life->arena_address % limit;
+    arena->n_slabs = MAX(arena->n_slabs, (int)slab + 1);
+    arena->slab_bytes[slab] = MAX(arena->slab_bytes[slab], tensor->address + tensor->bytes);
+    if (arena_bytes(arena) > arena->device->budget)
+        return does_not_fit(arena, tensor, LIMIT_OF_BUDGET);
+    return NULL;
+}
+
 /* Gives the arena's lives addresses, in the order of arena->lives.  Returns NULL, or a problem if one does not fit. */
-static struct problem *assign(struct arena *arena, size_t *looks)
+static struct problem *place_lives(struct arena *arena)
 {
     struct problem *wrong = NULL;
-    size_t limit = slab_limit(arena->device);
-    struct map *map = open_map(arena, looks);
+    struct map *map = open_map(arena);
     arena->n_slabs = 0;
     memset(arena->slab_bytes, 0, sizeof arena->slab_bytes);
-    for (struct life *life = arena->lives; life < arena->lives + arena->n && !wrong; life++) {
-        struct tensor *tensor = life->tensor;
-        if (tensor->bytes <= limit)
-            hold_lowest(map, life, limit);
-        size_t slab = life->arena_address / limit;
-        if (tensor->bytes > limit || slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes)) {
-            wrong = does_not_fit(arena, tensor, LIMIT_OF_SLAB);
-            break;
-        }
-        tensor->slab = arena->first_slab + (int)slab;
-        tensor->address = life->arena_address % limit;
-        arena->n_slabs = MAX(arena->n_slabs, (int)slab + 1);
-        arena->slab_bytes[slab] = MAX(arena->slab_bytes[slab], tensor->address + tensor->bytes);
-        if (arena_bytes(arena) > arena->device->budget)
-            wrong = does_not_fit(arena, tensor, LIMIT_OF_BUDGET);
-    }
+    for (size_t i = 0; i < arena->n && !wrong; i++)
+        wrong = place_life(arena, map, &arena->lives[i]);
     close_map(map);
     return wrong;
 }
@@ -130,7 +135,7 @@ static int compare_sizes(const struct tensor *a, const struct tensor *b)
 }
 COMPARISON(by_size, struct life, compare_sizes(a->tensor, b->tensor))
 
-/* On a device of a step file that has room for all its tensors, none share bytes, so that no task waits for bytes. */
+/* None of the tensors share bytes, so that no task waits for bytes. */
 static void place_apart(struct arena *arena)
 {
     size_t at = 0;
@@ -143,33 +148,45 @@ static void place_apart(struct arena *arena)
 }
 
 /* Places the tensors of a device in both orders, and keeps the one that needs fewer bytes. */
-static struct problem *place_device(struct arena *arena, size_t *looks)
+static struct problem *place_in_best_order(struct arena *arena)
+{
+    SORT(arena->lives, arena->n, by_life);
+    struct problem *wrong_by_life = place_lives(arena);
+    const size_t bytes_by_life = arena_bytes(arena);
+    SORT(arena->lives, arena->n, by_size);
+    struct problem *wrong_by_size = place_lives(arena);
+    if (wrong_by_life || (!wrong_by_size && arena_bytes(arena) <= bytes_by_life)) {
+        free(wrong_by_life);
+        return wrong_by_size;
+    }
+    free(wrong_by_size);
+    SORT(arena->lives, arena->n, by_life);
+    return place_lives(arena);
+}
+
+/* Is the device one of a step file that has room for all its tensors at once? */
+static bool has_room_for_all(const struct arena *arena)
 {
     const struct device *device = arena->device;
-    SORT(arena->lives, arena->n, by_life);
-    struct problem *in_order_of_life = assign(arena, looks);
-    size_t bytes = arena_bytes(arena);
-    SORT(arena->lives, arena->n, by_size);
-    struct problem *problem = assign(arena, looks);
-    if (!in_order_of_life && (problem || bytes < arena_bytes(arena))) {
-        free(problem);
-        SORT(arena->lives, arena->n, by_life);
-        problem = assign(arena, looks);
-    }
-    free(in_order_of_life);
-    size_t all = 0;
+    size_t bytes = 0;
+    if (!device->described.by_hand || device->described.shares_bytes)
+        return false;
     for (size_t i = 0; i < arena->n; i++)
-        all += arena->lives[i].bytes;
-    if (!problem && device->described.by_hand && !device->described.shares_bytes &&
-        all <= MIN(device->memory, slab_limit(device)))
+        bytes += arena->lives[i].bytes;
+    return bytes <= MIN(device->memory, slab_limit(device));
+}
+
+static struct problem *place_device(struct arena *arena)
+{
+    struct problem *wrong = place_in_best_order(arena);
+    if (!wrong && has_room_for_all(arena))
         place_apart(arena);
-    return problem;
+    return wrong;
 }
 
 /* Forgets addresses of an earlier call. */
 static void reset_tensors(struct pool *pool)
 {
-    pool->looks = 0;
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
         tensor->list = NULL;
@@ -196,7 +213,7 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, siz
             arena->first_slab = arena[-1].first_slab + arena[-1].n_slabs;
         }
         arena->n_positions = n_positions;
-        struct problem *wrong = place_device(arena, &pool->looks);
+        struct problem *wrong = place_device(arena);
         arena->device->placed_bytes = arena_bytes(arena);
         if (wrong)
             return wrong;

@@ -32,13 +32,14 @@ struct arena {
 /* fit.c: bytes of the device that this arena, and those before it, take. */
 size_t arena_bytes(const struct arena *arena);
 
-/* addresses.c.  A map of the lives of an arena that have an address.  looks: counts the ranges of addresses that are
- * looked at or moved. */
-struct map *open_map(const struct arena *arena, size_t *looks);
+/* addresses.c.  A map of the lives of an arena that have an address. */
+struct map *open_map(const struct arena *arena);
 void close_map(struct map *map);
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
 void hold_lowest(struct map *map, struct life *life, size_t limit);
+/* How many ranges and lives all calls so far have looked at or moved: a measure of the work, for a test. */
+extern size_t places_looked_at;
 
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
 /* fit.c: the problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together

@@ -110,24 +110,11 @@ static struct task *add_task(struct list *list, struct lane *lane, const char *n
 
 bool runs(const struct task *task, uint32_t iteration) { return iteration % task->when.every == task->when.remainder; }
 
-/* Euclid's greatest common divisor. */
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (a) {
-        uint64_t rest = b % a;
-        b = a;
-        a = rest;
-    }
-    return b;
-}
-
 uint32_t repeat_of(const struct list *list, uint32_t most)
 {
-    uint64_t repeat = 1; /* the least common multiple of all `every` so far */
-    for (size_t i = 0; i < list->n && repeat < most; i++) {
-        uint64_t every = list->task[i]->when.every;
-        repeat = repeat / common_divisor(every, repeat) * every;
-    }
+    uint64_t repeat = 1;
+    for (size_t i = 0; i < list->n && repeat < most; i++)
+        repeat = common_multiple(repeat, list->task[i]->when.every);
     return (uint32_t)MIN(repeat, most);
 }
 

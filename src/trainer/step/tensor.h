@@ -7,7 +7,7 @@
 #ifndef TENSOR_H
 #define TENSOR_H
 
-#include "trainer/device/device.h" /* defines: device, lane, machine */
+#include "trainer/device/device.h"
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
@@ -117,7 +117,6 @@ struct pool {
     struct ring ring;
     struct tensor **tensors;
     size_t n, cap;
-    size_t looks; /* how many ranges of addresses place() has looked at or moved: a measure of its work */
 };
 struct pool *new_pool(struct machine *machine);
 void free_pool(struct pool *pool); /* frees the tensors, their sub-buffers and the slabs too */

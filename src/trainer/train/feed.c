@@ -1,5 +1,5 @@
 /* feed.c - tasks that bring a step its batches: the host prepares windows of tokens, which are then uploaded. */
-#include "train.h"
+#include "parts.h"
 
 /* ---- feeds ------------------------------------------------------------------------------------------------------- */
 

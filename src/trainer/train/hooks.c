@@ -24,12 +24,12 @@ bool ask_options_read(struct settings *settings, int argc, char **argv, int *cod
     return true;
 }
 
-struct machine *ask_machine(struct trainer *trainer, bool plan_only)
+struct machine *ask_machine(struct trainer *trainer)
 {
     struct machine *machine = NULL;
     for (size_t i = 0; i < n_modules && !machine; i++)
         if (hooks_of(i)->machine)
-            machine = hooks_of(i)->machine(trainer, plan_only);
+            machine = hooks_of(i)->machine(trainer);
     return machine;
 }
 
@@ -75,18 +75,18 @@ void tell_step_issued(struct trainer *trainer)
             hooks_of(i)->step_issued(trainer);
 }
 
-void tell_step_reported(struct trainer *trainer, uint32_t number, bool sound)
+void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_reported)
-            hooks_of(i)->step_reported(trainer, number, sound);
+            hooks_of(i)->step_reported(trainer, step, sound);
 }
 
-void tell_step_not_finite(struct trainer *trainer, uint32_t number, const struct result *result)
+void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_not_finite)
-            hooks_of(i)->step_not_finite(trainer, number, result);
+            hooks_of(i)->step_not_finite(trainer, step, result);
 }
 
 void tell_steps_ended(struct trainer *trainer)

@@ -1,7 +1,7 @@
 /* hooks.h - the moments at which the trainer calls the folders that it does not name.
  *
  * A folder of techniques or tools that takes part in a training puts functions here, and names them in its struct
- * module (base/module.h).  At each moment the functions of all folders are called, by ascending table_place.
+ * module (base/module.h).  At each moment the functions of all folders are called, in the order of modules[].
  * A function that is NULL: the folder has nothing to do then.  The moments, in the order of a training:
  *
  *     options_read      yard train has read its options: does this process train?
@@ -39,8 +39,7 @@ struct kept_run {     /* what a run that has ended leaves to go on from */
 struct hooks {
     /* false: this process has no part in the training, and ends with *code.  argv: the command line. */
     bool (*options_read)(struct settings *settings, int argc, char **argv, int *code);
-    /* NULL: this host's devices are used.  plan_only: nothing is to run. */
-    struct machine *(*machine)(struct trainer *trainer, bool plan_only);
+    struct machine *(*machine)(struct trainer *trainer); /* NULL: this host's devices are used */
     void (*machine_opened)(struct trainer *trainer);
     /* The list is neither placed nor ordered yet.  The hook is called for the lists train, eval and sample in this
      * order, as far as these are wanted. */
@@ -50,10 +49,10 @@ struct hooks {
     void (*summary_printed)(struct trainer *trainer);
     void (*step_issued)(struct trainer *trainer);
     /* sound: loss and norm are finite. */
-    void (*step_reported)(struct trainer *trainer, uint32_t number, bool sound);
+    void (*step_reported)(struct trainer *trainer, uint32_t step, bool sound);
     /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can
      * be found. */
-    void (*step_not_finite)(struct trainer *trainer, uint32_t number, const struct result *result);
+    void (*step_not_finite)(struct trainer *trainer, uint32_t step, const struct result *result);
     /* The folder waits for what it still has under way.  The run may end badly: then the program ends next. */
     void (*steps_ended)(struct trainer *trainer);
     /* Writes to *run what the folder has kept of the run.  It may add to what others have written there. */
@@ -69,15 +68,15 @@ void **own_of(const struct trainer *trainer, const struct module *module);
 
 /* Each calls this function of all folders that have it. */
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
-struct machine *ask_machine(struct trainer *trainer, bool plan_only); /* until one brings a machine; NULL: none does */
+struct machine *ask_machine(struct trainer *trainer); /* until one brings a machine; NULL: none does */
 void tell_machine_opened(struct trainer *trainer);
 void tell_list_built(struct trainer *trainer, struct list *list);
 void tell_lists_ready(struct trainer *trainer);
 void tell_model_filled(struct trainer *trainer);
 void tell_summary_printed(struct trainer *trainer);
 void tell_step_issued(struct trainer *trainer);
-void tell_step_reported(struct trainer *trainer, uint32_t number, bool sound);
-void tell_step_not_finite(struct trainer *trainer, uint32_t number, const struct result *result);
+void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound);
+void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 void tell_steps_ended(struct trainer *trainer);
 void ask_kept(struct trainer *trainer, struct kept_run *kept);
 void tell_trainer_closing(struct trainer *trainer);

@@ -8,6 +8,7 @@
  * at once; the model is there if it was saved by then.
  */
 #include "hooks.h"
+#include "parts.h"
 
 #include <math.h>
 
@@ -83,11 +84,10 @@ static bool evaluate_model(struct training *training, uint32_t step)
     return isfinite(loss);
 }
 
-/* What happens after a step, with nothing in flight: it is evaluated and saved where that is due. */
-enum what_follows { NEXT_STEP_FOLLOWS, TRAINING_ENDS };
-static void after_step(struct training *training, uint32_t step, enum what_follows follows)
+/* What happens after a step, with nothing in flight: it is evaluated and saved where that is due.  last: no step comes
+ * after it. */
+static void after_step(struct training *training, uint32_t step, bool last)
 {
-    const bool last = follows == TRAINING_ENDS;
     struct trainer *trainer = training->trainer;
     const struct settings *settings = trainer->settings;
     bool evaluates = trainer->eval && training->evaluated != step && (last || due(settings->val_every, step));
@@ -131,7 +131,7 @@ static void train(struct training *training, uint32_t last)
 {
     struct trainer *trainer = training->trainer;
     if (is_only_saved(training, last))
-        after_step(training, training->shown, TRAINING_ENDS);
+        after_step(training, training->shown, true);
     for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(trainer, step);
         take_signals_back();
@@ -140,10 +140,10 @@ static void train(struct training *training, uint32_t last)
         tell_step_issued(trainer);
         if (interrupted())
             last = step;
-        after_step(training, step, step == last ? TRAINING_ENDS : NEXT_STEP_FOLLOWS);
+        after_step(training, step, step == last);
         if (interrupted() && step < last) { /* it came after the line above, so more is to be done for this step */
             last = step;
-            after_step(training, step, TRAINING_ENDS);
+            after_step(training, step, true);
         }
     }
     settle(training, last);
@@ -215,7 +215,7 @@ int train_loop(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
     uint32_t before = settings->resumed ? settings->resumed->step : 0;
-    uint32_t last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    uint32_t last = last_step(settings);
     tell_model_filled(trainer);
     struct training training = {.trainer = trainer, .progress = begin_progress(trainer), .shown = before};
     if (before >= last) /* then the run was resumed: no other one has a step before its first */

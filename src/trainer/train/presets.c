@@ -53,17 +53,14 @@ void apply_preset(struct settings *settings)
 }
 
 /* Sets a size to that of the source's model, `theirs`.  The option `name`, or --model where its size counts as given,
- * may only repeat it. */
+ * may only repeat it.  by_preset: the size of --model; NULL: it does not count as given. */
 static void adopt_size(const struct settings *settings, const char *name, int *size, int theirs, const int *by_preset)
 {
-    int given = theirs;
-    if (*size)
-        given = *size;
-    else if (by_preset)
-        given = *by_preset;
-    if (given != theirs)
-        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", settings->source.path, theirs, name, given,
-             name);
+    if (*size && *size != theirs)
+        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --%s out", settings->source.path, theirs, name, *size, name);
+    if (!*size && by_preset && *by_preset != theirs)
+        fail(EXIT_USAGE, "%s has %d %s, and --model %s has %d: leave --model out", settings->source.path, theirs, name,
+             word_of("model", settings->preset), *by_preset);
     *size = theirs;
 }
 

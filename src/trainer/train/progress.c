@@ -6,6 +6,7 @@
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
 #include "hooks.h"
+#include "parts.h"
 #include "trainer/base/json.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 struct progress {
     struct trainer *trainer;
-    int log;           /* the log's descriptor; -1: there is no log, or it is lost */
+    int log;           /* the log's descriptor; NONE: there is no log, or it is lost */
     bool log_lost;     /* the log could not be written to its end */
     uint32_t steps;    /* how many the training has */
     uint32_t last;     /* the last step of this run, which may stop earlier */
@@ -59,7 +60,8 @@ static void lose_log(struct progress *progress, const char *why)
 {
     warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
          progress->trainer->settings->log, why, EXIT_IO);
-    close(progress->log);
+    if (progress->log != NONE)
+        close(progress->log);
     progress->log = NONE;
     progress->log_lost = true;
 }
@@ -99,8 +101,8 @@ void write_log(struct trainer *trainer, json_t *line)
 static void log_run(struct trainer *trainer)
 {
     json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
-    if (trainer->data && !isnan(trainer->data->rate)) {
-        json_object_set_new(line, "rate", number_json(trainer->data->rate * trainer->data->bytes_per_token));
+    if (trainer->data && !isnan(trainer->data->nats_per_byte)) {
+        json_object_set_new(line, "rate", number_json(trainer->data->nats_per_byte * trainer->data->bytes_per_token));
         json_object_set_new(line, "floor", number_json(trainer->data->floor));
     }
     if (trainer->data)
@@ -108,27 +110,36 @@ static void log_run(struct trainer *trainer)
     write_log(trainer, line);
 }
 
-/* Empties the log of a new run, no earlier than now.  A resumed run adds to what is there, and begins a new line: the
- * log of a killed run may end within a line. */
+/* Does a resumed run find a log to add to?  The log of a killed run may end within a line, which is then ended. */
+static bool goes_on_with_log(struct progress *progress)
+{
+    struct stat status;
+    char last;
+    if (fstat(progress->log, &status) != 0 || status.st_size == 0)
+        return false;
+    if (pread(progress->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
+        append_line(progress, "\n", 1);
+    return true;
+}
+
+/* Begins the log of a new run, which is emptied no earlier than now, or goes on with that of a resumed one. */
 static void begin_log(struct progress *progress)
 {
     struct trainer *trainer = progress->trainer;
     const struct settings *settings = trainer->settings;
+    const bool has_own_file = trainer->log != NONE; /* a regular file, locked by this run */
     const bool goes_on = settings->resumed || this_life->restarts;
-    struct stat status;
     progress->log = trainer->log;
-    if (settings->log && progress->log < 0)
-        progress->log = open_shared_log(settings->log);
-    if (settings->log && (progress->log < 0 || fstat(progress->log, &status) != 0))
-        fail(EXIT_IO, "cannot write the log %s: %s", settings->log, strerror(errno));
-    if (trainer->log != NONE && !goes_on && ftruncate(trainer->log, 0) != 0)
-        fail(EXIT_IO, "cannot empty the log %s: %s", settings->log, strerror(errno));
-    if (trainer->log != NONE && goes_on && status.st_size > 0) {
-        char last;
-        if (pread(trainer->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
-            append_line(progress, "\n", 1);
+    if (!settings->log)
         return;
-    }
+    if (!has_own_file)
+        progress->log = open_shared_log(settings->log);
+    if (progress->log < 0)
+        fail(EXIT_IO, "cannot write the log %s: %s", settings->log, strerror(errno));
+    if (has_own_file && goes_on && goes_on_with_log(progress))
+        return;
+    if (has_own_file && ftruncate(progress->log, 0) != 0)
+        fail(EXIT_IO, "cannot empty the log %s: %s", settings->log, strerror(errno));
     log_run(trainer);
 }
 
@@ -137,19 +148,19 @@ static void begin_log(struct progress *progress)
 /* Prints the floor of a made text.  Where tokens are not bytes, only the information in the text is known. */
 static void print_floor(const struct dataset *dataset, int seq_len)
 {
-    if (isnan(dataset->rate))
+    if (isnan(dataset->nats_per_byte))
         return;
     if (dataset->bytes_per_token != 1) {
         print_line(stdout,
                    "floor       %.4f bits a byte: the text's information, which no tokens and no model can lower",
-                   dataset->rate / M_LN2);
+                   dataset->nats_per_byte / M_LN2);
         return;
     }
     char floor[32] = "it is higher";
     if (!isnan(dataset->floor))
         format_number(floor, dataset->floor, 4);
     print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s",
-               dataset->rate, seq_len, floor);
+               dataset->nats_per_byte, seq_len, floor);
 }
 
 static void print_data(const struct trainer *trainer)
@@ -166,25 +177,29 @@ static void print_data(const struct trainer *trainer)
     print_floor(dataset, trainer->seq);
 }
 
-/* Memory by class is shown of a single device; of several there is a table. */
-static void print_memory_use(const struct trainer *trainer)
+/* The line of a single device, which shows its memory by class.  Of several devices there is a table. */
+static void print_memory_classes(const struct list *list)
 {
     char bytes[32];
-    char *line = copy_string("");
-    if (trainer->machine->n_devices == 1) {
-        for (int c = 0; c < MEM_CLASSES; c++) {
-            format_bytes(bytes, (double)trainer->train->peak[0][c]);
-            append_text(&line, "%s%s %s", c > 0 ? ", " : "", memory_class_name[c], bytes);
-        }
-        print_line(stdout, "memory      %s", line);
-        free(line);
-        format_bytes(bytes, (double)trainer->train->peak_total[0]);
-        line = format_string("            together at most %s; ", bytes);
-    } else {
-        append_text(&line, "memory      ");
+    char *classes = NULL; /* "parameters 1.2 MiB, gradients ..." */
+    for (int c = 0; c < MEM_CLASSES; c++)
+        append_text(&classes, "%s%s %s", c > 0 ? ", " : "", memory_class_name[c],
+                    format_bytes(bytes, (double)list->peak[0][c]));
+    print_line(stdout, "memory      %s", classes);
+    free(classes);
+}
+
+static void print_memory_use(const struct trainer *trainer)
+{
+    char together[32], allocated[32];
+    format_bytes(allocated, (double)trainer->machine->allocated);
+    if (trainer->machine->n_devices > 1) {
+        print_line(stdout, "memory      allocated %s", allocated);
+        return;
     }
-    print_line(stdout, "%sallocated %s", line, format_bytes(bytes, (double)trainer->machine->allocated));
-    free(line);
+    print_memory_classes(trainer->train);
+    print_line(stdout, "            together at most %s; allocated %s",
+               format_bytes(together, (double)trainer->train->peak_total[0]), allocated);
 }
 
 static void print_training(const struct progress *progress)
@@ -216,25 +231,26 @@ struct progress *begin_progress(struct trainer *trainer)
     struct progress *progress = allocate(1, sizeof *progress);
     progress->trainer = trainer;
     progress->steps = (uint32_t)settings->steps;
-    progress->last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    progress->last = last_step(settings);
     progress->screen = is_screen(STDOUT_FILENO);
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
     progress->flops = flops_per_token(trainer->model->params, trainer->seq) * tokens_per_step(trainer);
     trainer->progress = progress;
     begin_log(progress);
     print_training(progress);
-    progress->last_ns = progress->begun_ns = now_ns();
+    progress->begun_ns = now_ns();
+    progress->last_ns = progress->begun_ns;
     return progress;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
 /* Prints a step's line.  On a terminal it leaves out what only the log need have. */
-static void print_step_line(struct progress *progress, uint32_t number, const struct result *result, double ms)
+static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
     const struct wrapper *wrapper = progress->trainer->train->running->wrapper;
     char loss[32], norm[32], time[32], left[32];
-    char *line = format_string("step %*u/%u  loss %s", progress->width, number, progress->steps,
+    char *line = format_string("step %*u/%u  loss %s", progress->width, step, progress->steps,
                                format_number(loss, result->loss, 4));
     if (!progress->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, result->norm, 3), result->lr,
@@ -244,10 +260,10 @@ static void print_step_line(struct progress *progress, uint32_t number, const st
     append_text(&line, "  %5.0f tok/s", tokens_per_step(progress->trainer) / progress->average_ms * 1e3);
     if (wrapper && wrapper->word)
         append_text(&line, "  %s", wrapper->word);
-    if (progress->counted > 1 && number < progress->steps)
-        append_text(&line, "  %s left", format_seconds(left, progress->average_ms * 1e-3 * (progress->steps - number)));
+    if (progress->counted > 1 && step < progress->steps)
+        append_text(&line, "  %s left", format_seconds(left, progress->average_ms * 1e-3 * (progress->steps - step)));
     if (progress->screen) {
-        write_over(STDOUT_FILENO, line, number == progress->last ? STAYS : IS_DRAWN_OVER);
+        write_over(STDOUT_FILENO, line, step == progress->last ? STAYS : IS_DRAWN_OVER);
     } else {
         printf("%s\n", line);
         fflush(stdout);
@@ -270,20 +286,20 @@ static void count_step(struct progress *progress, double ran)
 }
 
 /* A terminal shows steps as often as it may be redrawn; a file the first one, and one in each tenth of the run. */
-static bool shows_step(const struct progress *progress, uint32_t number, bool first)
+static bool shows_step(const struct progress *progress, uint32_t step, bool first)
 {
-    const uint64_t tenth = 10 * (uint64_t)number / progress->steps;
-    const uint64_t tenth_before = 10 * (uint64_t)(number - 1) / progress->steps;
-    if (number == progress->last)
+    const uint64_t tenth = 10 * (uint64_t)step / progress->steps;
+    const uint64_t tenth_before = 10 * (uint64_t)(step - 1) / progress->steps;
+    if (step == progress->last)
         return true;
     if (progress->screen)
         return may_redraw();
     return first || tenth != tenth_before;
 }
 
-static void log_step(struct progress *progress, uint32_t number, const struct result *result, double ms)
+static void log_step(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
-    json_t *line = json_pack("{s:i}", "step", (int)number);
+    json_t *line = json_pack("{s:i}", "step", (int)step);
     json_object_set_new(line, "loss", number_json(result->loss));
     json_object_set_new(line, "norm", number_json(result->norm));
     json_object_set_new(line, "lr", number_json(result->lr));
@@ -292,7 +308,7 @@ static void log_step(struct progress *progress, uint32_t number, const struct re
     write_log(progress->trainer, line);
 }
 
-void show_step(struct progress *progress, uint32_t number, const struct result *result)
+void show_step(struct progress *progress, uint32_t step, const struct result *result)
 {
     const double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;
     const double held = 1e-6 * (double)(execution.held_ns - progress->held_ns);
@@ -301,28 +317,28 @@ void show_step(struct progress *progress, uint32_t number, const struct result *
     progress->last_ns = result->ended_ns;
     progress->held_ns += (uint64_t)(1e6 * held_here);
     count_step(progress, ms - held_here);
-    if (shows_step(progress, number, first))
-        print_step_line(progress, number, result, ms);
-    this_life->step = number;
-    log_step(progress, number, result, ms);
+    if (shows_step(progress, step, first))
+        print_step_line(progress, step, result, ms);
+    this_life->step = step;
+    log_step(progress, step, result, ms);
 }
 
 /* What can be learnt lies between ln V, the loss of a model that knows nothing, and the floor. */
-void show_evaluation(struct progress *progress, uint32_t number, double loss)
+void show_evaluation(struct progress *progress, uint32_t step, double loss)
 {
     const struct dataset *dataset = progress->trainer->data;
     const double most = log(dataset->vocab);
     const double bits = bits_per_byte(dataset, loss);
     char text[32];
     erase_line();
-    printf("step %*u/%u  validation loss %s", progress->width, number, progress->steps, format_number(text, loss, 4));
+    printf("step %*u/%u  validation loss %s", progress->width, step, progress->steps, format_number(text, loss, 4));
     if (dataset->floor < most) /* not if the floor is not a number, or with a vocabulary of one */
         printf("  floor %.4f  %.1f %% learnt", dataset->floor, 100 * (most - loss) / (most - dataset->floor));
     if (dataset->bytes_per_token != 1 && !isnan(bits))
         printf("  %.4f bits a byte", bits);
     printf("\n");
     fflush(stdout);
-    write_log(progress->trainer, json_pack("{s:i, s:o, s:o}", "step", (int)number, "val_loss", number_json(loss),
+    write_log(progress->trainer, json_pack("{s:i, s:o, s:o}", "step", (int)step, "val_loss", number_json(loss),
                                            "val_bits_per_byte", number_json(bits)));
     progress->last_ns = now_ns(); /* the evaluation's time is not the next step's */
     progress->held_ns = execution.held_ns;
@@ -338,10 +354,10 @@ enum exit_code end_progress(struct progress *progress)
     if (progress->total_ms >= 1e4 && !execution.serial && !progress->trainer->train->running->wrapper && !interrupted())
         printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n",
                progress->counted - 1, ms, tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
-    if (progress->log >= 0 && close(progress->log) != 0) { /* a file system may put off writing until then (NFS) */
-        progress->log = NONE;
+    const int log = progress->log;
+    progress->log = NONE;
+    if (log != NONE && close(log) != 0) /* a file system may put off writing until then (NFS) */
         lose_log(progress, strerror(errno));
-    }
     const enum exit_code code = progress->log_lost ? EXIT_IO : EXIT_OK;
     progress->trainer->progress = NULL;
     free(progress);

@@ -382,3 +382,8 @@ struct value_before try_option(const char *option, const char *text)
     CHECK(o, "there is no option --%s", option);
     return try_value(o, text);
 }
+
+uint32_t last_step(const struct settings *settings)
+{
+    return (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+}

@@ -7,9 +7,9 @@
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
-#include "rate.h"              /* defines: rate_schedule */
-#include "source.h"            /* defines: source */
-#include "trainer/data/data.h" /* defines: data_options */
+#include "rate.h"
+#include "source.h"
+#include "trainer/data/data.h"
 #include "trainer/model/model.h"
 
 #include <jansson.h>
@@ -58,7 +58,7 @@ struct settings {
     struct kernels kernels;
     int zero;                          /* 0 to 3 */
     int grad_groups;                   /* groups of sequences whose gradients are summed apart */
-    int vector;                        /* floats per vector; 0: as the device likes it */
+    int vector;                        /* floats per vector; 0: the width that the device prefers */
     size_t device_memory, host_memory; /* budgets in bytes; 0: all that may be used */
     /* running and looking */
     bool serial, json;
@@ -106,6 +106,7 @@ bool was_given(const char *option);
 int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
 /* Ends the program if --heads says another number than the model (sample, check). */
 void expect_heads(const struct config *config, const char *path);
+uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 /* The words after `yard train` that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */

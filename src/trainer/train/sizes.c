@@ -7,6 +7,7 @@
  * A user who asks for numbers that do not fit together is told the nearest that do.
  */
 #include "hooks.h"
+#include "parts.h"
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
@@ -53,13 +54,10 @@ static void set_stages(struct trainer *trainer)
     bool asks_pipeline = settings->order->chunks > 1 && is_asked(settings, "pipeline");
     if (mesh->pp == 1 && (asks_stages || asks_pipeline))
         fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
-    struct problem *problem = cut_layers(mesh, trainer->config.layers, settings->stages);
-    if (problem && settings->stages && !asks_stages) { /* the stages are recorded, of another mesh */
-        free(problem);
-        free_mesh(mesh);
-        problem = cut_layers(mesh, trainer->config.layers, NULL);
-    }
-    must(problem);
+    if (settings->stages && !asks_stages)
+        must(cut_layers_as_recorded(mesh, trainer->config.layers, settings->stages));
+    else
+        must(cut_layers(mesh, trainer->config.layers, settings->stages));
 }
 
 void set_mesh(struct trainer *trainer)
@@ -144,19 +142,11 @@ static int micros_of_round(const struct trainer *trainer)
     return has_rounds ? trainer->mesh.pp : 1;
 }
 
-static int least_common_multiple(int a, int b)
-{
-    int multiple = a;
-    while (multiple % b)
-        multiple += a;
-    return multiple;
-}
-
 /* Micro-batches come in rounds of an interleaved pipeline, and in groups of the gradient: both must be whole. */
 static void check_whole_rounds(const struct trainer *trainer)
 {
     const int groups = trainer->settings->grad_groups;
-    const int together = least_common_multiple(micros_of_round(trainer), groups);
+    const int together = (int)common_multiple((uint64_t)micros_of_round(trainer), (uint64_t)groups);
     if (trainer->micros % together)
         fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: %s",
              groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, trainer->micros,
@@ -172,7 +162,7 @@ static void check_size(const struct trainer *trainer)
              trainer->batch, trainer->micro_batch);
     if (tokens * MAX(4 * config->channels, config->vocab) > most_elements ||
         tokens * config->heads * trainer->seq > most_elements)
-        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
+        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2e9 elements: use a %s",
              trainer->micro_batch, trainer->seq,
              trainer->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }

@@ -15,16 +15,18 @@
  *                                                                             control.c
  *     loop       steps, evaluation, progress, log, saving                     loop.c, progress.c
  *     sampler    text from the model                                          sampler.c
+ *
+ * parts.h has what these files need of one another.
  */
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "rate.h"              /* defines: rate */
-#include "settings.h"          /* defines: settings, page, source */
-#include "this_life.h"         /* defines: this_life */
-#include "trainer/data/data.h" /* defines: dataset */
-#include "trainer/model/model.h"
-#include "trainer/run/run.h"
+#include "rate.h"                /* defines: rate */
+#include "settings.h"            /* defines: settings, page, source */
+#include "this_life.h"           /* defines: this_life */
+#include "trainer/data/data.h"   /* defines: dataset */
+#include "trainer/model/model.h" /* defines: model, replica, config, params, batch */
+#include "trainer/run/run.h"     /* defines: list, task, tensor, machine, execute, execution, observer */
 
 #include <jansson.h>
 
@@ -55,6 +57,8 @@ struct feed { /* what a batch.prepare task needs to know */
 struct trainer {
     const struct settings *settings;
     void **folder_data; /* a pointer for each folder, in the order of modules[]: see own_of() */
+
+    bool is_draft; /* see new_draft() */
 
     /* what the trainer trains, and where */
     struct machine *machine;
@@ -108,9 +112,10 @@ enum wanted {
     LIST_EVAL = 2,
     LIST_SAMPLE = 4,
     ALL_LISTS = LIST_TRAIN | LIST_EVAL | LIST_SAMPLE,
-    KEEP_LOGITS = 8,     /* there is one device */
-    OPEN_DATA = 16,      /* text to train on; without it tokens are random */
-    OPEN_GIVEN_DATA = 32 /* the same, but only if --data was given */
+    KEEP_LOGITS = 8,      /* there is one device */
+    OPEN_DATA = 16,       /* text to train on; without it tokens are random */
+    OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
+    ONLY_DRAFT = 64       /* its lists are looked at and do not run: see new_draft() */
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
@@ -128,76 +133,31 @@ struct trainer *new_draft(const struct settings *settings, unsigned wanted);
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
 size_t lists_of(const struct trainer *trainer, struct list *all[3]);
 void free_trainer(struct trainer *trainer);
-/* Runs training step `number`, at most one step ahead of what has been computed. */
-void run_step(struct trainer *trainer, uint32_t number);
+/* Runs that training step, at most one step ahead of what has been computed. */
+void run_step(struct trainer *trainer, uint32_t step);
 /* Waits until that step has been computed and reported, and returns its result. */
-const struct result *step_result(struct trainer *trainer, uint32_t number);
-bool has_result(struct trainer *trainer, uint32_t number); /* would step_result() return at once? */
+const struct result *step_result(struct trainer *trainer, uint32_t step);
+bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() return at once? */
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *trainer);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
-_Noreturn void explain_not_finite(struct trainer *trainer, uint32_t number, const struct result *result);
+_Noreturn void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
-/* ---- sizes.c: mesh and batch ------------------------------------------------------------------------------------- */
+/* ---- sizes.c --------------------------------------------------------------------------------------------------- */
 
 /* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
 struct mesh wanted_mesh(const struct settings *settings, int devices);
-/* Sets the mesh of all devices of the machine and its order, and cuts the layers. */
-void set_mesh(struct trainer *trainer);
-/* Sets the sizes of a step.  wanted: as for new_trainer(); where LIST_SAMPLE is the only list, it has one sequence,
- * whatever the devices are. */
-void set_batch(struct trainer *trainer, unsigned wanted);
-
-/* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
-
-void new_feeds(struct trainer *trainer); /* sets their trainer, dp_rank, micro and n */
-void free_feeds(struct trainer *trainer);
-/* The feed of a micro-batch of the train list, on that data-parallel rank. */
-struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
-host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
-/* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
-size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
-/* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
-void add_batch(struct list *list, struct feed *feed, host_function *prepare);
-/* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;
- * before: the device of the previous call, or the same device at the first call.  A tensor is pinned for one OpenCL
- * context, so a device of another context gets a further copy.  The function of `made` ends with fill_others(), which
- * fills these copies. */
-struct tensor *for_upload(struct trainer *trainer, struct task *made, const struct device *before,
-                          const struct device *device);
-void fill_others(const struct task *made);
-
-/* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
-
-/* Adds the tasks that make the control block and upload it. */
-void add_control(struct trainer *trainer);
-/* The rank that has the losses of a data-parallel rank. */
-int loss_rank(const struct trainer *trainer, int dp_rank);
-/* Makes the tensors in which the losses are summed. */
-struct tensor *add_losses(struct trainer *trainer);
-/* Adds the tasks that report loss and norm. */
-void add_report(struct trainer *trainer);
-host_function report_evaluation;
-
-/* ---- lists.c: the lists of tasks --------------------------------------------------------------------------------- */
-
-void build_train(struct trainer *trainer);
-void build_eval(struct trainer *trainer);
-void build_sample(struct trainer *trainer);
 
 /* ---- vocabulary.c ---------------------------------------------------------------------------------------------- */
 
 /* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct settings *settings, int vocab);
-/* The data of --data and --val-data, as tokens of the source's tokenizer, or, without a source, of their own.  vocab:
- * the source's; 0: there is none. */
-struct dataset *open_training_data(const struct settings *settings, int vocab);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
@@ -209,16 +169,8 @@ void sample_text(struct trainer *trainer, const char *prompt, int count);
 
 /* Trains by the settings, a resumed run from the step after its last.  Returns the exit code, 130 when interrupted. */
 int train_loop(struct trainer *trainer);
-
-struct progress;
-void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
-struct progress *begin_progress(struct trainer *trainer);
 /* Adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *trainer, json_t *line);
 uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
-void show_step(struct progress *progress, uint32_t number, const struct result *result);
-void show_evaluation(struct progress *progress, uint32_t number, double loss);
-/* Closes the log, and shows the mean rate of a run that took some time and was not interrupted. */
-enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
 
 #endif

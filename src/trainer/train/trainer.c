@@ -2,6 +2,7 @@
  * batch are checked in sizes.c.
  */
 #include "hooks.h"
+#include "parts.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -113,13 +114,14 @@ static void make_model(struct trainer *trainer, bool trains)
 
 /* machine -> mesh -> sizes -> model -> lists */
 static struct trainer *assemble_trainer(const struct settings *settings, const struct config *config,
-                                        struct dataset *data, unsigned wanted, bool plan_only)
+                                        struct dataset *data, unsigned wanted)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
+    trainer->is_draft = wanted & ONLY_DRAFT;
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     execution.serial = settings->serial;
-    trainer->machine = ask_machine(trainer, plan_only);
+    trainer->machine = ask_machine(trainer);
     if (!trainer->machine) /* devices as -d says */
         trainer->machine = machine_of(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
     set_mesh(trainer);
@@ -135,7 +137,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
 }
 
 /* Opens data if they are wanted, and assembles a trainer of the sizes that they and the settings have. */
-static struct trainer *open_trainer(const struct settings *settings, unsigned wanted, bool plan_only)
+static struct trainer *open_trainer(const struct settings *settings, unsigned wanted)
 {
     const bool has_model = settings->source.path;
     struct config config = config_of(settings);
@@ -148,7 +150,7 @@ static struct trainer *open_trainer(const struct settings *settings, unsigned wa
     check_saved(settings, &config);
     if (data && data->val.n == 0)
         wanted &= ~(unsigned)LIST_EVAL;
-    return assemble_trainer(settings, &config, data, wanted, plan_only);
+    return assemble_trainer(settings, &config, data, wanted);
 }
 
 /* The rest of what a trainer needs to run: memory on devices, and files. */
@@ -168,7 +170,7 @@ static void make_ready(struct trainer *trainer)
 
 struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
 {
-    struct trainer *trainer = open_trainer(settings, wanted, false);
+    struct trainer *trainer = open_trainer(settings, wanted);
     make_ready(trainer);
     return trainer;
 }
@@ -176,14 +178,14 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted)
 {
-    struct trainer *trainer = assemble_trainer(settings, config, data, wanted, false);
+    struct trainer *trainer = assemble_trainer(settings, config, data, wanted);
     make_ready(trainer);
     return trainer;
 }
 
 struct trainer *new_draft(const struct settings *settings, unsigned wanted)
 {
-    return open_trainer(settings, wanted, true);
+    return open_trainer(settings, wanted | ONLY_DRAFT);
 }
 
 void free_trainer(struct trainer *trainer)
@@ -217,20 +219,20 @@ void free_trainer(struct trainer *trainer)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-void run_step(struct trainer *trainer, uint32_t number) { execute(trainer->train, number); }
+void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train, step); }
 
-const struct result *step_result(struct trainer *trainer, uint32_t number)
+const struct result *step_result(struct trainer *trainer, uint32_t step)
 {
-    wait_task(trainer->train, trainer->report, number);
-    struct result *result = &trainer->result[number % RESULTS];
-    result->ended_ns = trainer->train->running->iteration_end[number % KEPT_ENDS];
+    retire_until(trainer->train, trainer->report, step);
+    struct result *result = &trainer->result[step % RESULTS];
+    result->ended_ns = trainer->train->running->iteration_end[step % KEPT_ENDS];
     return result;
 }
 
-bool has_result(struct trainer *trainer, uint32_t number)
+bool has_result(struct trainer *trainer, uint32_t step)
 {
     retire_ended(trainer->train);
-    return is_computed(trainer->train, number) && !latest_run(trainer->train, trainer->report, number);
+    return is_computed(trainer->train, step) && !latest_run(trainer->train, trainer->report, step);
 }
 
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
@@ -260,7 +262,7 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */
 
 const char not_finite_advice[] =
-    "try a smaller --lr, more --warmup or --clip 1; of a run with --init, is its file sound?";
+    "try a smaller --lr, more --warmup or --clip 1; if the run began with --init, check that file";
 
 void explain_bad_model(uint32_t step, const char *parameter)
 {
@@ -273,9 +275,9 @@ void explain_bad_model(uint32_t step, const char *parameter)
          not_finite_advice);
 }
 
-void explain_not_finite(struct trainer *trainer, uint32_t number, const struct result *result)
+void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     drain(trainer->train);
-    tell_step_not_finite(trainer, number, result);
-    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", number, not_finite_advice);
+    tell_step_not_finite(trainer, step, result);
+    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice);
 }

@@ -6,6 +6,7 @@
  *     from no model                                             that of --tokens and the data: data.c
  */
 #include "hooks.h"
+#include "parts.h"
 
 #include <glob.h>
 #include <unistd.h>

@@ -44,7 +44,7 @@ TEST(the_manifest_is_read_strictly)
         {"\"file\":\"rank-0.safetensors\"", "\"file\":\"../rank-0.safetensors\"", "\"file\" must be \"rank-0"},
         {"[[0,4],[0,8]]", "[[0,4],[0,9]]", "the range [0, 9) is empty or not within [0, 8)"},
         {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "1 array item(s) left unpacked"},
-        {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32; the file has not"},
+        {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32, as the manifest says"},
         {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
         {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
         {"[[0,4],[0,8]]", "[[0,3],[0,8]]", "at byte"},

@@ -57,10 +57,10 @@ TEST(made_texts_have_a_rate_and_a_floor)
     struct data_options with_memory = options_for("stories:data/memory.txt");
     struct dataset *stories = open_dataset(&options);
     struct dataset *memory = open_dataset(&with_memory);
-    assert_true(stories->rate > 0.05);
-    assert_true(stories->rate < stories->floor); /* who sees few bytes knows less than the grammar */
-    assert_true(memory->rate > 0);
-    assert_true(memory->rate != stories->rate);
+    assert_true(stories->nats_per_byte > 0.05);
+    assert_true(stories->nats_per_byte < stories->floor); /* who sees few bytes knows less than the grammar */
+    assert_true(memory->nats_per_byte > 0);
+    assert_true(memory->nats_per_byte != stories->nats_per_byte);
     const double floor = stories->floor;
     close_dataset(stories);
     close_dataset(memory);
@@ -150,7 +150,7 @@ TEST(sources_are_held_out_in_parts)
             }
         }
         assert_int_equal(changes, 0);
-        assert_true(isnan(data->rate));
+        assert_true(isnan(data->nats_per_byte));
         assert_true(isnan(data->floor));
         close_dataset(data);
     }

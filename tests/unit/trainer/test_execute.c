@@ -168,7 +168,7 @@ TEST(the_background_holds_nobody_up)
     add_observer(&other);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
         execute(journey.list, number);
-    wait_task(journey.list, journey.list->task[5], MOST_RUNS);
+    retire_until(journey.list, journey.list->task[5], MOST_RUNS);
     assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "persist"), 0);

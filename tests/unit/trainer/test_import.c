@@ -171,7 +171,7 @@ TEST(heads_that_nobody_says_are_guessed_aloud)
     struct ran ran =
         expect_yard(EXIT_OK, "1 layers, 4 heads, 128 channels", "train --init '%s' --heads 4 %s", unsaid, step);
     assert_null(strstr(ran.err, "guessed"));
-    ran = expect_yard(EXIT_OK, "guessed are 2, of 64 channels each as in GPT-2; --heads N says another",
+    ran = expect_yard(EXIT_OK, "a model with 2 heads of 64 channels, as in GPT-2; --heads N says another",
                       "train --init '%s' %s", unsaid, step);
     expect_text(ran.out, "1 layers, 2 heads, 128 channels");
     expect_yard(EXIT_USAGE, "has 4 heads, not 2", "sample --from '%s' --heads 2", said);

@@ -10,6 +10,7 @@
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/train/parts.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,0 +1,68 @@
+/* parts.h - what the files of this folder need of one another.  train.h has what others need. */
+#ifndef PARTS_H
+#define PARTS_H
+
+#include "train.h"
+
+/* ---- sizes.c: mesh and batch ------------------------------------------------------------------------------------- */
+
+/* Sets the mesh of all devices of the machine and its order, and cuts the layers. */
+void set_mesh(struct trainer *trainer);
+/* Sets the sizes of a step.  wanted: as for new_trainer(); where LIST_SAMPLE is the only list, it has one sequence,
+ * whatever the devices are. */
+void set_batch(struct trainer *trainer, unsigned wanted);
+
+/* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
+
+void new_feeds(struct trainer *trainer); /* sets their trainer, dp_rank, micro and n */
+void free_feeds(struct trainer *trainer);
+/* The feed of a micro-batch of the train list, on that data-parallel rank. */
+struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
+host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
+/* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
+size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
+/* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
+void add_batch(struct list *list, struct feed *feed, host_function *prepare);
+/* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;
+ * before: the device of the previous call, or the same device at the first call.  A tensor is pinned for one OpenCL
+ * context, so a device of another context gets a further copy.  The function of `made` ends with fill_others(), which
+ * fills these copies. */
+struct tensor *for_upload(struct trainer *trainer, struct task *made, const struct device *before,
+                          const struct device *device);
+void fill_others(const struct task *made);
+
+/* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
+
+/* Adds the tasks that make the control block and upload it. */
+void add_control(struct trainer *trainer);
+/* The rank that has the losses of a data-parallel rank. */
+int loss_rank(const struct trainer *trainer, int dp_rank);
+/* Makes the tensors in which the losses are summed. */
+struct tensor *add_losses(struct trainer *trainer);
+/* Adds the tasks that report loss and norm. */
+void add_report(struct trainer *trainer);
+host_function report_evaluation;
+
+/* ---- lists.c: the lists of tasks --------------------------------------------------------------------------------- */
+
+void build_train(struct trainer *trainer);
+void build_eval(struct trainer *trainer);
+void build_sample(struct trainer *trainer);
+
+/* ---- vocabulary.c ---------------------------------------------------------------------------------------------- */
+
+/* The data of --data and --val-data, as tokens of the source's tokenizer, or, without a source, of their own.  vocab:
+ * the source's; 0: there is none. */
+struct dataset *open_training_data(const struct settings *settings, int vocab);
+
+/* ---- progress.c ------------------------------------------------------------------------------------------------ */
+
+struct progress;
+void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
+struct progress *begin_progress(struct trainer *trainer);
+void show_step(struct progress *progress, uint32_t step, const struct result *result);
+void show_evaluation(struct progress *progress, uint32_t step, double loss);
+/* Closes the log, and shows the mean speed of a run that took some time and was not interrupted. */
+enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
+
+#endif
