@@ -238,7 +238,8 @@ done | sort >"$TMP/expected"
 sed 1d "$TMP/places" | awk '{ print $1 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'make places prints every module once'
 "$YARD" plan --after nothing 2>&1 | sed -n 's/.*there are: //p' | tr -d ' ' | tr ',' '\n' >"$TMP/passes"
-awk 'NR > 1 && $2 != "-" { print $2, $1 }' "$TMP/places" | sort -n | cut -d ' ' -f 2 | diff - "$TMP/passes" >"$TMP/wrong"
+awk 'NR > 1 && $2 != "-" { print $2, $1 }' "$TMP/places" | sort -n | cut -d ' ' -f 2 >"$TMP/order"
+diff "$TMP/order" "$TMP/passes" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'the numbers that it prints of passes are those by which they run'
 
 # Registers folders, and writes the order that make gives them in one line to $TMP/order.

@@ -36,8 +36,8 @@ json_t *mesh_json(const struct mesh *mesh);
  * rule that the manifest breaks, and its place in the manifest.  The files beside the manifest are not looked at:
  * open_checkpoint() does that. */
 struct checkpoint *read_manifest(const char *folder);
-/* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its sizes
- * set; the checkpoint owns it then. */
+/* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its
+ * sizes set; the checkpoint owns it then. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *other_form);
 
 #endif

@@ -52,8 +52,8 @@ static void encode_texts(struct split *split, const struct tokenizer *tokenizer,
     }
 }
 
-/* Asks the maker of a text for its information and its floor.  It counts bytes, so every token must be one byte: characters of
- * several bytes would make fewer tokens. */
+/* Asks the maker of a text for its information and its floor.  It counts bytes, so every token must be one byte:
+ * characters of several bytes would make fewer tokens. */
 static void measure_made_text(struct dataset *dataset, const struct files *files, const struct data_options *options,
                               const struct texts *val)
 {

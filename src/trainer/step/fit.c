@@ -24,15 +24,13 @@ static const char *budget_option(const struct device *device)
 static char *advice_on_budget(const struct device *device, const struct task *task)
 {
     const char *option = budget_option(device);
-    char *passes = NULL; /* the options of passes that make room */
+    char *advice = NULL;
     if (!task)
         return format_string("a smaller model, or a larger %s", option);
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->makes_room)
-            append_text(&passes, "%s, ", modules[i]->makes_room);
-    char *advice =
-        format_string("%sa smaller --micro-batch or --seq-len, or a larger %s", passes ? passes : "", option);
-    free(passes);
+            append_text(&advice, "%s, ", modules[i]->makes_room);
+    append_text(&advice, "a smaller --micro-batch or --seq-len, or a larger %s", option);
     return advice;
 }
 

@@ -85,7 +85,10 @@ void free_list(struct list *list); /* nothing of it may be in flight: see drain(
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* ---- adding tasks: each function adds one to the list, which owns it: at its end, or at the cursor ---------------- */
+/* ---- adding tasks
+ * ------------------------------------------------------------------------------------------------- */
+
+/* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
 /* The function of cl/FILE that a kernel task launches, on how many work-items, and its arguments. */
 struct kernel_call {
@@ -123,7 +126,8 @@ void set_elementwise(struct task *task);
 /* Says that the task reads and writes so many elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
 
-/* ---- where it stands, for verbs that change a list ---------------------------------------------------------------- */
+/* ---- changing the order, for the verbs of passes
+ * ------------------------------------------------------------------ */
 
 /* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
  * at first + i. */
