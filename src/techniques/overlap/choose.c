@@ -22,9 +22,9 @@
 struct overlap_options overlap_options;
 
 /* The first k buckets, which are released before all others, are on the side `earliest`. */
-static void choose_earliest(const struct planner *planner, unsigned char *side, size_t k, enum side earliest)
+static void choose_earliest(const struct update_survey *survey, unsigned char *side, size_t k, enum side earliest)
 {
-    for (size_t b = 0; b < planner->buckets.n; b++)
+    for (size_t b = 0; b < survey->buckets.n; b++)
         side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
 }
 
@@ -49,83 +49,83 @@ void try_candidate(const struct question *question, struct candidate *candidate)
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
 /* The task's time, in the mean over all steps. */
-static double seconds_of(const struct planner *planner, const struct task *task)
+static double seconds_of(const struct update_survey *survey, const struct task *task)
 {
-    return seconds_alone(planner->costs, task) / task->when.every;
+    return seconds_alone(survey->costs, task) / task->when.every;
 }
 
 /* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
-static void measure_device(struct planner *planner)
+static void measure_device(struct update_survey *survey)
 {
-    struct list *list = planner->list;
+    struct list *list = survey->list;
     double *busy = allocate((size_t)list->pool->machine->n_lanes, sizeof *busy);
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->task[i];
-        int b = planner->buckets.bucket_of[i];
-        double seconds = seconds_of(planner, task);
+        int b = survey->buckets.bucket_of[i];
+        double seconds = seconds_of(survey, task);
         if (b == NONE) {
             busy[task->lane->index] += seconds;
-            planner->least_period = fmax(planner->least_period, busy[task->lane->index]);
-        } else if (task->lane == list->task[planner->buckets.bucket[b].update]->lane)
-            planner->seconds[b].on_device += seconds;
+            survey->least_period = fmax(survey->least_period, busy[task->lane->index]);
+        } else if (task->lane == list->task[survey->buckets.bucket[b].update]->lane)
+            survey->seconds[b].on_device += seconds;
     }
     free(busy);
 }
 
 /* An open edit with the first k buckets on the CPU, and `one` too, unless that is NONE. */
-static struct edit *move_some(const struct planner *planner, size_t k, int one)
+static struct edit *move_some(const struct update_survey *survey, size_t k, int one)
 {
     unsigned char side[MOST_BUCKETS];
-    struct edit *edit = open_edit(planner->list);
-    struct mover mover = begin_moves(edit, planner->list, planner->uses, planner->cores, GRADIENTS_SHARED);
-    choose_earliest(planner, side, k, ON_CPU);
+    struct edit *edit = open_edit(survey->list);
+    struct update_mover mover = begin_moves(edit, survey->list, survey->uses, survey->cores, GRADIENTS_SHARED);
+    choose_earliest(survey, side, k, ON_CPU);
     if (one != NONE)
         side[one] = ON_CPU;
-    move_updates(&mover, &planner->buckets, side);
+    move_updates(&mover, &survey->buckets, side);
     end_moves(&mover);
     return edit;
 }
 
 /* Measures how long a bucket takes that is the only one on the CPU. */
-static void measure_on_cpu(struct planner *planner, size_t b)
+static void measure_on_cpu(struct update_survey *survey, size_t b)
 {
-    struct list *list = planner->list;
-    struct edit *edit = move_some(planner, 0, (int)b);
-    for (size_t i = planner->uses->n; i < list->n; i++) { /* tasks that are new */
+    struct list *list = survey->list;
+    struct edit *edit = move_some(survey, 0, (int)b);
+    for (size_t i = survey->uses->n; i < list->n; i++) { /* tasks that are new */
         const struct task *task = list->task[i];
         if (is_copy(task) && copy_target(task)->device->is_host)
-            planner->seconds[b].down += seconds_of(planner, task);
+            survey->seconds[b].down += seconds_of(survey, task);
         else if (task->role == ROLE_UPDATE && task->lane->device->is_host)
-            planner->seconds[b].on_cpu += seconds_of(planner, task) / planner->cores;
+            survey->seconds[b].on_cpu += seconds_of(survey, task) / survey->cores;
     }
     undo_edit(edit);
 }
 
-static void measure_serial(struct planner *planner)
+static void measure_serial(struct update_survey *survey)
 {
-    struct list *list = planner->list;
-    struct edit *edit = move_some(planner, planner->buckets.n, NONE);
+    struct list *list = survey->list;
+    struct edit *edit = move_some(survey, survey->buckets.n, NONE);
     for (const struct task *task = list->head->next; task != list->head; task = task->next)
-        planner->serial += seconds_of(planner, task);
+        survey->serial += seconds_of(survey, task);
     undo_edit(edit);
 }
 
-void measure_buckets(struct planner *planner)
+void measure_buckets(struct update_survey *survey)
 {
-    measure_device(planner);
-    for (size_t b = 0; b < planner->buckets.n; b++)
-        measure_on_cpu(planner, b);
-    measure_serial(planner);
+    measure_device(survey);
+    for (size_t b = 0; b < survey->buckets.n; b++)
+        measure_on_cpu(survey, b);
+    measure_serial(survey);
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
 /* Starts with none, some and all of the buckets on the CPU, once as C and once as L; and once more with gradients that
  * share bytes, where all on the CPU do not fit otherwise. */
-static void search_plan(const struct planner *planner, const struct question *question, struct plans *plans)
+static void search_plan(const struct update_survey *survey, const struct question *question, struct plans *plans)
 {
-    const size_t n = planner->buckets.n, most_starts = MIN(n, MOST_STARTS);
-    const size_t affordable = OVERLAP_WORK / 4 / planner->list->n; /* so many starts in each of the four rows */
+    const size_t n = survey->buckets.n, most_starts = MIN(n, MOST_STARTS);
+    const size_t affordable = OVERLAP_WORK / 4 / survey->list->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
@@ -135,7 +135,7 @@ static void search_plan(const struct planner *planner, const struct question *qu
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
             for (size_t k = 0; k <= steps; k++) {
-                choose_earliest(planner, next, n * k / steps, side);
+                choose_earliest(survey, next, n * k / steps, side);
                 next[n] = (unsigned char)sharing;
                 next += n + 1;
                 n_starts++;
@@ -146,22 +146,22 @@ static void search_plan(const struct planner *planner, const struct question *qu
     free(start);
 }
 
-struct plans find_plans(const struct planner *planner, const struct question *question)
+struct plans find_plans(const struct update_survey *survey, const struct question *question)
 {
-    const struct update_bucket *bucket = planner->buckets.bucket;
-    const size_t n = planner->buckets.n;
+    const struct update_bucket *bucket = survey->buckets.bucket;
+    const size_t n = survey->buckets.n;
     struct plans plans = {0};
     struct candidate *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     /* If updates wait for the norm, none can run before it.  So all go to the CPU late, in the order in which the next
      * forward needs them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
-    choose_earliest(planner, none->side, 0, ON_CPU);
+    choose_earliest(survey, none->side, 0, ON_CPU);
     try_candidate(question, none);
-    choose_earliest(planner, all->side, n, on_cpu);
+    choose_earliest(survey, all->side, n, on_cpu);
     try_candidate(question, all);
-    if (planner->timed)
-        search_plan(planner, question, &plans);
+    if (survey->timed)
+        search_plan(survey, question, &plans);
     else
         plans.by_mode[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
     return plans;

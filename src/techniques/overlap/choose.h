@@ -14,8 +14,8 @@ extern struct overlap_options overlap_options;
 
 enum { MOST_STARTS = 16 };               /* so many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
-struct candidate {
-    unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
+struct candidate {                       /* a plan */
+    unsigned char side[MOST_BUCKETS];    /* by bucket, an enum side */
     enum sharing sharing;
     struct score score; /* that of the list with this plan */
 };
@@ -30,7 +30,7 @@ struct bucket_seconds {  /* what the updates of a bucket take */
     double down, on_cpu; /* their gradients' copies to the host; the updates there */
 };
 
-struct planner {
+struct update_survey { /* what is known of a list's updates, for a plan to be chosen */
     struct list *list;
     const struct costs *costs;
     struct uses *uses;
@@ -47,10 +47,10 @@ struct plans {
     struct candidate by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
 };
 /* Fills in `seconds`, `serial` and `least_period`. */
-void measure_buckets(struct planner *planner);
+void measure_buckets(struct update_survey *survey);
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks
  * take, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
- * --overlap local is left empty: expect_rule() of local.h fills it in.  question: it scores a choice. */
-struct plans find_plans(const struct planner *planner, const struct question *question);
+ * --overlap local is left empty: expect_choices() of local.h fills it in.  question: it scores a choice. */
+struct plans find_plans(const struct update_survey *survey, const struct question *question);
 
 #endif

@@ -18,10 +18,10 @@
  *     adamw      on the host            CPU
  *     up         parameters             CPU
  *
- * offer_update() does what move_update() of overlap.c does, with three differences.  The host keeps a mirror of Adam's
- * state too.  All copies down stand after the task that makes the last of the update's gradients.  And copies have
- * lanes of their own (FOR_OFFERED).  The choice task comes right after the task that makes the last gradient, and so
- * before all tasks that look at the word.
+ * list_on_both_sides() does what move_update() of overlap.c does, with three differences.  The host keeps a mirror of
+ * Adam's state too.  All copies down stand after the task that makes the last of the update's gradients.  And copies
+ * have lanes of their own (FOR_CHOSEN).  The choice task comes right after the task that makes the last gradient, and
+ * so before all tasks that look at the word.
  *
  * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and each copy would copy
  * bytes that are the same on both sides.
@@ -47,15 +47,15 @@
 
 /* What lanes are for: these two and those of move_update.h. */
 /* As FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late. */
-#define FOR_OFFERED "offered"
+#define FOR_CHOSEN "chosen"
 #define FOR_STATE "state" /* copies of an optimizer's state when its update moves between device and host */
 
-struct chooser {                          /* chooses the side of an update */
-    struct chooser *next;                 /* the one of another update of the list, in a ring */
+struct side_chooser {                     /* chooses the side of an update */
+    struct side_chooser *next;            /* the one of another update of the list, in a ring */
     host_function *work;                  /* what a piece does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
     uint32_t pieces;                      /* on the host */
-    bool random;                          /* see struct rule */
+    bool random;                          /* see struct local_rule */
     uint64_t seed, nth;
 
     /* guarded by `lock` */
@@ -72,10 +72,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---- the rule, in the running step ------------------------------------------------------------------------------- */
 
 /* Seconds that the CPU still needs for all updates that it was given. */
-static double backlog(const struct chooser *first, uint64_t now)
+static double backlog(const struct side_chooser *first, uint64_t now)
 {
     double sum = 0;
-    const struct chooser *chooser = first;
+    const struct side_chooser *chooser = first;
     do {
         double done = chooser->begun ? 1e-9 * (double)(now - chooser->begun) : 0;
         if (chooser->pieces_left)
@@ -85,7 +85,7 @@ static double backlog(const struct chooser *first, uint64_t now)
     return sum;
 }
 
-static void choose_side(struct chooser *chooser, uint32_t iteration)
+static void choose_side(struct side_chooser *chooser, uint32_t iteration)
 {
     chooser->iteration = iteration;
     if (chooser->random)
@@ -102,7 +102,7 @@ static void choose_side(struct chooser *chooser, uint32_t iteration)
 /* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
 static void make_choice(void *context, const struct task *task, uint32_t iteration)
 {
-    struct chooser *chooser = context;
+    struct side_chooser *chooser = context;
     int32_t *word = tensor_memory(task->access[0].tensor);
     const int32_t before = *word;
     pthread_mutex_lock(&lock);
@@ -119,7 +119,7 @@ static void make_choice(void *context, const struct task *task, uint32_t iterati
 
 static void update_timed(void *context, const struct task *task, uint32_t iteration)
 {
-    struct chooser *chooser = context;
+    struct side_chooser *chooser = context;
     pthread_mutex_lock(&lock);
     if (!chooser->begun)
         chooser->begun = now_ns();
@@ -142,7 +142,7 @@ char *describe_choices(const struct list *list)
     for (size_t i = 0; i < list->n; i++) {
         if (list->task[i]->run != make_choice)
             continue;
-        const struct chooser *chooser = list->task[i]->context;
+        const struct side_chooser *chooser = list->task[i]->context;
         cpu += chooser->on_side[true];
         all += chooser->on_side[true] + chooser->on_side[false];
         moved += chooser->side_changes;
@@ -155,9 +155,9 @@ char *describe_choices(const struct list *list)
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-struct offer { /* one update that both sides are offered */
-    const struct mover *mover;
-    struct chooser *chooser;
+struct both_sides { /* one update, which the list has on its device and on the host */
+    const struct update_mover *mover;
+    struct side_chooser *chooser;
     const struct costs *costs;
     struct task *update;               /* the device's, which has left the list for the host's */
     struct task *host_update;          /* the first piece of it on the host */
@@ -166,14 +166,15 @@ struct offer { /* one update that both sides are offered */
 };
 
 /* The task that makes the last of the update's gradients: the choice can be made after it. */
-static struct task *last_maker_of(const struct mover *mover, const struct task *update)
+static struct task *last_maker_of(const struct update_mover *mover, const struct task *update)
 {
     return mover->list->task[last_maker(mover->uses, update)];
 }
 
-/* Does what host_side() does, except that the device keeps its state, and gradients wait until the choice can be
+/* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the choice can be
  * made. */
-static struct tensor *other_side(struct mover *mover, const struct task *update, const struct task *piece, int i)
+static struct tensor *host_tensor_if_chosen(struct update_mover *mover, const struct task *update,
+                                            const struct task *piece, int i)
 {
     struct tensor *tensor = piece->access[i].tensor;
     if (tensor->device->is_host)
@@ -181,14 +182,14 @@ static struct tensor *other_side(struct mover *mover, const struct task *update,
     if (tensor->class == MEM_OPTIMIZER)
         return part_of_mirror(mover, update->access[i].tensor, tensor);
     if (tensor->class == MEM_GRADIENTS)
-        return bring_down(mover, tensor, last_maker_of(mover, update), update->layer, FOR_OFFERED);
-    return host_side(mover, update, piece, i);
+        return bring_down(mover, tensor, last_maker_of(mover, update), update->layer, FOR_CHOSEN);
+    return host_tensor(mover, update, piece, i);
 }
 
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
-static struct task *add_host_updates(struct mover *mover, struct task *update)
+static struct task *add_host_updates(struct update_mover *mover, struct task *update)
 {
-    static const struct transport transport = {.host_side = other_side, .purpose = FOR_OFFERED};
+    static const struct transport transport = {.host_tensor = host_tensor_if_chosen, .purpose = FOR_CHOSEN};
     struct update_pieces pieces = cut_update(mover, update);
     struct task *first = move_piece(mover, update, pieces.piece[0], &transport).update;
     for (size_t k = 1; k < pieces.n; k++)
@@ -213,84 +214,84 @@ static struct tensor *new_word(struct list *list, struct device *device)
 }
 
 /* From now on the chooser learns when the piece begins and ends. */
-static void time_piece(struct offer *offer, struct task *piece)
+static void time_piece(struct both_sides *sides, struct task *piece)
 {
-    struct chooser *chooser = offer->chooser;
+    struct side_chooser *chooser = sides->chooser;
     chooser->work = piece->run;
     chooser->pieces++;
-    chooser->cpu_should_take += seconds_alone(offer->costs, piece) / offer->mover->cores;
+    chooser->cpu_should_take += seconds_alone(sides->costs, piece) / sides->mover->cores;
     piece->run = update_timed;
     piece->context = chooser;
 }
 
 /* The host's tasks, which the list has from position `from` on, work when the CPU is chosen; but not those copies that
  * many updates share. */
-static void make_host_conditional(struct offer *offer, size_t from)
+static void make_host_conditional(struct both_sides *sides, size_t from)
 {
-    const struct list *list = offer->mover->list;
+    const struct list *list = sides->mover->list;
     for (size_t i = from; i < list->n; i++) {
         struct task *task = list->task[i];
         enum memory_class class = task->access[0].tensor->class;
         bool is_piece = task->role == ROLE_UPDATE && task->lane->device->is_host;
         bool is_its_copy = is_copy(task) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
         if (is_piece)
-            time_piece(offer, task);
+            time_piece(sides, task);
         if (is_piece || is_its_copy)
-            need_choice(task, offer->word, CHOICE_CPU, offer->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
+            need_choice(task, sides->word, CHOICE_CPU, sides->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
     }
 }
 
 /* The choice task, right after the maker of the gradients, and the word's way to the device. */
-static void add_choice(const struct offer *offer, struct task *maker)
+static void add_choice(const struct both_sides *sides, struct task *maker)
 {
-    struct list *list = offer->mover->list;
+    struct list *list = sides->mover->list;
     struct machine *machine = list->pool->machine;
-    insert_behind(offer->mover->edit, maker);
-    list->tags = (struct tags){offer->update->layer, NONE, ROLE_OFFLOAD};
+    insert_behind(sides->mover->edit, maker);
+    list->tags = (struct tags){sides->update->layer, NONE, ROLE_OFFLOAD};
     struct task *task =
-        add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, offer->chooser);
-    task->context_bytes = sizeof *offer->chooser; /* it is the task's own */
-    add_access(task, offer->word, ACCESS_BOTH);
-    for (int i = 0; i < offer->update->n_access; i++) /* the choice comes after these, and does not look at them */
-        if (offer->update->access[i].tensor->class == MEM_GRADIENTS)
-            add_access(task, offer->update->access[i].tensor, ACCESS_READ);
+        add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, sides->chooser);
+    task->context_bytes = sizeof *sides->chooser; /* it is the task's own */
+    add_access(task, sides->word, ACCESS_BOTH);
+    for (int i = 0; i < sides->update->n_access; i++) /* the choice comes after these, and does not look at them */
+        if (sides->update->access[i].tensor->class == MEM_GRADIENTS)
+            add_access(task, sides->update->access[i].tensor, ACCESS_READ);
     task->bytes = 0;
-    add_copy_for(list, "choice", offer->device_word, offer->word, FOR_CONTROL);
+    add_copy_for(list, "choice", sides->device_word, sides->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
  * the access that is added to it last. */
-static struct task *keep_on_device(const struct offer *offer)
+static struct task *keep_on_device(const struct both_sides *sides)
 {
-    insert_before(offer->mover->edit, offer->host_update);
-    struct task *mine = repeat(offer->mover->edit, offer->update);
+    insert_before(sides->mover->edit, sides->host_update);
+    struct task *mine = repeat(sides->mover->edit, sides->update);
     struct arg *last = &mine->args[mine->n_args - 1];
-    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", offer->update->function);
+    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", sides->update->function);
     last->i = mine->n_access;
-    need_choice(mine, offer->device_word, 0, offer->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
+    need_choice(mine, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return mine;
 }
 
 /* Adds the copies of state: tensors that the host mirrors are fetched before both updates, and Adam's state is returned
  * to the device. */
-static void move_state(const struct offer *offer, struct task *device_update)
+static void move_state(const struct both_sides *sides, struct task *device_update)
 {
-    struct list *list = offer->mover->list;
-    insert_before(offer->mover->edit, device_update);
+    struct list *list = sides->mover->list;
+    insert_before(sides->mover->edit, device_update);
     list->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < offer->host_update->n_access; i++) {
+    for (int i = 0; i < sides->host_update->n_access; i++) {
         struct tensor *part = device_update->access[i].tensor;
-        struct tensor *mirror = offer->host_update->access[i].tensor->storage;
+        struct tensor *mirror = sides->host_update->access[i].tensor->storage;
         if (!mirror->mirror.of)
             continue;
         size_t begin = part->offset - mirror->mirror.of->offset;
         struct tensor *host = new_range(list->pool, mirror, part->name, begin, begin + part->bytes);
         struct task *fetch = add_copy_for(list, "overlap.fetch", host, part, FOR_STATE);
-        need_choice(fetch, offer->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
+        need_choice(fetch, sides->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
         if (part->class != MEM_OPTIMIZER)
             continue;
         struct task *back = add_copy_for(list, "overlap.return", part, host, FOR_STATE);
-        need_choice(back, offer->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
+        need_choice(back, sides->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
     }
 }
 
@@ -306,9 +307,9 @@ static void return_state(struct list *list)
     }
 }
 
-static void add_to_ring(struct rule *rule, struct chooser *chooser)
+static void add_to_ring(struct local_rule *rule, struct side_chooser *chooser)
 {
-    struct chooser *last = rule->ring;
+    struct side_chooser *last = rule->ring;
     chooser->next = chooser;
     if (last) {
         chooser->nth = last->nth + 1;
@@ -319,23 +320,23 @@ static void add_to_ring(struct rule *rule, struct chooser *chooser)
 }
 
 /* Lists the update on both sides.  Each step chooses one, and is expected to choose `expected`. */
-static void offer_update(struct mover *mover, struct rule *rule, size_t position, enum side expected)
+static void list_on_both_sides(struct update_mover *mover, struct local_rule *rule, size_t position, enum side expected)
 {
     struct list *list = mover->list;
     struct task *update = list->task[position];
     struct task *maker = last_maker_of(mover, update);
-    struct chooser *chooser = allocate(1, sizeof *chooser);
-    struct offer offer = {
-        .mover = mover, .chooser = chooser, .costs = rule->planner->costs, .update = update, .expected = expected};
+    struct side_chooser *chooser = allocate(1, sizeof *chooser);
+    struct both_sides sides = {
+        .mover = mover, .chooser = chooser, .costs = rule->survey->costs, .update = update, .expected = expected};
     size_t n_tasks = list->n;
-    offer.host_update = add_host_updates(mover, update);
-    offer.word = new_word(list, list->pool->machine->host);
-    offer.device_word = new_word(list, update->lane->device);
-    make_host_conditional(&offer, n_tasks);
-    add_choice(&offer, maker);
-    struct task *device_update = keep_on_device(&offer);
-    move_state(&offer, device_update);
-    chooser->device_takes = seconds_alone(offer.costs, update);
+    sides.host_update = add_host_updates(mover, update);
+    sides.word = new_word(list, list->pool->machine->host);
+    sides.device_word = new_word(list, update->lane->device);
+    make_host_conditional(&sides, n_tasks);
+    add_choice(&sides, maker);
+    struct task *device_update = keep_on_device(&sides);
+    move_state(&sides, device_update);
+    chooser->device_takes = seconds_alone(sides.costs, update);
     chooser->cpu_takes = chooser->cpu_should_take;
     chooser->random = rule->random;
     chooser->seed = rule->seed;
@@ -343,13 +344,13 @@ static void offer_update(struct mover *mover, struct rule *rule, size_t position
     list->restore_state = return_state;
 }
 
-void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *side)
+void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side)
 {
     rule->ring = NULL;
     for (size_t i = 0; i < mover->uses->n; i++) {
-        int b = rule->planner->buckets.bucket_of[i];
+        int b = rule->survey->buckets.bucket_of[i];
         if (b >= (int)rule->n_fixed)
-            offer_update(mover, rule, i, side[b]);
+            list_on_both_sides(mover, rule, i, side[b]);
         else if (b != NONE && side[b] != ON_DEVICE)
             move_update(mover, i);
     }
@@ -359,10 +360,10 @@ void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *
 
 /* When bucket b is released: as in the forecast, which has all updates on their devices, but that what the device does
  * not do comes off its time. */
-static double released_at(const struct planner *planner, const struct forecast *forecast, const unsigned char *side,
-                          size_t b)
+static double released_at(const struct update_survey *survey, const struct forecast *forecast,
+                          const unsigned char *side, size_t b)
 {
-    const struct update_bucket *bucket = planner->buckets.bucket;
+    const struct update_bucket *bucket = survey->buckets.bucket;
     const struct lane *lane = forecast->task[bucket[b].update]->lane;
     if (bucket[b].released == NONE)
         return 0;
@@ -370,37 +371,37 @@ static double released_at(const struct planner *planner, const struct forecast *
     for (size_t k = 0; k < b; k++) {
         bool before = (int)bucket[k].update < bucket[b].released;
         if (side[k] == ON_CPU && before && forecast->task[bucket[k].update]->lane == lane)
-            at -= planner->seconds[k].on_device;
+            at -= survey->seconds[k].on_device;
     }
     return at;
 }
 
 /* Seconds that the CPU still needs at `now` for those of the first b buckets that it was given.  Bucket k ends at
  * ends[k]. */
-static double work_left(const struct planner *planner, const unsigned char *side, const double *ends, size_t b,
+static double work_left(const struct update_survey *survey, const unsigned char *side, const double *ends, size_t b,
                         double now)
 {
     double left = 0;
     for (size_t k = 0; k < b; k++)
         if (side[k] == ON_CPU)
-            left += fmin(fmax(ends[k] - now, 0), planner->seconds[k].on_cpu);
+            left += fmin(fmax(ends[k] - now, 0), survey->seconds[k].on_cpu);
     return left;
 }
 
 /* Fills in side[], by bucket: an update goes to the CPU if what the CPU has left to do then takes no longer than the
  * update on the device. */
-static void follow_rule(const struct planner *planner, const struct forecast *forecast, size_t fixed,
+static void follow_rule(const struct update_survey *survey, const struct forecast *forecast, size_t fixed,
                         unsigned char *side)
 {
     const double rounding = 1e-9; /* times that differ by less are a tie */
-    const size_t n = planner->buckets.n;
+    const size_t n = survey->buckets.n;
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t b = 0; b < n; b++)
-        ready = fmin(ready, forecast->span[planner->buckets.bucket[b].update].start);
+        ready = fmin(ready, forecast->span[survey->buckets.bucket[b].update].start);
     for (size_t b = 0; b < n; b++) {
-        const struct bucket_seconds *takes = &planner->seconds[b];
-        double now = released_at(planner, forecast, side, b), left = work_left(planner, side, ends, b, now);
+        const struct bucket_seconds *takes = &survey->seconds[b];
+        double now = released_at(survey, forecast, side, b), left = work_left(survey, side, ends, b, now);
         bool to_cpu = b < fixed || left <= takes->on_device * (1 + rounding);
         side[b] = to_cpu ? ON_CPU : ON_DEVICE;
         if (!to_cpu)
@@ -411,23 +412,24 @@ static void follow_rule(const struct planner *planner, const struct forecast *fo
     free(ends);
 }
 
-/* Applies the rule to a forecast: that of the list with all updates on the device.  Where that list cannot be
- * simulated, all updates go to the CPU.  The first `fixed` buckets do, whatever the rule says. */
-static void apply_rule(const struct planner *planner, const struct forecast *forecast, size_t fixed,
-                       unsigned char *side)
+/* Fills in side[] with what the rule will choose.  forecast: that of the list with all updates on the device; where
+ * that list could not be simulated, all updates go to the CPU.  The first `fixed` buckets do, whatever the rule
+ * says. */
+static void predict_choices(const struct update_survey *survey, const struct forecast *forecast, size_t fixed,
+                            unsigned char *side)
 {
-    memset(side, ON_CPU, planner->buckets.n);
+    memset(side, ON_CPU, survey->buckets.n);
     if (forecast->span)
-        follow_rule(planner, forecast, fixed, side);
+        follow_rule(survey, forecast, fixed, side);
 }
 
-void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected)
+void expect_choices(const struct local_rule *rule, const struct question *question, struct candidate *expected)
 {
-    struct forecast forecast = try_step(rule->planner->list, rule->planner->costs);
-    apply_rule(rule->planner, &forecast, 0, expected->side);
+    struct forecast forecast = try_step(rule->survey->list, rule->survey->costs);
+    predict_choices(rule->survey, &forecast, 0, expected->side);
     free_forecast(&forecast);
     try_candidate(question, expected);
-    for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
+    for (size_t k = rule->survey->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
         struct candidate other = *expected;
         other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
         try_candidate(question, &other);
@@ -436,33 +438,32 @@ void expect_rule(const struct rule *rule, const struct question *question, struc
     }
 }
 
-/* Why all updates are decided about before the step runs, as half a sentence; NULL: they need not be.  The caller frees
- * the text. */
+/* Why all updates are decided about before the step runs; NULL: they need not be.  The caller frees the text. */
 static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts,
                                   const struct pass *room_maker)
 {
-    const struct pass *mover = find_wanted(MOVES_STATE, facts);
+    const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
     if (!update->on_host.run)
-        return copy_string("nothing of a step file runs");
+        return copy_string("chosen before the step runs, since nothing of a step file runs: ");
     if (facts->paced)
-        return copy_string("the step runs as predicted");
-    if (mover)
-        return format_string("%s moves the same state", mover->name);
+        return copy_string("chosen before the step runs, since the step runs as predicted: ");
+    if (mover_of_state)
+        return format_string("chosen before the step runs, since %s moves the same state: ", mover_of_state->name);
     if (room_maker)
-        return format_string("%s is to make room for it", room_maker->name);
+        return format_string("chosen before the step runs, since %s is to make room for it: ", room_maker->name);
     return NULL;
 }
 
 /* The fewest buckets that must be fixed to the CPU so that all other updates have room on both sides; only some numbers
  * are tried.  If none is enough, all buckets.  Else *expected is what the step is then expected to do. */
-static size_t fix_few(struct rule *rule, const struct question *question, struct candidate *expected)
+static size_t fix_as_few_as_fit(struct local_rule *rule, const struct question *question, struct candidate *expected)
 {
-    const struct planner *planner = rule->planner;
-    const size_t n = planner->buckets.n;
-    struct forecast forecast = try_step(planner->list, planner->costs);
+    const struct update_survey *survey = rule->survey;
+    const size_t n = survey->buckets.n;
+    struct forecast forecast = try_step(survey->list, survey->costs);
     struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
-        apply_rule(planner, &forecast, rule->n_fixed, both.side);
+        predict_choices(survey, &forecast, rule->n_fixed, both.side);
         try_candidate(question, &both);
         if (both.score.excess_bytes == 0)
             break;
@@ -474,21 +475,34 @@ static size_t fix_few(struct rule *rule, const struct question *question, struct
     return rule->n_fixed;
 }
 
-void decide_in_step(struct rule *rule, const struct question *question, const struct run_facts *facts,
-                    const struct pass *room_maker, struct candidate *expected, struct pass_report *report)
+/* How updates are chosen, when `n_fixed` has been settled.  The caller frees the text. */
+static char *describe_fixed(const struct local_rule *rule)
 {
-    const struct update_buckets *buckets = &rule->planner->buckets;
-    char *reason = reason_to_decide_now(rule->planner->list->task[buckets->bucket[0].update], facts, room_maker);
-    rule->n_fixed = reason ? buckets->n : fix_few(rule, question, expected);
-    if (rule->n_fixed < buckets->n) {
-        append_text(&report->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");
-        if (rule->n_fixed > 0)
-            append_text(&report->reason, " but for %zu, on the CPU since not all state fits on both sides",
-                        rule->n_fixed);
-        append_text(&report->reason, ", expected: ");
-    } else {
-        append_text(&report->reason,
-                    "chosen before the step runs, since %s: ", reason ? reason : "state on both sides does not fit");
+    if (rule->n_fixed == rule->survey->buckets.n)
+        return copy_string("chosen before the step runs, since state on both sides does not fit: ");
+    if (rule->n_fixed == 0 && rule->random)
+        return copy_string("drawn at random in every step, expected: ");
+    if (rule->n_fixed == 0)
+        return copy_string("chosen in every step, expected: ");
+    if (rule->random)
+        return format_string("drawn at random in every step but for %zu, on the CPU since not all state fits on both "
+                             "sides, expected: ",
+                             rule->n_fixed);
+    return format_string("chosen in every step but for %zu, on the CPU since not all state fits on both sides, "
+                         "expected: ",
+                         rule->n_fixed);
+}
+
+void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
+                   const struct pass *room_maker, struct candidate *expected, struct pass_report *report)
+{
+    const struct update_buckets *buckets = &rule->survey->buckets;
+    const struct task *first_update = rule->survey->list->task[buckets->bucket[0].update];
+    report->reason = reason_to_decide_now(first_update, facts, room_maker);
+    if (report->reason) {
+        rule->n_fixed = buckets->n;
+        return;
     }
-    free(reason);
+    rule->n_fixed = fix_as_few_as_fit(rule, question, expected);
+    report->reason = describe_fixed(rule);
 }

@@ -5,27 +5,28 @@
 #include "choose.h"
 #include "techniques/pass/pass.h"
 
-struct chooser;
-struct rule {    /* how the running step decides */
-    bool random; /* at random, by this seed, to show that no bit depends on it */
+struct side_chooser;
+struct local_rule { /* --overlap local: how the running step decides, and for which updates */
+    bool random;    /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
-    const struct planner *planner;
-    size_t n_fixed;       /* how many buckets, from the first on, are decided before the step runs; perhaps all */
-    struct chooser *ring; /* the choosers of the updates about which the step decides; the last one that was added */
+    const struct update_survey *survey;
+    size_t n_fixed; /* how many buckets, from the first on, are decided before the step runs; perhaps all */
+    struct side_chooser
+        *ring; /* the choosers of the updates about which the step decides; the last one that was added */
 };
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
  * as that saves bytes.  question: it scores a choice. */
-void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected);
+void expect_choices(const struct local_rule *rule, const struct question *question, struct candidate *expected);
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
  * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it
  * is, and why.  room_maker: the pass that is to make room for the list, nobody knows yet how; NULL: no pass has to. */
-void decide_in_step(struct rule *rule, const struct question *question, const struct run_facts *facts,
-                    const struct pass *room_maker, struct candidate *expected, struct pass_report *report);
+void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
+                   const struct pass *room_maker, struct candidate *expected, struct pass_report *report);
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
  * list. */
-void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *side);
+void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side);
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct list *list);
 

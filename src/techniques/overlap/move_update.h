@@ -9,7 +9,7 @@
 #define FOR_CONTROL "control" /* copies of words that say what runs, and of the norm */
 
 /* Moves the update at that position of the list. */
-void move_update(struct mover *mover, size_t position);
+void move_update(struct update_mover *mover, size_t position);
 
 /* The position of the last task that makes a gradient of the update; NONE: no task of the list does. */
 int last_maker(const struct uses *uses, const struct task *update);
@@ -19,19 +19,20 @@ struct update_pieces {
     size_t n;
 };
 /* Cuts a large update.  A small one stays whole, as its only piece. */
-struct update_pieces cut_update(struct mover *mover, struct task *update);
+struct update_pieces cut_update(struct update_mover *mover, struct task *update);
 /* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
-struct tensor *host_side(struct mover *mover, const struct task *update, const struct task *piece, int i);
+struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *piece, int i);
 /* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
  * follow it. */
-struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
+struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
-struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const struct tensor *part);
+struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
 
 /* How a piece gets its data on the host.  move_update() has one way, and --overlap local (local.c) another. */
 struct transport {
-    struct tensor *(*host_side)(struct mover *mover, const struct task *update, const struct task *piece, int i);
+    struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *piece,
+                                  int i);
     const char *purpose; /* that of the copies up */
 };
 
@@ -40,7 +41,7 @@ struct moved {              /* a piece on the host */
     struct task *last_copy; /* the last copy up */
 };
 /* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
-struct moved move_piece(struct mover *mover, const struct task *update, struct task *piece,
+struct moved move_piece(struct update_mover *mover, const struct task *update, struct task *piece,
                         const struct transport *transport);
 
 #endif

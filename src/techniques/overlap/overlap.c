@@ -224,10 +224,10 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
 
 /* ---- what the host's update works on ----------------------------------------------------------------------------- */
 
-static struct device *host_of(const struct mover *mover) { return mover->list->pool->machine->host; }
+static struct device *host_of(const struct update_mover *mover) { return mover->list->pool->machine->host; }
 
 /* The task that makes the tensor for the update; what the step before has made is there at the head of the list. */
-static struct task *maker_of(const struct mover *mover, const struct tensor *tensor, const struct task *update)
+static struct task *maker_of(const struct update_mover *mover, const struct tensor *tensor, const struct task *update)
 {
     int at = last_write_before(mover->uses, tensor, (int)update->index);
     return at == NONE ? mover->list->head : mover->list->task[at];
@@ -235,7 +235,7 @@ static struct task *maker_of(const struct mover *mover, const struct tensor *ten
 
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE the tensor does
  * not, so that no task waits for the copy. */
-struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
+struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose)
 {
     struct list *list = mover->list;
@@ -263,7 +263,7 @@ static struct tensor *first_same_bytes(struct tensor *tensor)
     return same_bytes(tensor->storage, tensor) ? tensor->storage : first;
 }
 
-struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const struct tensor *part)
+struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part)
 {
     size_t begin = part->offset - whole->offset;
     struct tensor *first = first_same_bytes(whole);
@@ -282,7 +282,7 @@ static bool brings_up(const struct task *task) { return is_copy(task) && copy_so
  *
  * `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
  * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
-static struct tensor *shared_copy(struct mover *mover, const struct task *update, struct tensor *whole)
+static struct tensor *shared_copy(struct update_mover *mover, const struct task *update, struct tensor *whole)
 {
     struct task *maker = maker_of(mover, whole, update);
     struct tensor **mine = &mover->counterpart[whole->id];
@@ -299,7 +299,7 @@ static struct tensor *shared_copy(struct mover *mover, const struct task *update
 
 /* Gradients have lanes for these copies alone, and what shared_copy() brings down has another, since on one lane the
  * copies of both would wait for each other. */
-struct tensor *host_side(struct mover *mover, const struct task *update, const struct task *piece, int i)
+struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *piece, int i)
 {
     struct tensor *tensor = piece->access[i].tensor, *whole = update->access[i].tensor;
     if (tensor->device->is_host)
@@ -320,7 +320,7 @@ struct tensor *host_side(struct mover *mover, const struct task *update, const s
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
 /* Cuts it into as many pieces as there are cores, and more where one would be larger than LARGEST. */
-struct update_pieces cut_update(struct mover *mover, struct task *update)
+struct update_pieces cut_update(struct update_mover *mover, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
     size_t bytes = update->access[0].tensor->bytes;
@@ -335,7 +335,7 @@ struct update_pieces cut_update(struct mover *mover, struct task *update)
 }
 
 /* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
-static struct task *run_on_host(struct mover *mover, struct task *piece, struct tensor *const *on_host)
+static struct task *run_on_host(struct update_mover *mover, struct task *piece, struct tensor *const *on_host)
 {
     struct lane *lane = open_lane(mover->list->pool->machine, host_of(mover), LANE_CPU, mover->n_pieces % mover->cores);
     mover->n_pieces++;
@@ -344,7 +344,7 @@ static struct task *run_on_host(struct mover *mover, struct task *piece, struct 
 
 /* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
  * the piece.  Returns the last copy. */
-static struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
+static struct task *bring_up(struct update_mover *mover, const struct task *piece, struct tensor *const *on_host,
                              const char *purpose)
 {
     struct task *last = NULL;
@@ -363,7 +363,7 @@ static struct task *bring_up(struct mover *mover, const struct task *piece, stru
  *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `position`, 0's at `last_position`
  *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_position`
  */
-static void keep_order(struct mover *mover, size_t position, const struct task *first, struct task *end)
+static void keep_order(struct update_mover *mover, size_t position, const struct task *first, struct task *end)
 {
     const struct task *stop = first->prev;
     bool overtakes = mover->last && position < mover->last_position;
@@ -379,22 +379,22 @@ static void keep_order(struct mover *mover, size_t position, const struct task *
         mover->last_position = position;
 }
 
-struct moved move_piece(struct mover *mover, const struct task *update, struct task *piece,
+struct moved move_piece(struct update_mover *mover, const struct task *update, struct task *piece,
                         const struct transport *transport)
 {
     struct moved moved;
     struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
     for (int i = 0; i < piece->n_access; i++)
-        on_host[i] = transport->host_side(mover, update, piece, i);
+        on_host[i] = transport->host_tensor(mover, update, piece, i);
     moved.update = run_on_host(mover, piece, on_host); /* in place of `piece`, which lives until commit_edit() */
     moved.last_copy = bring_up(mover, piece, on_host, transport->purpose);
     free(on_host);
     return moved;
 }
 
-void move_update(struct mover *mover, size_t position)
+void move_update(struct update_mover *mover, size_t position)
 {
-    static const struct transport transport = {.host_side = host_side, .purpose = FOR_OFFLOAD};
+    static const struct transport transport = {.host_tensor = host_tensor, .purpose = FOR_OFFLOAD};
     struct task *update = mover->list->task[position];
     struct update_pieces pieces = cut_update(mover, update);
     for (size_t k = 0; k < pieces.n; k++) {
@@ -406,16 +406,17 @@ void move_update(struct mover *mover, size_t position)
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */
 
-struct mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores, enum sharing sharing)
+struct update_mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
+                                enum sharing sharing)
 {
-    struct mover mover = {.edit = edit, .list = list, .uses = uses, .cores = cores, .sharing = sharing};
+    struct update_mover mover = {.edit = edit, .list = list, .uses = uses, .cores = cores, .sharing = sharing};
     mover.counterpart = allocate(list->pool->n, sizeof *mover.counterpart);
     return mover;
 }
 
-void end_moves(struct mover *mover) { free(mover->counterpart); }
+void end_moves(struct update_mover *mover) { free(mover->counterpart); }
 
-static void move_bucket(struct mover *mover, const struct update_buckets *buckets, size_t bucket)
+static void move_bucket(struct update_mover *mover, const struct update_buckets *buckets, size_t bucket)
 {
     for (size_t i = 0; i < mover->uses->n; i++)
         if (buckets->bucket_of[i] == (int)bucket)
@@ -423,7 +424,7 @@ static void move_bucket(struct mover *mover, const struct update_buckets *bucket
 }
 
 /* All C from the first released on, then all L from the last released back. */
-void move_updates(struct mover *mover, const struct update_buckets *buckets, const unsigned char *side)
+void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side)
 {
     for (size_t k = 0; k < buckets->n; k++)
         if (side[k] == ON_CPU)

@@ -3,7 +3,7 @@
  *     struct update_buckets *buckets = ...;
  *     find_buckets(buckets, uses);                                  before the list is edited
  *     struct edit *edit = open_edit(list);
- *     struct mover mover = begin_moves(edit, list, uses, cores, GRADIENTS_ALONE);
+ *     struct update_mover mover = begin_moves(edit, list, uses, cores, GRADIENTS_ALONE);
  *     move_updates(&mover, buckets, side);
  *     end_moves(&mover);
  *     commit_edit(edit);
@@ -42,9 +42,9 @@ enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 /* On the device, gradients that go down either keep their bytes throughout the step, so that no task waits for their
  * copy; or they share these bytes with other tensors, which takes less memory.  (A model's gradients persist and keep
  * their bytes anyway, except for ZeRO-2 and -3 with one micro-batch.) */
-enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED };
+enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED, SHARINGS };
 
-struct mover { /* moves updates, in one edit */
+struct update_mover { /* moves updates, in one edit */
     struct edit *edit;
     struct list *list;
     const struct uses *uses; /* of the list as it was when the edit was opened */
@@ -58,10 +58,10 @@ struct mover { /* moves updates, in one edit */
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 /* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
-struct mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
-                         enum sharing sharing);
-void end_moves(struct mover *mover);
+struct update_mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
+                                enum sharing sharing);
+void end_moves(struct update_mover *mover);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
-void move_updates(struct mover *mover, const struct update_buckets *buckets, const unsigned char *side);
+void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side);
 
 #endif

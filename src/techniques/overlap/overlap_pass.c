@@ -7,10 +7,11 @@
  *
  * run_overlap() is the pass:
  *
- *     try_each()       a plan for each mode: its moves are made in the list, simulated, and undone
- *     settle_plan()    the plan of the mode that is asked for, unless a file or the running step says otherwise
- *     rewrite_list()   makes its moves
- *     report_plans()   says how long a step would be with each mode
+ *     plan_each_mode()   a plan for each mode: its moves are made in the list, simulated, and undone
+ *     settle_plan()      the plan of the mode that is asked for, unless a file or the running step says otherwise
+ *     rewrite_list()     makes its moves
+ *     report_moves()     says how many updates have moved, or why none has
+ *     report_plans()     says how long a step would be with each mode
  *
  * A plan that needs more bytes than a device has is refused.  But where a pass that runs later makes room, the plan may
  * fit after it: which plans are taken then is a matter of its own (overlap_room.c).
@@ -41,103 +42,113 @@ static unsigned traits_by_options(void)
 
 /* ---- the pass at work on a list ---------------------------------------------------------------------------------- */
 
-static struct overlapper *new_overlapper(struct list *list, const struct costs *costs, const struct run_facts *facts)
+static struct planning *open_planning(struct list *list, const struct costs *costs, const struct run_facts *facts)
 {
-    struct overlapper *overlapper = allocate(1, sizeof *overlapper);
-    struct planner *planner = &overlapper->planner;
-    overlapper->facts = facts;
-    planner->list = list;
-    planner->costs = costs;
-    planner->uses = find_uses(list->task, list->n, list->pool);
-    find_buckets(&planner->buckets, planner->uses);
-    const size_t n = planner->buckets.n;
-    planner->cores = MAX((int)spare_cores(list->pool->machine), 1);
-    planner->timed = n > 0 && has_times(list, costs);
+    struct planning *planning = allocate(1, sizeof *planning);
+    struct update_survey *survey = &planning->survey;
+    planning->facts = facts;
+    survey->list = list;
+    survey->costs = costs;
+    survey->uses = find_uses(list->task, list->n, list->pool);
+    find_buckets(&survey->buckets, survey->uses);
+    const size_t n = survey->buckets.n;
+    survey->cores = MAX((int)spare_cores(list->pool->machine), 1);
+    survey->timed = n > 0 && has_times(list, costs);
     for (size_t b = 0; b < n; b++)
-        planner->decision[b] = (struct decision){.options = SIDES, .group = NONE};
-    planner->decision[n] = (struct decision){.options = 2, .group = NONE}; /* enum sharing */
-    overlapper->rule = (struct rule){.random = facts->draw, .seed = facts->draw_seed, .planner = planner, .n_fixed = n};
-    return overlapper;
+        survey->decision[b] = (struct decision){.options = SIDES, .group = NONE};
+    survey->decision[n] = (struct decision){.options = SHARINGS, .group = NONE};
+    planning->rule =
+        (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey, .n_fixed = n};
+    return planning;
 }
 
-static void free_overlapper(struct overlapper *overlapper)
+static void close_planning(struct planning *planning)
 {
-    free_uses(overlapper->planner.uses);
-    free(overlapper->planner.buckets.bucket_of);
-    free(overlapper->remade);
-    free(overlapper);
+    free_uses(planning->survey.uses);
+    free(planning->survey.buckets.bucket_of);
+    free(planning->remade);
+    free(planning);
 }
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
-/* The file's plan, where there is one, stands in for `best`, the search's; else that is written there.  Was it read? */
-static bool read_or_write(const struct planner *planner, const struct question *question, const char *path,
+/* If the file is there, its plan replaces *best, the plan that the search has found; else *best is written to it. */
+static void use_plan_file(struct planning *planning, const struct question *question, const char *path,
                           struct candidate *best, struct pass_report *report)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
+    const struct update_survey *survey = &planning->survey;
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
         .title = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there after all C.",
         .word = letter,
         .expected = "D, C or L",
         .name = name,
-        .n = planner->buckets.n};
-    for (size_t b = 0; b < planner->buckets.n; b++)
-        name[b] = planner->buckets.bucket[b].name;
-    bool read = read_choice(path, &text, best->side);
-    if (read)
+        .n = survey->buckets.n};
+    for (size_t b = 0; b < survey->buckets.n; b++)
+        name[b] = survey->buckets.bucket[b].name;
+    planning->is_from_file = read_choice(path, &text, best->side);
+    if (planning->is_from_file) {
         try_candidate(question, best);
-    else if (planner->timed)
+        append_text(&report->reason, "read from %s: ", path);
+    } else if (survey->timed) {
         write_choice(path, &text, best->side);
-    if (read || planner->timed)
-        append_text(&report->reason, "%s %s: ", read ? "read from" : "written to", path);
-    return read;
+        append_text(&report->reason, "written to %s: ", path);
+    }
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: nobody knows. */
-static double period_of(const struct planner *planner, const struct candidate *candidate)
+static size_t count_on_cpu(const struct update_survey *survey, const unsigned char *side)
 {
-    if (!planner->timed)
+    size_t n = 0;
+    for (size_t b = 0; b < survey->buckets.n; b++)
+        n += side[b] != ON_DEVICE;
+    return n;
+}
+
+/* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: nobody knows. */
+static double period_of(const struct update_survey *survey, const struct candidate *candidate)
+{
+    if (!survey->timed)
         return NAN;
     return candidate->score.excess_bytes == 0 ? candidate->score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
-static char *letters_of(const struct planner *planner, const unsigned char *side)
+static char *letters_of(const struct update_survey *survey, const unsigned char *side)
 {
     size_t layers = 0;
-    for (size_t i = 0; i < planner->list->n; i++)
-        layers = MAX(layers, (size_t)(planner->list->task[i]->layer + 1));
+    for (size_t i = 0; i < survey->list->n; i++)
+        layers = MAX(layers, (size_t)(survey->list->task[i]->layer + 1));
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
-    for (size_t b = 0; b < planner->buckets.n; b++) {
-        int layer = planner->buckets.bucket[b].layer;
+    for (size_t b = 0; b < survey->buckets.n; b++) {
+        int layer = survey->buckets.bucket[b].layer;
         if (layer >= 0 && side[b] != ON_DEVICE)
             letters[layer] = 'C';
     }
     return letters;
 }
 
-static double if_timed(const struct planner *planner, double seconds) { return planner->timed ? seconds : NAN; }
+static double if_timed(const struct update_survey *survey, double seconds) { return survey->timed ? seconds : NAN; }
 
 /* The period that each --overlap would have. */
-static void report_each(const struct planner *planner, const struct plans *plans, struct pass_report *report)
+static void report_each(const struct update_survey *survey, const struct plans *plans, struct pass_report *report)
 {
     const struct candidate *candidate = plans->by_mode;
-    report_ms(report, "all_device_ms", "all on the device", period_of(planner, &candidate[OVERLAP_ALL_DEVICE]));
-    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(planner, &candidate[OVERLAP_ALL_CPU]));
-    report_ms(report, "local_ms", "local", period_of(planner, &candidate[OVERLAP_LOCAL]));
-    report_ms(report, NULL, "best plan", period_of(planner, &candidate[OVERLAP_PLAN]));
+    report_ms(report, "all_device_ms", "all on the device", period_of(survey, &candidate[OVERLAP_ALL_DEVICE]));
+    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &candidate[OVERLAP_ALL_CPU]));
+    report_ms(report, "local_ms", "local", period_of(survey, &candidate[OVERLAP_LOCAL]));
+    report_ms(report, NULL, "best plan", period_of(survey, &candidate[OVERLAP_PLAN]));
 }
 
 /* What the rule loses against the best plan. */
-static void report_regret(const struct planner *planner, const struct plans *plans, struct pass_report *report)
+static void report_regret(const struct update_survey *survey, const struct plans *plans, struct pass_report *report)
 {
     char ratio[32];
-    double by_rule = period_of(planner, &plans->by_mode[OVERLAP_LOCAL]);
-    double best = period_of(planner, &plans->by_mode[OVERLAP_PLAN]);
+    double by_rule = period_of(survey, &plans->by_mode[OVERLAP_LOCAL]);
+    double best = period_of(survey, &plans->by_mode[OVERLAP_PLAN]);
     if (isfinite(by_rule) && isfinite(best))
         append_text(&report->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
@@ -150,83 +161,83 @@ static void report_left_out(const struct update_buckets *buckets, struct pass_re
                     buckets->n_left_out, MOST_BUCKETS);
 }
 
+/* Says how many updates have moved, or why none has. */
+static void report_moves(const struct planning *planning, const struct candidate *chosen, bool changed,
+                         struct pass_report *report)
+{
+    const struct update_survey *survey = &planning->survey;
+    const size_t n = survey->buckets.n; /* a bucket counts as one update, however many it has */
+    const size_t on_cpu = count_on_cpu(survey, chosen->side);
+    const bool lacks_times = n > 0 && !survey->timed && !planning->is_from_file && decides();
+    char **reason = &report->reason;
+    if (n == 0)
+        append_text(reason, "the list has no update that could run on the CPU");
+    else if (!changed && lacks_times)
+        append_text(reason, "nobody knows how long tasks take: add --profile or --hardware");
+    else if (!changed)
+        append_text(reason, "no update on the CPU");
+    else if (lacks_times)
+        append_text(reason,
+                    "nobody knows how long tasks take: not all fits on the device, so %zu of %zu updates on the CPU, "
+                    "on %d of its cores",
+                    on_cpu, n, survey->cores);
+    else
+        append_text(reason, "%zu of %zu updates on the CPU, on %d of its cores", on_cpu, n, survey->cores);
+}
+
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct planner *planner, const struct plans *plans, enum overlap mode,
+static void report_plans(const struct update_survey *survey, const struct plans *plans, enum overlap mode,
                          struct pass_report *report)
 {
     const struct candidate *chosen = &plans->by_mode[mode];
-    char *letters = letters_of(planner, chosen->side);
-    report->after = keep_forecast(try_step(planner->list, planner->costs));
+    char *letters = letters_of(survey, chosen->side);
+    report->after = keep_forecast(try_step(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
-    report_each(planner, plans, report);
-    report_ms(report, "bound_ms", "at least", if_timed(planner, planner->least_period));
-    report_ms(report, "period_ms", NULL, period_of(planner, chosen));
-    report_ms(report, "barrier_ms", NULL, if_timed(planner, report->after->alone));
-    report_ms(report, "serial_ms", NULL, if_timed(planner, planner->serial));
-    report_regret(planner, plans, report);
+    report_each(survey, plans, report);
+    report_ms(report, "bound_ms", "at least", if_timed(survey, survey->least_period));
+    report_ms(report, "period_ms", NULL, period_of(survey, chosen));
+    report_ms(report, "barrier_ms", NULL, if_timed(survey, report->after->alone));
+    report_ms(report, "serial_ms", NULL, if_timed(survey, survey->serial));
+    report_regret(survey, plans, report);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 /* Finds a plan for each --overlap. */
-static struct plans try_each(struct overlapper *overlapper)
+static struct plans plan_each_mode(struct planning *planning)
 {
-    struct planner *planner = &overlapper->planner;
-    if (planner->timed)
-        measure_buckets(planner);
-    const struct plans plans = try_all(overlapper, OVERLAP_WORK);
-    if (!planner->timed || !find_wanted(MAKES_ROOM, overlapper->facts))
+    struct update_survey *survey = &planning->survey;
+    if (survey->timed)
+        measure_buckets(survey);
+    const struct plans plans = plans_within_budgets(planning, OVERLAP_WORK);
+    if (!survey->timed || !find_wanted(MAKES_ROOM, planning->facts))
         return plans;
-    return plans_with_room(overlapper, &plans);
+    return plans_for_later_room(planning, &plans);
 }
 
-/* Settles what the --overlap that is asked for does: *chosen, unless a file or the running step says otherwise.
- * Returns whether that is a file's plan. */
-static bool settle_plan(struct overlapper *overlapper, struct candidate *chosen, struct pass_report *report)
+/* Settles what the --overlap that is asked for does: *chosen, unless a file or the running step says otherwise. */
+static void settle_plan(struct planning *planning, struct candidate *chosen, struct pass_report *report)
 {
-    const struct run_facts *facts = overlapper->facts;
-    const struct planner *planner = &overlapper->planner;
+    const struct run_facts *facts = planning->facts;
+    const struct update_survey *survey = &planning->survey;
     const char *plan = facts->trial ? NULL : overlap_options.plan;
-    const struct question question = question_of(overlapper, 0);
-    if (plan && planner->buckets.n > 0)
-        return read_or_write(planner, &question, plan, chosen, report);
-    if (mode_of(facts) == OVERLAP_LOCAL && planner->timed)
-        decide_in_step(&overlapper->rule, &question, facts, overlapper->room_maker, chosen, report);
-    return false;
+    const struct question question = question_of(planning, 0);
+    if (plan && survey->buckets.n > 0)
+        use_plan_file(planning, &question, plan, chosen, report);
+    else if (mode_of(facts) == OVERLAP_LOCAL && survey->timed)
+        leave_to_step(&planning->rule, &question, facts, planning->room_maker, chosen, report);
 }
 
-static void append_nothing_moved(const struct planner *planner, bool untimed, char **reason)
+/* Rewrites the list; false: there is nothing to rewrite. */
+static bool rewrite_list(struct planning *planning, const struct candidate *chosen)
 {
-    if (untimed)
-        append_text(reason, "add --profile or --hardware");
-    else if (planner->buckets.n > 0)
-        append_text(reason, "no update on the CPU");
-    else
-        append_text(reason, "the list has no update that could run on the CPU");
-}
-
-/* Rewrites the list and says so; or says why nothing is to be rewritten, and returns false. */
-static bool rewrite_list(struct overlapper *overlapper, const struct candidate *chosen, bool read,
-                         struct pass_report *report)
-{
-    const struct planner *planner = &overlapper->planner;
-    const size_t n = planner->buckets.n; /* a bucket counts as one update, however many it has */
-    size_t on_cpu = 0;
-    for (size_t b = 0; b < n; b++)
-        on_cpu += chosen->side[b] != ON_DEVICE;
-    bool untimed = n > 0 && !planner->timed && !read && decides();
-    if (untimed)
-        append_text(&report->reason, "nobody knows how long tasks take: ");
-    if (on_cpu == 0 && overlapper->rule.n_fixed >= n) {
-        append_nothing_moved(planner, untimed, &report->reason);
+    const struct update_survey *survey = &planning->survey;
+    if (count_on_cpu(survey, chosen->side) == 0 && planning->rule.n_fixed >= survey->buckets.n)
         return false;
-    }
-    struct edit *edit = open_edit(planner->list);
-    carry_out(overlapper, edit, chosen->side, chosen->sharing);
+    struct edit *edit = open_edit(survey->list);
+    carry_out_plan(planning, edit, chosen->side, chosen->sharing);
     commit_edit(edit);
-    append_text(&report->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
-                untimed ? "not all fits on the device, so " : "", on_cpu, n, planner->cores);
     return true;
 }
 
@@ -234,19 +245,20 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
                         struct pass_report *report)
 {
     const enum overlap mode = mode_of(facts);
-    struct overlapper *overlapper = new_overlapper(list, costs, facts);
-    struct plans plans = try_each(overlapper);
+    struct planning *planning = open_planning(list, costs, facts);
+    struct plans plans = plan_each_mode(planning);
     struct candidate *chosen = &plans.by_mode[mode];
-    bool read = settle_plan(overlapper, chosen, report);
-    bool changed = rewrite_list(overlapper, chosen, read, report);
+    settle_plan(planning, chosen, report);
+    bool changed = rewrite_list(planning, chosen);
+    report_moves(planning, chosen, changed, report);
     size_t first = reserve_room(list, facts), n = list->pool->n;
-    report_left_out(&overlapper->planner.buckets, report);
-    report_plans(&overlapper->planner, &plans, mode, report);
+    report_left_out(&planning->survey.buckets, report);
+    report_plans(&planning->survey, &plans, mode, report);
     end_room(list, first, n);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
         refuse_budget(list->pool->machine, report->after, "--overlap", SAME_LIST);
-    free_overlapper(overlapper);
+    close_planning(planning);
     return changed;
 }
 

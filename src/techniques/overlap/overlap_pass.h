@@ -8,10 +8,11 @@
 #include "choose.h"
 #include "local.h"
 
-struct overlapper { /* the pass at work on a list */
-    struct planner planner;
-    struct rule rule;
+struct planning { /* how the updates of a list are planned */
+    struct update_survey survey;
+    struct local_rule rule;
     const struct run_facts *facts;
+    bool is_from_file; /* the plan was read from the file of --overlap-plan */
     /* What overlap_room.c finds out about passes that run later: */
     int *remade; /* plans are tried as if this, for remake(), were made again already; NULL: nothing is */
     const struct pass *room_maker; /* it is to make room for the plans, nobody knows yet how; NULL: no pass has to */
@@ -21,16 +22,16 @@ struct overlapper { /* the pass at work on a list */
 
 /* The --overlap that the run has.  In a trial `local` counts as `plan`: nothing is decided in the step. */
 enum overlap mode_of(const struct run_facts *facts);
-/* Moves updates to these sides, in the open edit. */
-void carry_out(struct overlapper *overlapper, struct edit *edit, const unsigned char *side, enum sharing sharing);
-/* How good is a choice?  work: what a search may spend after its starts. */
-struct question question_of(struct overlapper *overlapper, double work);
-/* A plan for each --overlap, the best that was found for budgets as they are now. */
-struct plans try_all(struct overlapper *overlapper, double work);
+/* Moves updates to these sides, in the open edit; those about which the running step decides are listed on both. */
+void carry_out_plan(struct planning *planning, struct edit *edit, const unsigned char *side, enum sharing sharing);
+/* For the search, which scores choices by it.  work: what the search may spend after its starts. */
+struct question question_of(struct planning *planning, double work);
+/* A plan for each --overlap, the best that is found for budgets as they are now. */
+struct plans plans_within_budgets(struct planning *planning, double work);
 
 /* ---- overlap_room.c ---------------------------------------------------------------------------------------------- */
 
-/* A plan for each --overlap where a later pass makes room.  plans: those of try_all(). */
-struct plans plans_with_room(struct overlapper *overlapper, const struct plans *plans);
+/* A plan for each --overlap where a later pass makes room.  plain: those of plans_within_budgets(). */
+struct plans plans_for_later_room(struct planning *planning, const struct plans *plain);
 
 #endif

@@ -402,7 +402,7 @@ static const char *order_on_host(struct list *list, enum side where)
     memset(side, where, sizeof side);
     find_buckets(&buckets, uses);
     struct edit *edit = open_edit(list);
-    struct mover mover = begin_moves(edit, list, uses, 1, GRADIENTS_ALONE);
+    struct update_mover mover = begin_moves(edit, list, uses, 1, GRADIENTS_ALONE);
     move_updates(&mover, &buckets, side);
     end_moves(&mover);
     commit_edit(edit);
