@@ -307,19 +307,14 @@ static struct lane *receiving_lane(const struct broadcast *broadcast, struct dev
     return lane_for(broadcast->list->pool->machine, device, LANE_UPLOAD, j == 1 ? FOR_MOVES : for_queue(purpose, j));
 }
 
-/* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
- * than the reader does.  Where that is a forward of the next step, the marker is earlier in the list than the
- * slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step before. */
+/* Puts the receive right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
+ * than the reader does.  Where that is a forward of the next step, the receive is earlier in the list than the
+ * slice's copy.  The list is cyclic (depend.c), so the receive waits for the copy of the step before. */
 static void add_receive(const struct broadcast *broadcast, struct edit *edit, struct task *reader, int queue,
                         struct tensor *brought)
 {
-    struct list *list = broadcast->list;
-    struct tags tags = list->tags;
-    struct task *cursor = list->cursor;
-    insert_before(edit, reader);
-    list->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
-    add_copy(list, receiving_lane(broadcast, brought->device, queue), "receive", brought, brought);
-    list->cursor = cursor;
+    struct lane *lane = receiving_lane(broadcast, brought->device, queue);
+    add_copy_before(edit, reader, lane, "receive", brought, brought);
 }
 
 static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int parent,

@@ -110,16 +110,14 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
         return copy_string("the list has no copy of role broadcast between devices");
     for (size_t i = 0; i < broadcast->n_shards; i++)
         slices += broadcast->shards[i].slices;
-    char *text = format_string("%d slices of %zu shards", slices, broadcast->n_shards);
-    append_text(&text, ", dealt %s", broadcast->options.deal == DEAL_RANDOM ? "at random" : "evenly");
-    append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
-    append_text(&text, " %s the main one", broadcast->options.main == MAIN_BOTH ? "with" : "beside");
-    append_text(&text, ", %s", route == STAGED ? "through the host" : "directly");
-    if (broadcast->by_use)
-        append_text(&text, ", in order of use");
-    if (facts->gather)
-        append_text(&text, ", each time they are gathered");
-    return text;
+    const char *dealt = broadcast->options.deal == DEAL_RANDOM ? "at random" : "evenly";
+    const char *plural = senders == 1 ? "" : "s";
+    const char *with = broadcast->options.main == MAIN_BOTH ? "with" : "beside";
+    const char *how = route == STAGED ? "through the host" : "directly";
+    const char *order = broadcast->by_use ? ", in order of use" : "";
+    const char *when = facts->gather ? ", each time they are gathered" : "";
+    return format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
+                         broadcast->n_shards, dealt, senders, plural, with, how, order, when);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

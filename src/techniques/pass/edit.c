@@ -150,6 +150,19 @@ void insert_before(struct edit *edit, struct task *task)
     edit->list->cursor = task->prev;
 }
 
+struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *lane, const char *name,
+                             struct tensor *to, struct tensor *from)
+{
+    struct list *list = edit->list;
+    struct task *cursor = list->cursor;
+    const struct tags tags = list->tags;
+    insert_before(edit, task);
+    list->tags = tags;
+    struct task *copy = add_copy(list, lane, name, to, from);
+    list->cursor = cursor;
+    return copy;
+}
+
 /* Takes the task out of the ring; the place where new tasks come stays the same. */
 static void take_out(struct edit *edit, struct task *task)
 {

@@ -47,6 +47,10 @@ void preview(struct edit *edit);
  * added.  They have the task's layer, micro-batch and role, unless list->tags is set to others. */
 void insert_before(struct edit *edit, struct task *task);
 void insert_behind(struct edit *edit, struct task *task);
+/* Adds a copy right before the task, as add_copy() does.  The place for tasks that are added from here on, and their
+ * tags, stay as they are. */
+struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *lane, const char *name,
+                             struct tensor *to, struct tensor *from);
 
 /* sink() moves the task later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.
  * false: nothing has moved, since

@@ -80,11 +80,12 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
     }
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
     double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - 1e-6), 1);
-    append_text(text, "; the %s up with ", disk < links ? "links keep" : "disk keeps");
+    const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
-        append_text(text, "one iteration in %.0f, and --snapshot-every takes at most %d", advised, MOST_EVERY);
+        append_text(text, "; the %s up with one iteration in %.0f, and --snapshot-every takes at most %d", slower,
+                    advised, MOST_EVERY);
     else
-        append_text(text, "--snapshot-every %.0f", advised);
+        append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
 }
 
 static void list_commits(const struct simulation *sim, json_t *commits, json_t *dropped)

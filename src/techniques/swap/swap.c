@@ -94,8 +94,6 @@ static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth,
         .end = end,
         .nth = (int)nth,
     };
-    /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
-    lane_for(gaps->list->pool->machine, tensor->device, LANE_UPLOAD, FOR_SWAP);
     return gap;
 }
 
@@ -122,6 +120,13 @@ static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
         add_gap(gaps, tensor, n, use[n - 1].position, (int)uses->n)->renewed = renewed;
 }
 
+/* Opens the lanes for copies up before anything is chosen, so that lanes have the same order whatever is chosen. */
+static void open_lanes_up(const struct gaps *gaps)
+{
+    for (size_t i = 0; i < gaps->n; i++)
+        lane_for(gaps->list->pool->machine, gaps->gap[i].device, LANE_UPLOAD, FOR_SWAP);
+}
+
 COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id))))
 
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
@@ -134,6 +139,7 @@ struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned cla
         if (may_leave(gaps.uses, tensor, classes))
             find_gaps_of(&gaps, tensor);
     }
+    open_lanes_up(&gaps);
     SORT(gaps.gap, gaps.n, by_begin);
     return gaps;
 }

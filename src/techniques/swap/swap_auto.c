@@ -59,12 +59,17 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
 }
 COMPARISON_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
+/* What there is to decide about a gap with one remedy.  (The starts of the search may give it the other one too, which
+ * action_of() of swap_choice.c then takes for this one.) */
+enum { KEEP_OR_LEAVE = 2 };
+
 /* The same tensor of other layers and micro-batches is in one group; last: the topic before, in order of decisions. */
 static void add_decision(struct swapper *swapper, struct topic *topic, const struct topic *last)
 {
     const struct tensor *tensor = topic->gap->tensor;
     struct decision *decision = &swapper->decision[swapper->n];
-    decision->options = swapper->may_swap && topic->may_remake ? ACTIONS : 2;
+    const bool has_both = swapper->may_swap && topic->may_remake;
+    decision->options = has_both ? ACTIONS : KEEP_OR_LEAVE;
     decision->only_in_starts = ACTIONS - decision->options;
     decision->group = (int)swapper->n;
     if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)

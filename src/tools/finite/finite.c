@@ -86,7 +86,7 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
         const struct task *task = list->task[i];
-        if (!runs(task, number) || task->member.needed || !has_needed(task))
+        if (!is_due(task, number) || task->member.needed || !has_needed(task))
             continue;
         struct tensor *out = partly_written(task);
         uint32_t *stale = NULL;

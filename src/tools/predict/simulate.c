@@ -331,7 +331,7 @@ static void open_iteration(struct simulator *sim)
     for (int i = 0; i < sim->n; i++) {
         const struct task *task = result->list->task[i];
         int node = number * sim->n + i;
-        result->moments[node] = (struct moment){.skipped = !runs(task, (uint32_t)number + 1)};
+        result->moments[node] = (struct moment){.skipped = !is_due(task, (uint32_t)number + 1)};
         sim->unmet[node] = 0;
         if (skipped(sim, node))
             continue;

@@ -33,7 +33,7 @@ bool ask_rings(struct simulator *sim, int number)
 {
     struct iteration *iteration = &sim->iteration[number];
     iteration->asked = true;
-    if (!runs(sim->returning_task, (uint32_t)number + 1))
+    if (!is_due(sim->returning_task, (uint32_t)number + 1))
         return false;
     iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
     return true;

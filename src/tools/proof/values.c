@@ -265,7 +265,7 @@ static struct values *number_list(const struct list *list, enum known_by known_b
             const struct task *task = list->task[i];
             struct numbered run = {.identity = hash_pair(identify(values, task), (uint64_t)iteration)};
             run.node = iteration * (int)list->n + i;
-            if (!runs(task, (uint32_t)iteration))
+            if (!is_due(task, (uint32_t)iteration))
                 continue;
             if (is_copy(task))
                 copy_value(strips, copy_target(task), copy_source(task), iteration);

@@ -144,7 +144,7 @@ static void walk_bytes(struct proof *proof)
     int n = (int)proof->list->n;
     for (int node = 0; node < 2 * n && !proof->wrong; node++) {
         const struct task *task = proof->list->task[node % n];
-        if (proof->number && !runs(task, proof->number))
+        if (proof->number && !is_due(task, proof->number))
             continue;
         for (int i = 0; i < task->n_access; i++)
             if (task->access[i].mode & ACCESS_READ)

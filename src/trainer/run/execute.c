@@ -119,7 +119,7 @@ static void execute_serial(struct list *list, uint32_t iteration)
     void *begun = runner ? runner->begin(list) : NULL;
     for (size_t i = 0; i < list->n; i++) {
         struct task_flight flight = {.iteration = iteration};
-        if (!runs(list->task[i], iteration) || !decide_late(list, list->task[i], iteration))
+        if (!is_due(list->task[i], iteration) || !decide_late(list, list->task[i], iteration))
             continue;
         tell_issuing(list, iteration, i);
         flight.queued = now_ns();
@@ -160,7 +160,7 @@ void execute(struct list *list, uint32_t iteration)
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
-        if (!runs(task, iteration) || (task->member.needed && !list->running->late))
+        if (!is_due(task, iteration) || (task->member.needed && !list->running->late))
             continue;
         tell_issuing(list, iteration, i);
         bool alone = must_be_alone(list, task);

@@ -108,7 +108,10 @@ static struct task *add_task(struct list *list, struct lane *lane, const char *n
     return task;
 }
 
-bool runs(const struct task *task, uint32_t iteration) { return iteration % task->when.every == task->when.remainder; }
+bool is_due(const struct task *task, uint32_t iteration)
+{
+    return iteration % task->when.every == task->when.remainder;
+}
 
 uint32_t repeat_of(const struct list *list, uint32_t most)
 {

@@ -227,7 +227,7 @@ static inline bool is_copy(const struct task *task) { return task->action == ACT
 /* A copy writes the whole target, and reads the whole source. */
 static inline struct tensor *copy_target(const struct task *task) { return task->access[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->access[1].tensor; }
-bool runs(const struct task *task, uint32_t iteration); /* does it run in that iteration, as far as task->when says? */
+bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
 /* Do `when` or its rings leave it out in some iterations?  A choice does not count: what it leaves out ends only after
  * what it waits for. */
 bool is_conditional(const struct task *task);
