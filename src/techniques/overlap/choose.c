@@ -126,16 +126,16 @@ static void search_plan(const struct update_survey *survey, const struct questio
 {
     const size_t n = survey->buckets.n, most_starts = MIN(n, MOST_STARTS);
     const size_t affordable = OVERLAP_WORK / 4 / survey->list->n; /* so many starts in each of the four rows */
-    const size_t steps = MAX(MIN(most_starts, affordable), 1);
+    const size_t shares = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
     unsigned char found[MOST_BUCKETS + 1];
-    unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
+    unsigned char *start = allocate(4 * (shares + 1) * (n + 1), 1), *next = start;
     size_t n_starts = 0;
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
-            for (size_t k = 0; k <= steps; k++) {
-                choose_earliest(survey, next, n * k / steps, side);
+            for (size_t k = 0; k <= shares; k++) {
+                choose_earliest(survey, next, n * k / shares, side);
                 next[n] = (unsigned char)sharing;
                 next += n + 1;
                 n_starts++;

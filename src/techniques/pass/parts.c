@@ -1,4 +1,6 @@
-/* parts.c - what passes and step files need of lists and tensors beside what builds a list. */
+/* parts.c - small functions for passes and step files: the tasks of a list in their order, a task once more, and
+ * tensors that are ranges of others.
+ */
 #include "edit.h"
 
 struct task **tasks_in_order(const struct list *list, size_t *n)

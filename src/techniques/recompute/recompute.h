@@ -1,4 +1,4 @@
-/* recompute.h - what the options ask of the pass. */
+/* recompute.h - the folder's options, as the pass reads them. */
 #ifndef RECOMPUTE_H
 #define RECOMPUTE_H
 

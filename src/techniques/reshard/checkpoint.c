@@ -1,4 +1,4 @@
-/* checkpoint.c - a checkpoint as an object in memory: made like another one, asked, and freed.
+/* checkpoint.c - a checkpoint as an object in memory: made like another one, asked about, and freed.
  *
  *     pieces.c  <-  checkpoint.c  <-  manifest.c  <-  read_manifest.c  <-  find_checkpoint.c
  *                                                 <-  rank_files.c     <-  transfer.c  <-  save_and_load.c

@@ -1,7 +1,8 @@
 /* copy_plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
  *
- * The tensor is walked from its first element to its last.  At each moment one piece of either side has the next
- * element. A copy is as many elements as follow one another in the tensor and in both pieces.
+ * This is how a checkpoint of K ranks loads on N: however a tensor is cut, its elements are the same, in the same
+ * order.  So the tensor is walked from its first element to its last.  At each moment one piece of either side has the
+ * next element.  A copy is as many elements as follow one another in the tensor and in both pieces.
  *
  *     from   | 0 . . . . . | 1 . . . . . |            3 ranks of 4 rows from 2 of 6
  *     to     | 0 . . . | 1 . . . | 2 . . . |
@@ -12,6 +13,8 @@
  *     a hole       an element that no piece has next
  *     an overlap   an element that was walked in one piece and stays the next one in another, which is noticed at the
  *                  first element that no piece has next, or at the end
+ *
+ * Source: "Data loading method, device, electronic equipment and storage medium" (Baidu, 2023).
  */
 #include "copy_plan.h"
 

@@ -1,4 +1,4 @@
-/* search.c - the one search that all techniques use which choose (see search.h). */
+/* search.c - the one search, for all techniques that have something to choose (see search.h). */
 #include "search.h"
 #include "trainer/base/module.h"
 

@@ -145,14 +145,14 @@ static void close_swapper(struct swapper *swapper)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
+enum { SHARES = 24, STARTS = 1 + 2 * SHARES };
 
-/* Copies `best`, but among the first step / STEPS of the decisions, those that keep take the action instead. */
-static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step,
+/* Copies `best`, but among the first share / SHARES of the decisions, those that keep take the action instead. */
+static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t share,
                              unsigned char action)
 {
     memcpy(start, best, n);
-    for (size_t i = 1; i < n && i * STEPS <= n * step; i++)
+    for (size_t i = 1; i < n && i * SHARES <= n * share; i++)
         if (start[i] == KEEP)
             start[i] = action;
 }
@@ -171,9 +171,9 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
     unsigned char *all = allocate(STARTS * n, 1), *start = all;
     memcpy(start, best, n);
     for (unsigned char action = SWAP; action <= REMAKE; action++) {
-        for (size_t step = 1; step < STEPS; step++) {
+        for (size_t share = 1; share < SHARES; share++) {
             start += n;
-            start_with_share(start, best, n, step, action);
+            start_with_share(start, best, n, share, action);
         }
         start += n;
         start_with_all(start, n, action);

@@ -76,6 +76,25 @@ TEST(tasks_come_where_they_are_inserted)
     end_paper(&diamond.paper);
 }
 
+TEST(a_copy_before_a_task_leaves_the_place)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    struct edit *edit = open_edit(list);
+    insert_behind(edit, diamond.h);
+    list->tags.layer = 5;
+    add_copy_before(edit, diamond.f, diamond.paper.device->lane[LANE_UPLOAD], "copy", diamond.b, diamond.c);
+    add_named(&diamond, "h1");
+    add_copy_before(edit, diamond.i, diamond.paper.device->lane[LANE_UPLOAD], "late", diamond.b, diamond.c);
+    add_named(&diamond, "h2");
+    commit_edit(edit);
+    expect_order(list, "copy f g h h1 h2 late i");
+    for (size_t i = 0; i < list->n; i++)
+        assert_int_equal(list->task[i]->layer,
+                         strchr("fghi", list->task[i]->name[0]) && !list->task[i]->name[1] ? -1 : 5);
+    end_paper(&diamond.paper);
+}
+
 TEST(moves_stop_at_data_edges)
 {
     struct diamond diamond = new_diamond();
