@@ -28,7 +28,6 @@ finds_nothing 'lines have at most 120 characters' \
 meant='
     details.c      %sstep
     devices.c      %sx
-    edit.c         %selementwise
     progress.c     %sallocated
     test_import.c  %slm_head
     test_overlap.c %sis %sms

@@ -363,8 +363,8 @@ static void narrow(struct task *task, struct pool *pool, size_t begin, size_t en
 
 size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece)
 {
-    CHECK(task->elementwise && n > 0, "task %s is cut into %zu pieces, but is %selementwise", task->name, n,
-          task->elementwise ? "" : "not ");
+    CHECK(task->elementwise, "task %s is cut into pieces, but is not elementwise", task->name);
+    CHECK(n > 0, "task %s is cut into no pieces", task->name);
     struct list *list = edit->list;
     struct task *cursor = list->cursor;
     size_t bytes = task->access[0].tensor->bytes;

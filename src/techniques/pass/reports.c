@@ -36,7 +36,10 @@ void free_reports(struct pass_report *reports, size_t n)
 void print_reports(FILE *out, const struct pass_report *reports, size_t n)
 {
     for (const struct pass_report *report = reports; report < reports + n; report++) {
-        print_line(out, "pass %s%s: %s", report->pass->name, report->declined ? " declines" : "", report->reason);
+        if (report->declined)
+            print_line(out, "pass %s declines: %s", report->pass->name, report->reason);
+        else
+            print_line(out, "pass %s: %s", report->pass->name, report->reason);
         if (report->numbers)
             print_line(out, "    %s", report->numbers);
         if (report->gain)
