@@ -62,7 +62,7 @@ static struct plans plans_if_none_fits(struct planning *planning)
     planning->remade = traits_of(remaking)->foretell_remade(survey->uses, survey->list->pool);
     if (room_maker || candidate_fits(planning, endless.by_mode[mode]))
         return endless;
-    return plans_within_budgets(planning, OVERLAP_WORK);
+    return plans_within_budgets(planning, OVERLAP_WORK); /* the foretold set, by planning->remade */
 }
 
 /* ---- a plan fits ------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static bool is_good_enough(const struct update_survey *survey, const struct plan
 }
 
 /* A quick look, at the starts of the search alone: would the mode's step be at most so long with endless budgets? */
-static bool is_shorter_without_limits(struct planning *planning, enum overlap mode, double seconds)
+static bool is_shorter_without_budgets(struct planning *planning, enum overlap mode, double seconds)
 {
     struct plans quick = plans_without_budgets(planning, 0);
     return quick.by_mode[mode].score.period <= seconds;
@@ -117,7 +117,7 @@ static struct plans plans_if_one_fits(struct planning *planning, const struct pl
     if (fits.excess_bytes > 0 || is_good_enough(&planning->survey, plain, fits.period))
         return *plain;
     const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
-    if (!is_shorter_without_limits(planning, mode, shorter))
+    if (!is_shorter_without_budgets(planning, mode, shorter))
         return *plain;
     const struct plans endless = plans_without_budgets(planning, OVERLAP_WORK);
     if (!can_be_made_to_fit(planning, &endless.by_mode[mode], room_maker, shorter))
