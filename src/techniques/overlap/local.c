@@ -423,7 +423,7 @@ static void apply_rule(const struct planner *planner, const struct forecast *for
 
 void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected)
 {
-    struct forecast forecast = try_step(rule->planner->list, rule->planner->costs);
+    struct forecast forecast = forecast_list(rule->planner->list, rule->planner->costs);
     apply_rule(rule->planner, &forecast, 0, expected->side);
     free_forecast(&forecast);
     try_candidate(question, expected);
@@ -459,7 +459,7 @@ static size_t fix_few(struct rule *rule, const struct question *question, struct
 {
     const struct planner *planner = rule->planner;
     const size_t n = planner->buckets.n;
-    struct forecast forecast = try_step(planner->list, planner->costs);
+    struct forecast forecast = forecast_list(planner->list, planner->costs);
     struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
         apply_rule(planner, &forecast, rule->n_fixed, both.side);

@@ -156,7 +156,7 @@ static void report_plans(const struct planner *planner, const struct plans *plan
 {
     const struct candidate *chosen = &plans->by_mode[mode];
     char *letters = letters_of(planner, chosen->side);
-    report->after = keep_forecast(try_step(planner->list, planner->costs));
+    report->after = keep_forecast(forecast_list(planner->list, planner->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_each(planner, plans, report);
@@ -245,7 +245,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     end_room(list, first, n);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
-        refuse_budget(list->pool->machine, report->after, "--overlap", SAME_LIST);
+        refuse_too_large(list->pool->machine, report->after, "--overlap", SAME_LIST);
     free_overlapper(overlapper);
     return changed;
 }
