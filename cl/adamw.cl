@@ -1,5 +1,5 @@
 /*
- * adamw.cl: one step of the AdamW optimizer.
+ * adamw.cl - one step of the AdamW optimizer.
  *
  *     g = scale * gradient                    scale: gradient clipping, see norm.cl
  *     m = beta1 m + (1 - beta1) g             running mean of the gradient

@@ -1,5 +1,5 @@
 /*
- * bench.cl: what this device can do at best: the yardsticks for gemm.cl and for the memory-bound kernels.
+ * bench.cl - what this device can do at best: the yardsticks for gemm.cl and for the memory-bound kernels.
  *
  *     fma_peak    multiply-adds per second, with every operand in a register
  *     copy        bytes per second from memory to memory

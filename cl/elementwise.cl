@@ -1,5 +1,5 @@
 /*
- * elementwise.cl: the small ones.
+ * elementwise.cl - the small ones.
  *
  *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
  *     accumulate   acc[i] += x[i]                   sums of gradients, received pieces

@@ -1,5 +1,5 @@
 /*
- * embed.cl: tokens become vectors.
+ * embed.cl - tokens become vectors.
  *
  *     x[n] = wte[tokens[n]] + wpe[n % T]            n = 0 .. N-1,  N = B*T tokens, row b*T + t is token t of sequence b
  *

@@ -1,5 +1,5 @@
 /*
- * flash.cl: causal attention without the (T,T) matrix.
+ * flash.cl - causal attention without the (T,T) matrix.
  *
  * For each sequence and head, with hs = C/H channels and scores s[q][k] = scale * (q . k),
  *

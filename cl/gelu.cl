@@ -1,5 +1,5 @@
 /*
- * gelu.cl: the activation function of GPT-2, a smooth gate: x passes when it is positive.
+ * gelu.cl - the activation function of GPT-2, a smooth gate: x passes when it is positive.
  *
  *     gelu(x) = 0.5 x (1 + tanh(u)),     u = sqrt(2/pi) (x + 0.044715 x^3)
  *

@@ -1,5 +1,5 @@
 /*
- * gemm.cl: C = start + A.B in single precision, for CPUs.
+ * gemm.cl - C = start + A.B in single precision, for CPUs.
  *
  * Where --gemm says `own`, which is the default on CPUs, every matrix product of training goes through this kernel, but
  * for those of --attention flash (flash.cl).  Else CLBlast has them.

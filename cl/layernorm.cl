@@ -1,5 +1,5 @@
 /*
- * layernorm.cl: every token's vector is shifted to mean 0 and scaled to variance 1, then stretched by a learned w, b.
+ * layernorm.cl - every token's vector is shifted to mean 0 and scaled to variance 1, then stretched by a learned w, b.
  *
  *     mean = 1/C sum_c x[c]        rstd = 1 / sqrt(1/C sum_c (x[c] - mean)^2 + eps)
  *     norm[c] = (x[c] - mean) rstd

@@ -1,5 +1,5 @@
 /*
- * loss.cl: cross entropy, the price of the probability that the model gave to the right next token.
+ * loss.cl - cross entropy, the price of the probability that the model gave to the right next token.
  *
  *     p[v] = e^logits[v] / sum_k e^logits[k]
  *     loss = -log p[target] = lse - logits[target],     lse = log sum_k e^logits[k]

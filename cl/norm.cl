@@ -1,5 +1,5 @@
 /*
- * norm.cl: the length of the whole gradient, and what it decides.
+ * norm.cl - the length of the whole gradient, and what it decides.
  *
  *     norm = sqrt(sum over all gradient elements of g^2)
  *     scale = clip / norm  if clip > 0 and norm > clip,  else 1           ("clip the gradient to length clip")

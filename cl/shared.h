@@ -1,5 +1,5 @@
 /*
- * shared.h: the numbers on which kernels and host agree.  C for the host, OpenCL C for the kernels: the loader puts
+ * shared.h - the numbers on which kernels and host agree.  C for the host, OpenCL C for the kernels: the loader puts
  * this text in front of every .cl file.
  */
 #ifndef SHARED_H

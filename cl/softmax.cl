@@ -1,5 +1,5 @@
 /*
- * softmax.cl: attention weights, causal.
+ * softmax.cl - attention weights, causal.
  *
  * scores and att are (B,H,T,T): row (b,h,t) holds the scores of query t against keys j = 0 .. T-1.  A token may look at
  * itself and at earlier ones only, so with r = (b*H + h)*T + t the row r has t = r % T and

@@ -158,7 +158,7 @@ refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --
 refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --model tiny \
     --mesh dp=2 --overlap local --swap layer --host-mem 200K
 printf 'task t host.cpu 0\n' >"$TMP/idle"
-refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
+refuse 2 'the tasks of a step take 0 s together by the step file; expected 1e-9 to 1e6' plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
 refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --simulate --overlap plan \
     --overlap-plan "$TMP/o" --trace "$TMP/o"
@@ -292,7 +292,7 @@ refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" 
 sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
 refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
 refuse 2 '2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
-refuse 2 'for each device work' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
+refuse 2 'enough would be' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
     --device-mem 1M
 unharmed 'wrong sizes'
 

@@ -316,7 +316,7 @@ refuse 2 'takes dp=A' plan --simulate $server --mesh dp=18446744073709551617
 refuse 2 'millions of tasks' plan --simulate $server --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
     sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
-    case $1 in link*) part="$1\`: unknown name, or a value that is out of range" ;; *) part="${1%% =*} takes" ;; esac
+    case $1 in link*) part="$1\`: expected \`link LANE = BYTES_PER_SECOND LATENCY_SECONDS\`" ;; *) part="${1%% =*} takes" ;; esac
     refuse 2 "${2:-$part}" plan --model tiny --simulate --hardware "$TMP/server"
 }
 for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficiency = 1e-320' 'efficiency = 2' \
@@ -325,7 +325,10 @@ for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficienc
     'memory = 99999999999999999999G' 'memory = 0'; do
     hardware "$line"
 done
-hardware 'bandwidth = 1' 'makes the tasks of a step take'
+hardware 'link upload = 22e9' 'expected `link LANE = BYTES_PER_SECOND LATENCY_SECONDS`; tutorials/'
+{ cat data/hardware/server.txt && echo 'wobble = 3'; } >"$TMP/server"
+refuse 2 '`wobble = 3`: unknown name' plan --model tiny --simulate --hardware "$TMP/server"
+hardware 'bandwidth = 1' 's together by '
 for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan mem=0; do
     refuse 2 'expected words such as' plan --model tiny --simulate $server --what-if "$word"
 done

@@ -32,12 +32,11 @@ char *list_within(size_t bytes, const char *text)
 
 size_t budget_in(const char *refusal)
 {
-    const char *works = strstr(refusal, " bytes (");
-    if (!works || !strstr(works, " work: use a larger "))
-        test_failed("no budget that works in: %s\n", refusal);
-    while (works[-1] != ' ')
-        works--;
-    return strtoull(works, NULL, 10);
+    static const char before[] = "enough would be ";
+    const char *found = strstr(refusal, before);
+    if (!found)
+        test_failed("no budget that is enough in: %s\n", refusal);
+    return strtoull(found + strlen(before), NULL, 10);
 }
 
 size_t refused_budget(const char *part, const char *text, const char *options)

@@ -3,7 +3,7 @@
 #define SUPPORT_TRACE_H
 
 #include "support.h"
-#include "tools/trace/trace.h"
+#include "tools/trace/stats.h"
 
 #include <jansson.h>
 

@@ -49,7 +49,7 @@ static double try_slices(const struct broadcast *plan, const struct costs *costs
 {
     struct broadcast broadcast = *plan;
     struct edit *edit = slice_list(&broadcast);
-    struct forecast forecast = try_step(broadcast.list, costs);
+    struct forecast forecast = forecast_list(broadcast.list, costs);
     double period = forecast.period;
     free_forecast(&forecast);
     undo_edit(edit);

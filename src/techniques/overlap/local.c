@@ -425,7 +425,7 @@ static void predict_choices(const struct update_survey *survey, const struct for
 
 void expect_choices(const struct local_rule *rule, const struct question *question, struct candidate *expected)
 {
-    struct forecast forecast = try_step(rule->survey->list, rule->survey->costs);
+    struct forecast forecast = forecast_list(rule->survey->list, rule->survey->costs);
     predict_choices(rule->survey, &forecast, 0, expected->side);
     free_forecast(&forecast);
     try_candidate(question, expected);
@@ -460,7 +460,7 @@ static size_t fix_as_few_as_fit(struct local_rule *rule, const struct question *
 {
     const struct update_survey *survey = rule->survey;
     const size_t n = survey->buckets.n;
-    struct forecast forecast = try_step(survey->list, survey->costs);
+    struct forecast forecast = forecast_list(survey->list, survey->costs);
     struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
         predict_choices(survey, &forecast, rule->n_fixed, both.side);

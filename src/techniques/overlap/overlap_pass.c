@@ -191,7 +191,7 @@ static void report_plans(const struct update_survey *survey, const struct plans 
 {
     const struct candidate *chosen = &plans->by_mode[mode];
     char *letters = letters_of(survey, chosen->side);
-    report->after = keep_forecast(try_step(survey->list, survey->costs));
+    report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_each(survey, plans, report);
@@ -257,7 +257,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     end_room(list, first, n);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
-        refuse_budget(list->pool->machine, report->after, "--overlap", SAME_LIST);
+        refuse_too_large(list->pool->machine, report->after, "--overlap", SAME_LIST);
     close_planning(planning);
     return changed;
 }

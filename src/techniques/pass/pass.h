@@ -22,7 +22,7 @@
  *     fetch.h      other lists, which read state on the host     fetch.c
  *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
- * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
+ * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; forecast_list()
  * (predict/forecast.h) what it would gain.  Bytes come and go by add_copy_for() and switch_readers().  Where there is
  * something to choose, it gives choose() (search/search.h) its decisions, some starts and its rewrite.
  *
@@ -111,10 +111,10 @@ struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
     /* Bytes and time of the list as it is. */
     struct outlook *(*new_outlook)(struct list *list, const struct costs *costs);
-    void (*free_outlook)(struct outlook *o);
-    char *(*describe_gain)(const struct machine *machine, const struct outlook *had,
-                           const struct outlook *has); /* a sentence */
-    /* Ends the program where the list does not fit.  option: the option to blame, "--zero 3". */
+    void (*free_outlook)(struct outlook *outlook);
+    char *(*describe_gain)(const struct machine *machine, const struct outlook *before,
+                           const struct outlook *after); /* a sentence */
+    /* Ends the program where the list does not fit.  option: the option that asked for it, "--zero 3". */
     void (*refuse_outlook)(struct machine *machine, const struct outlook *outlook, const char *option,
                            enum replanning replans);
     void (*free_forecast)(struct forecast *forecast);

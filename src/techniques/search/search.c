@@ -44,7 +44,7 @@ static struct score try_choice(const struct question *question, const unsigned c
 {
     struct edit *edit = open_edit(question->list);
     question->apply(question->context, edit, choice);
-    struct forecast forecast = try_list(question->list, question->costs, most, NULL, NULL);
+    struct forecast forecast = forecast_list_within(question->list, question->costs, most, NULL, NULL);
     bool simulated = forecast.excess_bytes <= most;
     struct score score = {
         .excess_bytes = forecast.excess_bytes, .period = forecast.period, .copied_bytes = sum_copies(&forecast)};

@@ -208,13 +208,13 @@ static void report_snapshot(struct list *list, const struct costs *costs, const 
                                    ways.updates, snapshot_options.slots, snapshot_options.file);
     if (in_device)
         describe_place(&ways, &report->reason);
-    report->after = keep_forecast(try_list(list, costs, INFINITY, tell_times, &telling));
+    report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, tell_times, &telling));
     if (facts->clipped)
         append_text(&report->reason,
                     "; --clip holds all updates until the last backward has ended, so nothing is stored "
                     "before; --clip 0 stores each layer right after its backward");
     if (in_device && report->after->excess_bytes > 0)
-        refuse_budget(list->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
+        refuse_too_large(list->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
     report_ms(report, "host_ms", "with copies in the host a step takes", in_device ? other : report->after->period);
     report_ms(report, "device_ms", "on the device", in_device ? report->after->period : other);
 }
@@ -267,7 +267,7 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
 {
     struct storing storing = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
     store_all(&storing);
-    struct forecast forecast = try_list(list, costs, 0, NULL, NULL);
+    struct forecast forecast = forecast_list_within(list, costs, 0, NULL, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     undo_edit(storing.edit);

@@ -131,7 +131,7 @@ COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPA
 
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
-    struct gaps gaps = {.list = list, .bare = try_step(list, costs), .classes = classes};
+    struct gaps gaps = {.list = list, .bare = forecast_list(list, costs), .classes = classes};
     must(gaps.bare.why_not);
     gaps.uses = find_uses(list->task, list->n, list->pool);
     for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
@@ -401,7 +401,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct r
     free(absences);
     free_gaps(&gaps);
     if (report->after->excess_bytes > 0)
-        refuse_budget(machine, report->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch",
-                      replanning_of(facts));
+        refuse_too_large(machine, report->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch",
+                         replanning_of(facts));
     return changed;
 }

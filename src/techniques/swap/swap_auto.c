@@ -227,14 +227,13 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
 /* Raises the budgets to what this choice needs.  Returns a sentence on what did not fit before; the caller frees it. */
-static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before,
-                       const char *option)
+static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before)
 {
     struct list *list = swapper->gaps.list;
     struct edit *edit = open_edit(list);
     apply_choice(swapper, edit, choice);
-    struct forecast forecast = try_step(list, swapper->costs);
-    char *shortage = raise_budgets(list->pool->machine, before, &forecast, option);
+    struct forecast forecast = forecast_list(list, swapper->costs);
+    char *shortage = raise_budgets(list->pool->machine, before, &forecast);
     undo_edit(edit);
     free_forecast(&forecast);
     return shortage;
@@ -254,14 +253,14 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
         if (swapper->may_swap)
             start_with_all(best, swapper->n, SWAP);
         free(shortage);
-        shortage = raise_for(swapper, best, before, option);
+        shortage = raise_for(swapper, best, before);
         fits = search_rounds(swapper, best, INFINITY).excess_bytes == 0;
     }
     if (!fits) {
         free(shortage);
-        shortage = raise_budgets(machine, before, &swapper->gaps.bare, option);
+        shortage = raise_budgets(machine, before, &swapper->gaps.bare);
     }
-    refuse_budgets(machine, before, shortage, replans);
+    refuse_and_name_budgets(machine, before, shortage, option, replans);
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */

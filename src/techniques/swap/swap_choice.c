@@ -54,7 +54,7 @@ void find_sinkings(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
         return;
-    struct forecast forecast = try_data(swapper->gaps.list, swapper->costs);
+    struct forecast forecast = forecast_by_data(swapper->gaps.list, swapper->costs);
     if (forecast.span)
         sort_by_clock(swapper, forecast.span);
     free_forecast(&forecast);

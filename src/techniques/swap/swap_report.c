@@ -112,7 +112,7 @@ static char *sum_up(const struct absence *absences, size_t n)
 void report_gaps(const struct gaps *gaps, const struct absence *absences, const struct costs *costs,
                  const char *declines, struct pass_report *report)
 {
-    report->after = keep_forecast(try_step(gaps->list, costs));
+    report->after = keep_forecast(forecast_list(gaps->list, costs));
     const struct forecast *forecast = report->after;
     double bare = gaps->bare.period, stall = forecast->period - fmin(forecast->period, bare);
     report->reason = declines ? copy_string(declines) : sum_up(absences, gaps->n);

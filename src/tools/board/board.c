@@ -1,6 +1,6 @@
 /* board.c - moves tasks of a list, as a person asks, and simulates and proves each move (see board.h).
  *
- * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to
+ * The list itself is never placed: forecast_list_within() places, orders and simulates a draft of it and shows that to
  * look_at_board(), which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo
  * restores them.
  */
@@ -73,7 +73,7 @@ static void look_at_board(void *context, const struct simulation *sim)
 static char *simulate_board(struct board *board)
 {
     board->wrong = NULL;
-    struct forecast f = try_list(board->list, NULL, INFINITY, look_at_board, board);
+    struct forecast f = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
     char *wrong = f.why_not ? copy_string(f.why_not->sentence) : board->wrong;
     free_forecast(&f);
     return wrong;

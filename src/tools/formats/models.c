@@ -24,6 +24,7 @@ static const char save_anew[] =
     "save_file() of safetensors.torch under GPT-2's names";
 static const char save_arrays[] = "write its arrays under GPT-2's names with save_file() of safetensors.numpy";
 static const char unpack[] = "unpack it first";
+static const char to_train_on[] = "a text to train on is given to --data";
 static const char of_training[] = "the state of an optimizer, or another part of a training, in PyTorch's pickle form";
 static const char other_file[] = "give the file with the model, model.safetensors or model_N.bin";
 
@@ -175,7 +176,7 @@ static struct form find_form(const char *path, const char *head, size_t n)
     if (!form.noun && begins_json(head))
         form = json_form(path);
     if (!form.noun && is_text(head, n))
-        form = (struct form){"a text", "a text to train on is given to --data"};
+        form = (struct form){"a text", to_train_on};
     return form;
 }
 
@@ -199,6 +200,9 @@ static void refuse_model(const char *path)
 
 /* Is this the form of a file that holds no model, but lies beside one? */
 static bool is_aside(const struct form *form) { return form->noun == of_training || form->way == other_file; }
+
+/* Is this the form of a file that any folder may have, and that says nothing of a model? */
+static bool is_unrelated(const struct form *form) { return form->way == to_train_on || form->way == unpack; }
 
 static _Noreturn void refuse_other_name(const char *folder, const char *name)
 {
@@ -228,7 +232,7 @@ static void look_at_file(struct found_file *found, const char *folder, const cha
             refuse_other_name(folder, name);
         struct form form = is_json(path) ? (struct form){.noun = NULL} : form_of(path);
         bool tells_more = !found->form.noun || (is_aside(&found->form) && !is_aside(&form));
-        if (form.noun && tells_more) {
+        if (form.noun && !is_unrelated(&form) && tells_more) {
             free(found->name);
             found->name = copy_string(name);
             found->form = form;

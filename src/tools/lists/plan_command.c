@@ -35,7 +35,8 @@ static int prove_lists(const struct trainer *trainer, struct list *const *all, s
     }
     fflush(stdout); /* stdout and stderr may be one file: keep their order */
     if (wrong) {
-        fprintf(stderr, "yard: verify: %s\n", wrong);
+        print_problem(stderr, "yard: verify: ", new_problem(EXIT_FAILED, "%s", wrong));
+        free(wrong);
         return EXIT_FAILED;
     }
     if (plan_options.like)
@@ -68,6 +69,8 @@ static void print_task_counts(const struct list *list)
     }
 }
 
+/* It is one line, unlike what print_json() prints: a list of thousands of tasks would be several times as many bytes
+ * with an indented line for each number. */
 static void print_plan_json(const struct trainer *trainer, struct list *const *all, size_t n,
                             const struct simulation *sim)
 {
@@ -78,6 +81,7 @@ static void print_plan_json(const struct trainer *trainer, struct list *const *a
         json_object_set_new(plan, "simulation", simulation_json(sim));
     json_dumpf(plan, stdout, JSON_COMPACT);
     putchar('\n');
+    json_decref(plan);
 }
 
 static void print_plan(const struct trainer *trainer, struct list *const *all, size_t n, const struct simulation *sim)
@@ -109,12 +113,7 @@ static void trace_plan(const struct simulation *sim, const char *title)
 static int show_plan(const struct trainer *trainer, const char *title)
 {
     struct list *all[3]; /* they share one arena: one list runs at a time */
-    size_t n = 0;
-    all[n++] = trainer->train;
-    if (trainer->sample)
-        all[n++] = trainer->sample;
-    if (trainer->eval)
-        all[n++] = trainer->eval;
+    const size_t n = lists_of(trainer, all);
     struct simulation *sim = NULL;
     if (predict_options.simulate || plan_options.print_list)
         sim = must_simulate(trainer->train, costs_of(trainer));
@@ -143,12 +142,23 @@ static int plan_model(const struct settings *settings)
     return code;
 }
 
-/* Frees what plan_list() made: new_plan() had no part in it. */
-static void free_planned(struct trainer *trainer)
+/* As much of a trainer as a list needs that is looked at, without a model: its list for training is this one. */
+static struct trainer *new_trainer_of_list(const struct settings *settings, struct list *list)
+{
+    struct trainer *trainer = allocate(1, sizeof *trainer);
+    *trainer = (struct trainer){
+        .settings = settings, .pool = list->pool, .machine = list->pool->machine, .train = list, .mesh = one_rank};
+    trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
+    return trainer;
+}
+
+/* Frees the trainer of new_trainer_of_list(), and its list: free_trainer() would look for a model. */
+static void free_trainer_of_list(struct trainer *trainer)
 {
     tell_trainer_closing(trainer);
     free_list_and_machine(trainer->train);
     free(trainer->folder_data);
+    free(trainer);
 }
 
 static int plan_list(const struct settings *settings)
@@ -159,16 +169,14 @@ static int plan_list(const struct settings *settings)
         apply_what_if_to_list(list, predict_options.what_if);
     if (settings->clip > 0)
         gate_updates(list);
-    struct trainer trainer = {
-        .settings = settings, .pool = list->pool, .machine = list->pool->machine, .train = list, .mesh = one_rank};
-    trainer.folder_data = allocate(n_modules, sizeof *trainer.folder_data);
-    tell_list_built(&trainer, list);
+    struct trainer *trainer = new_trainer_of_list(settings, list);
+    tell_list_built(trainer, list);
     struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
     if (problem)
         fail(problem->code, "%s: %s", plan_options.list, problem->sentence);
     depend(list, ALL_EDGES);
-    int code = show_plan(&trainer, plan_options.list);
-    free_planned(&trainer);
+    int code = show_plan(trainer, plan_options.list);
+    free_trainer_of_list(trainer);
     return code;
 }
 

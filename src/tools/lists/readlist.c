@@ -116,10 +116,14 @@ static void read_operands(struct reading *reading, struct task *task, const char
 
 /* ---- the lines ------------------------------------------------------------------------------------------------- */
 
+/* The form of the line of `host`, which unlike other devices has an option for the time to issue a task. */
+static const char host_form[] = "device host memory=BYTES [align=BYTES] [slab=BYTES] [share] [issue=TIME]";
+
 static void device_line(struct reading *reading)
 {
     struct device *device = reading->machine->host;
     if (strcmp(word_at(&reading->line, 1), "host") == 0) {
+        reading->line.takes = host_form;
         read_options(&reading->line, LINE_HOST, reading->machine);
     } else {
         const char *name = read_name(reading, sizeof device->id, reading->devices, (size_t)reading->n_devices);
@@ -139,13 +143,13 @@ static void device_line(struct reading *reading)
 /* Where a link says how many queues of a device may use it, the device has no more lanes of the link's direction. */
 static void check_queues(const struct reading *reading, const char *word, const struct device *device)
 {
-    static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct link *link = device->described.link[direction];
-        int n = count_lanes(device, kind[direction]);
+        enum lane_kind kind = lane_of_direction[direction];
+        int n = count_lanes(device, kind);
         if (link && link->max_lanes && n > link->max_lanes)
             fail_word(&reading->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d",
-                      link->max_lanes, lane_kind_name[kind[direction]], link->max_lanes == 1 ? "" : "s", device->id, n);
+                      link->max_lanes, lane_kind_name[kind], link->max_lanes == 1 ? "" : "s", device->id, n);
     }
 }
 
@@ -311,7 +315,7 @@ static const struct {
     void (*read)(struct reading *r);
     const char *form; /* begins with the first word of such lines */
 } line_kinds[] = {
-    {device_line, "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]"}, /* `host`: [issue=TIME] per task */
+    {device_line, "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]"}, /* device_line() has that of `host` */
     {lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
     {link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
     {disk_line, "disk RATE [LATENCY]"},

@@ -19,11 +19,22 @@ static char *clean(char name[64], const char *text)
             *character = '_';
     return name;
 }
-#define NAME(text) clean((char[64]){0}, (text))
+
+/* A name as a step file may have it. */
+struct name {
+    char text[64];
+};
+
+static struct name name_of(const char *text)
+{
+    struct name name;
+    clean(name.text, text);
+    return name;
+}
 
 static void write_lane(FILE *out, const char *before, const struct lane *lane)
 {
-    fprintf(out, "%s%s.%s", before, NAME(lane->device->id), lane_kind_name[lane->kind]);
+    fprintf(out, "%s%s.%s", before, name_of(lane->device->id).text, lane_kind_name[lane->kind]);
     if (lane->nth)
         fprintf(out, "%d", lane->nth);
 }
@@ -43,7 +54,7 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int i = 0; i < machine->n_devices; i++)
             if (machine->device[i].described.link[direction] == link) {
-                fprintf(out, "%s%s", before, NAME(machine->device[i].id));
+                fprintf(out, "%s%s", before, name_of(machine->device[i].id).text);
                 before = ",";
                 way = ways[direction];
             }
@@ -67,7 +78,7 @@ static void write_device(FILE *out, const struct machine *machine, const struct 
         line.max_allocation = slab_limit(device);
     if (!device->described.by_hand)
         line.described.shares_bytes = true;
-    fprintf(out, "device %s", NAME(device->id));
+    fprintf(out, "device %s", name_of(device->id).text);
     write_options(out, LINE_DEVICE, &line);
     if (device->is_host)
         write_options(out, LINE_HOST, machine);
@@ -123,7 +134,8 @@ static void write_tensor_line(FILE *out, const struct tensor *tensor, const char
     }
     if (tensor->exclusive) /* `keep` is the nearest word */
         line.persistent = true;
-    fprintf(out, "tensor %s %s %zu %s", name, NAME(tensor->device->id), tensor->bytes, memory_class_name[line.class]);
+    fprintf(out, "tensor %s %s %zu %s", name, name_of(tensor->device->id).text, tensor->bytes,
+            memory_class_name[line.class]);
     write_options(out, LINE_TENSOR, &line);
     fputc('\n', out);
 }
@@ -160,7 +172,7 @@ struct afters {
 /* Notes that the name means the task at that position, from here on. */
 static void note_name(json_t *means, const char *name, size_t position)
 {
-    json_object_set_new_nocheck(means, NAME(name), json_integer((json_int_t)position));
+    json_object_set_new_nocheck(means, name_of(name).text, json_integer((json_int_t)position));
 }
 
 /* By task: would its name in an after= of the list mean another task? */
@@ -171,13 +183,13 @@ static bool *find_mistaken(const struct list *list, const struct afters *afters)
     const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
     for (size_t i = 0; i < list->n; i++) {
         for (; pair < end && pair->second == (int)i; pair++) {
-            const json_t *found = json_object_get(means, NAME(list->task[pair->first]->name));
+            const json_t *found = json_object_get(means, name_of(list->task[pair->first]->name).text);
             mistaken[pair->first] |= !pair->previous && json_integer_value(found) != pair->first;
         }
         note_name(means, list->task[i]->name, i);
     }
     for (pair = afters->pairs; pair < end; pair++) {
-        const json_t *found = json_object_get(means, NAME(list->task[pair->first]->name));
+        const json_t *found = json_object_get(means, name_of(list->task[pair->first]->name).text);
         mistaken[pair->first] |= pair->previous && json_integer_value(found) != pair->first;
     }
     json_decref(means);
@@ -192,11 +204,11 @@ static struct afters find_afters(const struct list *list)
     afters.pairs = find_after_pairs(list, &afters.n);
     bool *mistaken = find_mistaken(list, &afters);
     for (size_t i = 0; i < list->n; i++)
-        json_object_set_new_nocheck(taken, NAME(list->task[i]->name), json_integer(1));
+        json_object_set_new_nocheck(taken, name_of(list->task[i]->name).text, json_integer(1));
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->task[i];
         afters.name[i] =
-            mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(NAME(task->name));
+            mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(name_of(task->name).text);
     }
     free(mistaken);
     json_decref(taken);
@@ -265,10 +277,12 @@ static void write_work(FILE *out, char **names, const struct task *task, const c
     write_options(out, is_copy(task) ? LINE_COPY : LINE_WORK, &line);
 }
 
+/* A copy's target and source, its first two accesses, stand before its options. */
 static void write_accesses(FILE *out, char **names, const struct task *task)
 {
     write_operands(out, " reads=", names, task, is_copy(task) ? 2 : 0, ACCESS_READ);
-    write_operands(out, " writes=", names, task, is_copy(task) ? task->n_access : 0, ACCESS_WRITE);
+    if (!is_copy(task))
+        write_operands(out, " writes=", names, task, 0, ACCESS_WRITE);
     fputc('\n', out);
 }
 

@@ -1,28 +1,32 @@
 /* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
 #include "forecast.h"
 
+/* In a step file's machine a tensor may be as large as all memory, unless slab= says less: so that limit follows the
+ * budget. */
+static void set_budget(struct device *device, size_t bytes)
+{
+    if (device->described.by_hand && device->max_allocation == device->budget)
+        device->max_allocation = bytes;
+    device->budget = bytes;
+}
+
 void set_budgets(struct machine *machine, size_t each, size_t host)
 {
     for (struct device *device = machine->device; device <= machine->host; device++) {
         size_t bytes = device->is_host ? host : each;
         if (bytes == 0)
             continue;
-        if (device->described.by_hand && device->max_allocation == device->budget)
-            device->max_allocation = bytes;
+        set_budget(device, bytes);
         if (device->described.by_hand)
             device->memory = bytes;
-        device->budget = bytes;
     }
 }
 
 struct device *lift_limits(struct machine *machine, int n)
 {
     struct device *before = copy_bytes(machine->device, (size_t)n * sizeof *before);
-    for (struct device *device = machine->device; device < machine->device + n; device++) {
-        if (device->described.by_hand && device->max_allocation == device->budget)
-            device->max_allocation = NO_LIMIT;
-        device->budget = NO_LIMIT;
-    }
+    for (struct device *device = machine->device; device < machine->device + n; device++)
+        set_budget(device, NO_LIMIT);
     return before;
 }
 
@@ -35,31 +39,27 @@ void restore_limits(struct machine *machine, const struct device *before, int n)
 }
 
 /* Says what does not fit: the first device that needs more than its budget, and the task there. */
-static char *describe_shortage(const struct device *before, const struct forecast *forecast, const char *option)
+static char *describe_shortage(const struct device *before, const struct forecast *forecast)
 {
     char where[64], budget[128];
     const struct device *device = before;
     while (!device->is_host && forecast->needed_bytes[device->index] <= device->budget)
         device++;
     const struct task *task = forecast->task[forecast->peak_position[device->index]];
-    return format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, device->id, task->name,
+    return format_string("device %s: task %s%s does not fit in the budget of %s", device->id, task->name,
                          layer_and_micro(where, task), format_budget(budget, device));
 }
 
 /* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
-char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast,
-                    const char *option)
+char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast)
 {
-    char *shortage = describe_shortage(before, forecast, option);
+    char *shortage = describe_shortage(before, forecast);
     size_t most = 0;
     for (int i = 0; i < machine->n_devices; i++)
         most = MAX(most, forecast->needed_bytes[i]);
     for (struct device *device = machine->device; device <= machine->host; device++) {
         bool has_own = device->described.by_hand || device->is_host;
-        size_t budget = MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most);
-        if (device->described.by_hand && device->max_allocation == device->budget)
-            device->max_allocation = budget;
-        device->budget = budget;
+        set_budget(device, MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most));
     }
     return shortage;
 }
@@ -72,8 +72,22 @@ static const char *owner_of(const struct device *device)
     return device->is_host ? "the host (--host-mem)" : "each device";
 }
 
-_Noreturn void refuse_budgets(const struct machine *machine, const struct device *before, const char *shortage,
-                              enum replanning replans)
+/* "--recompute, --swap-what, ": options that make room, but for the one that begins `option`, which has been tried. */
+static char *passes_besides(const char *option)
+{
+    static const char *const passes[] = {"--recompute", "--swap", "--swap-what"};
+    char *others = copy_string("");
+    for (size_t i = 0; i < COUNT(passes); i++) {
+        const size_t length = strlen(passes[i]);
+        const bool begins = strncmp(option, passes[i], length) == 0 && (option[length] == ' ' || !option[length]);
+        if (!begins)
+            append_text(&others, "%s, ", passes[i]);
+    }
+    return others;
+}
+
+_Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
+                                       const char *option, enum replanning replans)
 {
     char *enough = NULL, text[32];
     const struct device *first = NULL; /* the first device that needs more */
@@ -85,21 +99,25 @@ _Noreturn void refuse_budgets(const struct machine *machine, const struct device
         if (!first)
             first = device;
     }
-    const char *verdict = replans == SAME_LIST ? "work" : "are needed, or more where --overlap then chooses anew";
-    const char *option = first->is_host ? "--host-mem" : "--device-mem";
+    const char *raised = first->is_host ? "--host-mem" : "--device-mem";
+    char *verdict = NULL, *advice = NULL;
+    if (replans == SAME_LIST)
+        verdict = format_string("enough would be %s", enough);
+    else
+        verdict = format_string("%s are needed, or more where --overlap then chooses anew", enough);
     if (first->described.by_hand)
-        fail(EXIT_USAGE, "%s; %s %s: use a larger memory= or %s, or smaller tensors", shortage, enough, verdict,
-             option);
-    fail(EXIT_USAGE,
-         "%s; %s %s: use a larger %s, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len",
-         shortage, enough, verdict, option);
+        advice = format_string("raise memory= or %s, or use smaller tensors", raised);
+    else
+        advice =
+            format_string("raise %s, or use %sa smaller --micro-batch or --seq-len", raised, passes_besides(option));
+    fail(EXIT_USAGE, "%s: %s; %s: %s", option, shortage, verdict, advice);
 }
 
-_Noreturn void refuse_budget(struct machine *machine, const struct forecast *forecast, const char *option,
-                             enum replanning replans)
+_Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
+                                enum replanning replans)
 {
     struct device *before = copy_bytes(machine->device, ((size_t)machine->n_devices + 1) * sizeof *before);
     if (forecast->why_not) /* no budget would give the list a place */
         must(forecast->why_not);
-    refuse_budgets(machine, before, raise_budgets(machine, before, forecast, option), replans);
+    refuse_and_name_budgets(machine, before, raise_budgets(machine, before, forecast), option, replans);
 }

@@ -6,6 +6,14 @@
 
 #include <math.h>
 
+struct costs *new_costs(const char *path)
+{
+    struct costs *costs = allocate(1, sizeof *costs);
+    *costs =
+        (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    return costs;
+}
+
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
 
 /* The kind of lane whose speed a task has.  This is the task's own lane, but a copy between two devices on a compute
@@ -240,21 +248,22 @@ void apply_what_if(struct costs *costs, struct machine *machine, const char *tex
 
 void apply_what_if_to_list(struct list *list, const char *text)
 {
-    struct costs costs = {.scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    struct costs *costs = new_costs("a step file");
     struct machine *machine = list->pool->machine;
-    apply_what_if(&costs, machine, text);
+    apply_what_if(costs, machine, text);
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
         if (task->seconds > 0)
-            task->seconds /= scale_of(&costs, task);
+            task->seconds /= scale_of(costs, task);
         if (task->on_host.seconds > 0)
-            task->on_host.seconds /= costs.scale_cpu;
+            task->on_host.seconds /= costs->scale_cpu;
     }
     for (size_t i = 0; i < machine->n_links; i++) {
         struct link *link = machine->link[i];
         if (link == machine->host->described.disk)
             continue;
-        link->rate *= costs.scale_link;
-        link->queue_rate *= costs.scale_link;
+        link->rate *= costs->scale_link;
+        link->queue_rate *= costs->scale_link;
     }
+    free_costs(costs);
 }

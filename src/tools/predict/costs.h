@@ -77,6 +77,8 @@ struct costs {
 
     double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };
+/* Costs that know no task's time yet, and scale no speed.  free_costs() frees them. */
+struct costs *new_costs(const char *path);
 /* Reads a profile or a description; free_costs() frees it.  What is wrong in the file ends the program (EXIT_USAGE)
  * with its line. */
 struct costs *read_costs(const char *path);

@@ -22,24 +22,20 @@ static bool read_numbers(char *text, int n, double *number)
     return found == n;
 }
 
-/* Is the line's name `first` and another word?  That word goes to `second`. */
-static bool has_words(const char *name, const char *first, char second[32])
+/* The number among the choices of the name's second word; -1 if it is none of them. */
+static int second_choice(const char *name, const char *const *choices)
 {
     char word[32];
-    return sscanf(name, "%31s %31s", word, second) == 2 && strcmp(word, first) == 0;
+    return sscanf(name, "%*s %31s", word) == 1 ? choice_number(choices, word) : -1;
 }
 
-/* Each of the next four functions reads one kind of line, and returns false if the line is of another kind, or
- * wrong. */
+/* Each of the next four functions reads one kind of line, and returns false if it is wrong. */
 
 /* link LANE = BYTES_PER_SECOND LATENCY_SECONDS */
 static bool read_link(struct costs *costs, const char *name, char *value)
 {
-    char lane[32];
     double number[2];
-    if (!has_words(name, "link", lane))
-        return false;
-    int kind = choice_number(lane_kind_name, lane);
+    int kind = second_choice(name, lane_kind_name);
     if (kind < 0 || !read_numbers(value, 2, number) || number[0] < 1)
         return false;
     costs->speed[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
@@ -49,11 +45,8 @@ static bool read_link(struct costs *costs, const char *name, char *value)
 /* gap LANE = SECONDS */
 static bool read_gap(struct costs *costs, const char *name, char *value)
 {
-    char lane[32];
     double seconds;
-    if (!has_words(name, "gap", lane))
-        return false;
-    int kind = choice_number(lane_kind_name, lane);
+    int kind = second_choice(name, lane_kind_name);
     if (kind < 0 || !read_numbers(value, 1, &seconds) || seconds > 1e3)
         return false;
     costs->gap_seconds[kind] = seconds;
@@ -63,11 +56,8 @@ static bool read_gap(struct costs *costs, const char *name, char *value)
 /* memory CLASS = BYTES */
 static bool read_memory(struct costs *costs, const char *name, char *value)
 {
-    char word[32];
     double bytes;
-    if (!has_words(name, "memory", word))
-        return false;
-    int class = choice_number(memory_class_name, word);
+    int class = second_choice(name, memory_class_name);
     if (class < 0 || !read_numbers(value, 1, &bytes))
         return false;
     costs->peak_memory[class] = bytes;
@@ -97,15 +87,30 @@ static bool read_task(struct costs *costs, const char *name, char *value)
 
 static const char shown[] = "tutorials/reference-predicting.md and data/hardware show the format";
 
-/* Reads a line whose name is no option's. */
+static const struct {
+    const char *word; /* the first of the name */
+    bool (*read)(struct costs *costs, const char *name, char *value);
+    const char *form;
+} line_kinds[] = {{"link", read_link, "link LANE = BYTES_PER_SECOND LATENCY_SECONDS"},
+                  {"gap", read_gap, "gap LANE = SECONDS"},
+                  {"memory", read_memory, "memory CLASS = BYTES"},
+                  {"task", read_task, "task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES"}};
+
+/* Reads a line whose name has several words, the first of which says what is read. */
 static void read_line(struct costs *costs, const struct settings_text *line, char *value)
 {
-    if (read_link(costs, line->name, value) || read_gap(costs, line->name, value))
+    char word[32] = "";
+    sscanf(line->name, "%31s", word);
+    for (size_t i = 0; i < COUNT(line_kinds); i++) {
+        if (strcmp(line_kinds[i].word, word) != 0)
+            continue;
+        if (!line_kinds[i].read(costs, line->name, value))
+            fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: expected `%s`; %s", line->path, line->number, line->name,
+                 line->value, line_kinds[i].form, shown);
         return;
-    if (read_memory(costs, line->name, value) || read_task(costs, line->name, value))
-        return;
-    fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; %s", line->path,
-         line->number, line->name, line->value, shown);
+    }
+    fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: unknown name; %s", line->path, line->number, line->name,
+         line->value, shown);
 }
 
 static void read_lines(struct costs *costs, struct option_table *table)
@@ -144,9 +149,7 @@ static void expect_all(const struct costs *costs, const struct option_table *tab
 struct costs *read_costs(const char *path)
 {
     enum { MOST = 1000000 /* devices, units ... */ };
-    struct costs *costs = allocate(1, sizeof *costs);
-    *costs =
-        (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    struct costs *costs = new_costs(path);
     const struct option options[] = {
         /* a profile needs all of PROFILE, a description all of HARDWARE */
         {"device", .type = OPT_TEXT, .value = &costs->device, .commands = PROFILE},

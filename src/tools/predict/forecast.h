@@ -1,5 +1,5 @@
 /* forecast.h - what would come of a list as it is now: how long its step takes, what memory it needs, and which budgets
- * would do.  Implemented in try.c and budgets.c.
+ * would do.  Implemented in forecast.c and budgets.c.
  */
 #ifndef FORECAST_H
 #define FORECAST_H
@@ -24,16 +24,16 @@ struct forecast {
     size_t *peak_position;   /* by device: the first position where so many are held */
     struct task **task;      /* by position */
 };
-/* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
- * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
-struct forecast try_step(const struct list *list, const struct costs *costs);
-/* try_step(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of the
- * work; and what was simulated is shown to look(context, ...), unless look is NULL. */
+/* The forecast of the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves
+ * everything as it was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
+struct forecast forecast_list(const struct list *list, const struct costs *costs);
+/* forecast_list(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of
+ * the work; and what was simulated is shown to look(context, ...), unless look is NULL. */
 typedef void simulation_look(void *context, const struct simulation *sim);
-struct forecast try_list(const struct list *list, const struct costs *costs, double most_excess, simulation_look *look,
-                         void *context);
-/* try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
-struct forecast try_data(const struct list *list, const struct costs *costs);
+struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
+                                     simulation_look *look, void *context);
+/* forecast_list(), but tasks wait for data alone, and none for bytes that another tensor has had. */
+struct forecast forecast_by_data(const struct list *list, const struct costs *costs);
 void free_forecast(struct forecast *forecast);
 /* Moves the forecast to the heap, for a pass's report, which frees it. */
 struct forecast *keep_forecast(struct forecast forecast);
@@ -43,21 +43,20 @@ struct forecast *keep_forecast(struct forecast forecast);
 /* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
  * budget is all the memory there is. */
 void set_budgets(struct machine *machine, size_t each, size_t host);
-/* To try lists that do not fit: gives the first n devices, of which the host is the last one, budgets that nothing
- * exceeds.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
+/* For the forecast of a list that does not fit: gives the first n devices, of which the host is the last one, budgets
+ * that nothing exceeds.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
 struct device *lift_limits(struct machine *machine, int n);
 void restore_limits(struct machine *machine, const struct device *before, int n);
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
- * do.  option: the option to blame, "--zero 3".  replans: whether the passes may make another list with
+ * do.  option: the option that asked for the list, "--zero 3".  replans: whether the passes may make another list with
  * these budgets. */
-_Noreturn void refuse_budget(struct machine *machine, const struct forecast *forecast, const char *option,
-                             enum replanning replans);
-/* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `before` has the devices as they
- * were at first.  raise_budgets() makes the budgets as large as the forecast needs, and returns a sentence on what did
- * not fit before, which the caller frees.  refuse_budgets() ends the program with this sentence. */
-char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast,
-                    const char *option);
-_Noreturn void refuse_budgets(const struct machine *machine, const struct device *before, const char *shortage,
-                              enum replanning replans);
+_Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
+                                enum replanning replans);
+/* The two halves of refuse_too_large(), for a caller that looks for the budgets itself; `before` has the devices as
+ * they were at first.  raise_budgets() makes the budgets as large as the forecast needs, and returns a sentence on what
+ * did not fit before, which the caller frees.  refuse_and_name_budgets() ends the program with this sentence. */
+char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast);
+_Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
+                                       const char *option, enum replanning replans);
 
 #endif

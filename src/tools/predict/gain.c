@@ -15,7 +15,7 @@ static void append_change(char **text, const char *label, const char *after, con
 
 /* A list as it is before or after a pass: bytes and time of one and the same run, where it is simulated. */
 struct outlook {
-    struct forecast f;
+    struct forecast forecast;
     size_t *held; /* by device: the most bytes that it holds at a time */
 };
 
@@ -27,9 +27,9 @@ static struct outlook *new_outlook(struct list *list, const struct costs *costs)
 {
     size_t *peaks = NULL;
     struct outlook *outlook = allocate(1, sizeof *outlook);
-    outlook->f = try_list(list, costs, INFINITY, take_peaks, &peaks);
+    outlook->forecast = forecast_list_within(list, costs, INFINITY, take_peaks, &peaks);
     size_t n = (size_t)list->pool->machine->n_devices + 1;
-    outlook->held = copy_bytes(outlook->f.peak_total, n * sizeof *outlook->held);
+    outlook->held = copy_bytes(outlook->forecast.peak_total, n * sizeof *outlook->held);
     for (size_t i = 0; peaks && i < n; i++)
         outlook->held[i] = MAX(outlook->held[i], peaks[i]);
     free(peaks);
@@ -38,28 +38,26 @@ static struct outlook *new_outlook(struct list *list, const struct costs *costs)
 
 static void free_outlook(struct outlook *outlook)
 {
-    free_forecast(&outlook->f);
+    free_forecast(&outlook->forecast);
     free(outlook->held);
     free(outlook);
 }
 
 /* Says what a pass has changed: the bytes of the device that was fullest before the pass, and the step's time. */
-static char *describe_gain(const struct machine *machine, const struct outlook *outlook_before,
-                           const struct outlook *outlook_after)
+static char *describe_gain(const struct machine *machine, const struct outlook *before, const struct outlook *after)
 {
     char now[32], was[32], *text = NULL;
-    const struct forecast *before = &outlook_before->f, *after = &outlook_after->f;
+    const double period_before = before->forecast.period, period_after = after->forecast.period;
     int fullest = 0;
     for (int i = 1; i <= machine->n_devices; i++)
-        if (outlook_before->held[i] > outlook_before->held[fullest])
+        if (before->held[i] > before->held[fullest])
             fullest = i;
     append_change(&text, JOINED(machine->device[fullest].id, " holds at most"),
-                  format_bytes(now, (double)outlook_after->held[fullest]),
-                  format_bytes(was, (double)outlook_before->held[fullest]));
-    if (isnan(before->period) || isnan(after->period))
+                  format_bytes(now, (double)after->held[fullest]), format_bytes(was, (double)before->held[fullest]));
+    if (isnan(period_before) || isnan(period_after))
         return text;
-    snprintf(now, sizeof now, "%.3f ms", 1e3 * after->period);
-    snprintf(was, sizeof was, "%.3f ms", 1e3 * before->period);
+    snprintf(now, sizeof now, "%.3f ms", 1e3 * period_after);
+    snprintf(was, sizeof was, "%.3f ms", 1e3 * period_before);
     append_change(&text, ", a step takes", now, was);
     return text;
 }
@@ -67,11 +65,11 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
 static void refuse_outlook(struct machine *machine, const struct outlook *outlook, const char *option,
                            enum replanning replans)
 {
-    if (outlook->f.excess_bytes > 0)
-        refuse_budget(machine, &outlook->f, option, replans);
+    if (outlook->forecast.excess_bytes > 0)
+        refuse_too_large(machine, &outlook->forecast, option, replans);
 }
 
-static void free_after(struct forecast *forecast)
+static void free_kept_forecast(struct forecast *forecast)
 {
     free_forecast(forecast);
     free(forecast);
@@ -84,4 +82,4 @@ const struct forecaster forecaster = {.costs = known_costs,
                                       .free_outlook = free_outlook,
                                       .describe_gain = describe_gain,
                                       .refuse_outlook = refuse_outlook,
-                                      .free_forecast = free_after};
+                                      .free_forecast = free_kept_forecast};

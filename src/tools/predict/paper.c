@@ -7,9 +7,8 @@ enum { MOST_PAPER_DEVICES = 1024 };
 /* Gives device i a link in each direction.  `devices_per_link` (costs->link_share) neighbours share theirs. */
 static void describe_links(struct machine *machine, const struct costs *costs, int i)
 {
-    static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct lane_speed *speed = &costs->speed[lane[direction]];
+        const struct lane_speed *speed = &costs->speed[lane_of_direction[direction]];
         if (i % costs->link_share != 0)
             machine->device[i].described.link[direction] = machine->device[i - 1].described.link[direction];
         else

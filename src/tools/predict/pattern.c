@@ -13,8 +13,8 @@
 /* Has the later iteration the times of the earlier one, moved by `shift`? */
 static bool repeats(const struct simulator *sim, int earlier, int later, double shift, double tolerance)
 {
-    const struct moment *before = &sim->result->moments[(size_t)earlier * (size_t)sim->n];
-    const struct moment *after = &sim->result->moments[(size_t)later * (size_t)sim->n];
+    const struct moment *before = &sim->result->moments[node_of(sim, earlier, 0)];
+    const struct moment *after = &sim->result->moments[node_of(sim, later, 0)];
     for (int i = 0; i < sim->n; i++) {
         if (before[i].skipped != after[i].skipped)
             return false;
@@ -29,8 +29,8 @@ static bool repeats(const struct simulator *sim, int earlier, int later, double 
     return fabs(sim->iteration[later].issue_begin - sim->iteration[earlier].issue_begin - shift) <= tolerance;
 }
 
-/* With snapshots, which may be in flight for long, all of the pattern must repeat, and one iteration of it
- * have got a member. */
+/* Does the pattern that ends with iteration `last` repeat?  Snapshots may be in flight for long: with them the whole
+ * pattern must have repeated, and one of its iterations must have got a member. */
 static bool repeats_for(const struct simulator *sim, int last, int pattern, double shift, double tolerance)
 {
     int compared = MAX(sim->returning_task ? pattern : sim->repeat, MOST_RUNS);
@@ -51,8 +51,8 @@ static bool repeats_for(const struct simulator *sim, int last, int pattern, doub
 static double mean_seconds(const struct simulator *sim, int first, int last)
 {
     for (int i = 0; i < sim->n; i++) {
-        const struct moment *begin = &sim->result->moments[first * sim->n + i];
-        const struct moment *end = &sim->result->moments[last * sim->n + i];
+        const struct moment *begin = &sim->result->moments[node_of(sim, first, i)];
+        const struct moment *end = &sim->result->moments[node_of(sim, last, i)];
         if (!begin->skipped && !end->skipped && !task_of(sim, i)->member.needed)
             return (end->end - begin->end) / (last - first);
     }
@@ -87,7 +87,7 @@ static double mean_of_task(const struct simulator *sim, int i)
     double seconds = 0;
     int n = 0;
     for (int iteration = result->first; iteration < result->steps; iteration++) {
-        const struct moment *moment = &result->moments[iteration * sim->n + i];
+        const struct moment *moment = &result->moments[node_of(sim, iteration, i)];
         seconds += moment->end - moment->start;
         if (!moment->skipped)
             n++;

@@ -7,7 +7,7 @@
  *                    what machine does the description describe?                  paper.c
  *     simulation.h   when does each task run, if the list repeats?                simulate.c, pattern.c
  *                    a simulation for people, as JSON, as a trace                 report.c
- *     forecast.h     what would come of this list?  a planner's question          try.c
+ *     forecast.h     what would come of this list?  a planner's question          forecast.c
  *                    which budgets does it need?                                  budgets.c
  *     predict.h      what does a training use of all that?                        training_costs.c
  *                    a few steps, to measure where no file says how long          trial.c

@@ -1,6 +1,7 @@
 /* report.c - a simulation for people, as JSON, and as a trace like a real one. */
 #include "forecast.h"
 #include "tools/command/table.h"
+#include "tools/trace/stats.h"
 #include "tools/trace/tables.h"
 
 #include <math.h>
@@ -62,7 +63,7 @@ static void write_tried(void *path, const struct simulation *sim) { write_simula
 
 void show_list(const struct list *list, const struct costs *costs, char *path)
 {
-    struct forecast forecast = try_list(list, costs, INFINITY, write_tried, path);
+    struct forecast forecast = forecast_list_within(list, costs, INFINITY, write_tried, path);
     free_forecast(&forecast);
 }
 
@@ -171,7 +172,8 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 
 json_t *simulation_json(const struct simulation *sim)
 {
-    static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
+    static const char *const source_name[COST_SOURCES] = {
+        [COST_MEASURED] = "measured", [COST_SCALED] = "scaled", [COST_MODELLED] = "modelled", [COST_GIVEN] = "given"};
     const struct machine *machine = sim->list->pool->machine;
     json_t *busy = json_object();
     struct trace *trace = indexed_trace(sim);

@@ -12,8 +12,8 @@
  * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.  At most one node per lane runs,
  * so the next event is the earliest one over the lanes: the winner of a tournament between them.
  *
- * What an event does is done first.  The lanes on which a task may start by it wait in a queue meanwhile, and are tried
- * then (try_lanes()).
+ * An event's effects come first.  Lanes on which it may let a task start are queued, and tried afterwards
+ * (try_lanes()).
  *
  * Tasks that need a member of the rings (struct member_use in task.h) also wait until their iteration has asked for
  * one, and leave it if none is free: simulate_ring.c says when.
@@ -183,7 +183,7 @@ static void queue_lane(struct simulator *sim, struct lane_state *lane)
 /* The last iteration up to this one in which task i runs, or NONE. */
 static int latest_iteration(const struct simulator *sim, int i, int iteration)
 {
-    while (iteration >= 0 && skipped(sim, iteration * sim->n + i))
+    while (iteration >= 0 && skipped(sim, node_of(sim, iteration, i)))
         iteration--;
     return iteration;
 }
@@ -203,11 +203,11 @@ static void end_wait(struct simulator *sim, int node)
 static void release(struct simulator *sim, int i, int iteration)
 {
     for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->wait[k].next_wait) {
-        int step = sim->wait[k].next_step;
-        for (int later = iteration; later + step < sim->opened; later++) {
-            if (later > iteration && !skipped(sim, later * sim->n + i))
+        bool next_step = sim->wait[k].next_step;
+        for (int later = iteration; later + next_step < sim->opened; later++) {
+            if (later > iteration && !skipped(sim, node_of(sim, later, i)))
                 break; /* from here on the waits are for that run */
-            end_wait(sim, (later + step) * sim->n + sim->wait[k].consumer);
+            end_wait(sim, node_of(sim, later + next_step, sim->wait[k].consumer));
         }
     }
 }
@@ -226,43 +226,43 @@ static void count_run(struct simulator *sim, int i, int change)
 }
 
 /* Task i of the iteration has ended there, or skips it after all. */
-static void count_end(struct simulator *sim, int i, int number)
+static void count_end(struct simulator *sim, int i, int iteration)
 {
-    struct iteration *iteration = &sim->iteration[number];
+    struct iteration *state = &sim->iteration[iteration];
     count_run(sim, i, -1);
-    iteration->tasks_left--;
+    state->tasks_left--;
     if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
-        iteration->compute_tasks_left--;
+        state->compute_tasks_left--;
 }
 
 /* ---- members of the rings ---------------------------------------------------------------------------------------- */
 
 /* All tasks that need a member leave the iteration, which has got none. */
-static void leave_iteration(struct simulator *sim, int number)
+static void leave_iteration(struct simulator *sim, int iteration)
 {
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->member.needed)
             continue;
-        sim->result->moments[number * sim->n + i].skipped = true;
-        count_end(sim, i, number);
+        sim->result->moments[node_of(sim, iteration, i)].skipped = true;
+        count_end(sim, i, iteration);
     }
 }
 
 /* The iteration asks for a member, and the tasks that need one go on or leave. */
-static void ask_for_member(struct simulator *sim, int number)
+static void ask_for_member(struct simulator *sim, int iteration)
 {
-    if (!ask_rings(sim, number))
+    if (!ask_rings(sim, iteration))
         return;
-    const bool has_member = sim->iteration[number].has_member;
+    const bool has_member = sim->iteration[iteration].has_member;
     if (!has_member)
-        leave_iteration(sim, number); /* all of them leave before a task that waits for them can start */
+        leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->member.needed)
             continue;
         /* If the task's last run has not ended, release() is called when it does. */
-        const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
+        const bool last_run_ended = latest_iteration(sim, i, iteration - 1) <= sim->tasks[i].last_ended;
         if (!has_member && last_run_ended)
-            release(sim, i, number);
+            release(sim, i, iteration);
         queue_lane(sim, lane_of_node(sim, i));
     }
 }
@@ -274,11 +274,11 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
 {
     if (lane->node != NONE || lane->first_task == NONE)
         return;
-    while (lane->iteration < sim->opened && skipped(sim, lane->iteration * sim->n + lane->next_task))
+    while (lane->iteration < sim->opened && skipped(sim, node_of(sim, lane->iteration, lane->next_task)))
         pass_turn(sim, lane);
     if (lane->iteration == sim->opened)
         return;
-    int node = lane->iteration * sim->n + lane->next_task;
+    int node = node_of(sim, lane->iteration, lane->next_task);
     if (must_ask(sim, node)) {
         ask_for_member(sim, lane->iteration); /* this puts the lane into the queue again */
         return;
@@ -320,29 +320,29 @@ static int count_unmet(const struct simulator *sim, const struct task *task, int
 /* The host opens the next iteration. */
 static void open_iteration(struct simulator *sim)
 {
-    int number = sim->opened++;
+    int iteration = sim->opened++;
     struct simulation *result = sim->result;
-    struct iteration *iteration = &sim->iteration[number];
+    struct iteration *state = &sim->iteration[iteration];
     size_t n_moments = (size_t)sim->opened * (size_t)sim->n;
     result->moments = grow(result->moments, &sim->cap_moments, n_moments, sizeof *result->moments);
     sim->unmet = grow(sim->unmet, &sim->cap_unmet, n_moments, sizeof *sim->unmet);
-    if (number > 0)
-        iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue_seconds);
+    if (iteration > 0)
+        state->issue_begin = fmax(sim->now, sim->iteration[iteration - 1].issue_begin + sim->n * sim->issue_seconds);
     for (int i = 0; i < sim->n; i++) {
         const struct task *task = result->list->task[i];
-        int node = number * sim->n + i;
-        result->moments[node] = (struct moment){.skipped = !is_due(task, (uint32_t)number + 1)};
+        int node = node_of(sim, iteration, i);
+        result->moments[node] = (struct moment){.skipped = !is_due(task, (uint32_t)iteration + 1)};
         sim->unmet[node] = 0;
         if (skipped(sim, node))
             continue;
-        sim->unmet[node] = count_unmet(sim, task, number);
-        iteration->tasks_left++;
+        sim->unmet[node] = count_unmet(sim, task, iteration);
+        state->tasks_left++;
         if (task->lane->kind == LANE_COMPUTE)
-            iteration->compute_tasks_left++;
+            state->compute_tasks_left++;
         count_run(sim, i, 1);
     }
-    if (asks_at_once(sim, number))
-        ask_for_member(sim, number);
+    if (asks_at_once(sim, iteration))
+        ask_for_member(sim, iteration);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
@@ -378,20 +378,19 @@ static void go_on(struct simulator *sim)
 /* The lane's node ends now.  What waited for this end may start, and the lane goes on. */
 static void finish(struct simulator *sim, struct lane_state *lane)
 {
-    int node = lane->node;
-    int i = node % sim->n;
-    int number = node / sim->n;
-    sim->result->moments[node].end = sim->now;
+    int i = lane->node % sim->n;
+    int iteration = lane->node / sim->n;
+    sim->result->moments[lane->node].end = sim->now;
     if (lane->on_links)
         change_load(sim, lane, COPY_LEAVES);
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
-    sim->tasks[i].last_ended = number;
-    if (asks_at_end(sim, i, number))
-        ask_for_member(sim, number);
-    return_at_end(sim, i, number);
-    release(sim, i, number);
-    count_end(sim, i, number);
+    sim->tasks[i].last_ended = iteration;
+    if (asks_at_end(sim, i, iteration))
+        ask_for_member(sim, iteration);
+    return_at_end(sim, i, iteration);
+    release(sim, i, iteration);
+    count_end(sim, i, iteration);
     try_lanes(sim); /* before go_on(): tasks may leave an iteration that asks for a member now, and it may be over */
     go_on(sim);
     queue_lane(sim, lane);

@@ -29,13 +29,13 @@ bool must_ask(const struct simulator *sim, int node)
     return sim->unmet[node] == 0 && lacks_member(sim, node);
 }
 
-bool ask_rings(struct simulator *sim, int number)
+bool ask_rings(struct simulator *sim, int iteration)
 {
-    struct iteration *iteration = &sim->iteration[number];
-    iteration->asked = true;
-    if (!is_due(sim->returning_task, (uint32_t)number + 1))
+    struct iteration *state = &sim->iteration[iteration];
+    state->asked = true;
+    if (!is_due(sim->returning_task, (uint32_t)iteration + 1))
         return false;
-    iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
+    state->has_member = take_member(&sim->ring, (uint32_t)iteration + 1) > 0;
     return true;
 }
 
@@ -45,23 +45,23 @@ static bool is_stored(const struct simulator *sim, int i)
     return sim->tasks[i].before_member && !task_of(sim, i)->member.needed;
 }
 
-bool asks_at_once(const struct simulator *sim, int number)
+bool asks_at_once(const struct simulator *sim, int iteration)
 {
     if (!sim->returning_task)
         return false;
     for (int i = 0; i < sim->n; i++)
-        if (is_stored(sim, i) && !skipped(sim, number * sim->n + i))
+        if (is_stored(sim, i) && !skipped(sim, node_of(sim, iteration, i)))
             return false;
     return true;
 }
 
-bool asks_at_end(const struct simulator *sim, int i, int number)
+bool asks_at_end(const struct simulator *sim, int i, int iteration)
 {
-    return is_stored(sim, i) && !sim->iteration[number].asked;
+    return is_stored(sim, i) && !sim->iteration[iteration].asked;
 }
 
-void return_at_end(struct simulator *sim, int i, int number)
+void return_at_end(struct simulator *sim, int i, int iteration)
 {
     if (task_of(sim, i)->member.returned)
-        return_member(&sim->ring, (uint32_t)number + 1, true);
+        return_member(&sim->ring, (uint32_t)iteration + 1, true);
 }

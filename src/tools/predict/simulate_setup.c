@@ -69,8 +69,8 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
     return new_problem(EXIT_USAGE,
-                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
-                       costs ? costs->path : "in the step file", costs ? ", with --what-if, makes" : "", total);
+                       "the tasks of a step take %.3g s together by %s; expected 1e-9 to 1e6: is a number in it wrong?",
+                       total, costs ? costs->path : "the step file");
 }
 
 struct simulator new_simulator(struct simulation *result)

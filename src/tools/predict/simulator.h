@@ -77,6 +77,9 @@ struct simulator {
     const struct task *returning_task; /* the task that returns a member; NULL: no task needs one */
 };
 
+/* Task i of the iteration. */
+static inline int node_of(const struct simulator *sim, int iteration, int i) { return iteration * sim->n + i; }
+
 static inline const struct task *task_of(const struct simulator *sim, int node)
 {
     return sim->result->list->task[node % sim->n];

@@ -232,21 +232,16 @@ const char *engine_name(const struct trainer *trainer)
 struct costs *measure_costs(struct trainer *trainer)
 {
     struct device *device = &trainer->machine->device[0];
-    struct costs *costs = allocate(1, sizeof *costs);
+    struct costs *costs = new_costs("a trial");
     const uint64_t begun = now_ns();
     char driver[128];
     device_text(device->cl, CL_DRIVER_VERSION, driver, sizeof driver);
-    *costs = (struct costs){.path = copy_string("a trial"),
-                            .measured = true,
-                            .device = copy_string(device->name),
-                            .driver = copy_string(driver),
-                            .engine = copy_string(engine_name(trainer)),
-                            .units = device->units,
-                            .vector = device->shape.vector,
-                            .link_share = 1,
-                            .scale_link = 1,
-                            .scale_device = 1,
-                            .scale_cpu = 1};
+    costs->measured = true;
+    costs->device = copy_string(device->name);
+    costs->driver = copy_string(driver);
+    costs->engine = copy_string(engine_name(trainer));
+    costs->units = device->units;
+    costs->vector = device->shape.vector;
     struct collected samples = run_collected_steps(trainer, begun);
     add_task_times(&samples, costs);
     set_gaps(&samples, costs);

@@ -375,7 +375,8 @@ char *compare_values(const struct values *expected, const struct list *list)
     const char *other = expected->known_by == BY_NAME ? "in the list of --like" : "without passes";
     char *wrong = NULL, *fault = NULL;
     if (difference.missing)
-        wrong = format_string("the list has other tasks (copies left out) than %s", other);
+        wrong = format_string("the list has other tasks (copies left out) than %s",
+                              expected->known_by == BY_NAME ? "the list of --like has" : "without passes");
     else if (difference.node != NONE && difference.node < ITERATIONS * (int)list->n)
         fault = format_string("reads other values than %s", other);
     else if (difference.part != NONE)

@@ -19,17 +19,21 @@
  * After a lane's last record there is nothing to do.  If a producer skipped the step, its latest run in an earlier step
  * counts.
  */
+#include "stats.h"
 #include "tools/command/table.h"
-#include "trace.h"
 
-const char *const cause_name[CAUSES] = {"pipeline", "link",  "compute", "cpu",    "disk",         "norm",
-                                        "bytes",    "batch", "host",    "launch", "nothing to do"};
+const char *const cause_name[CAUSES] = {
+    [CAUSE_PIPELINE] = "pipeline", [CAUSE_LINK] = "link",     [CAUSE_COMPUTE] = "compute",      [CAUSE_CPU] = "cpu",
+    [CAUSE_DISK] = "disk",         [CAUSE_NORM] = "norm",     [CAUSE_BYTES] = "bytes",          [CAUSE_BATCH] = "batch",
+    [CAUSE_HOST] = "host",         [CAUSE_LAUNCH] = "launch", [CAUSE_NOTHING] = "nothing to do"};
 
 /* Why a task waits for the producer of this edge, which is one of its own. */
 static enum cause cause_of(const struct trace *trace, const struct trace_task *task, const struct trace_edge *edge)
 {
-    static const enum cause by_lane[LANE_KINDS] = {CAUSE_COMPUTE, CAUSE_LINK, CAUSE_LINK, CAUSE_CPU,
-                                                   CAUSE_DISK,    CAUSE_CPU,  CAUSE_BATCH};
+    static const enum cause by_lane[LANE_KINDS] = {
+        [LANE_COMPUTE] = CAUSE_COMPUTE, [LANE_UPLOAD] = CAUSE_LINK, [LANE_DOWNLOAD] = CAUSE_LINK,
+        [LANE_CPU] = CAUSE_CPU,         [LANE_DISK] = CAUSE_DISK,   [LANE_REPORT] = CAUSE_CPU,
+        [LANE_FEED] = CAUSE_BATCH};
     const struct trace_task *producer = &trace->tasks[edge->producer];
     const struct trace_lane *producer_lane = &trace->lanes[producer->lane], *task_lane = &trace->lanes[task->lane];
     if (edge->reuse)

@@ -8,6 +8,7 @@
  * writer may have begun to overwrite by then are dropped.
  */
 #include "follow.h"
+#include "trace_parts.h"
 #include "trainer/file/file.h"
 
 #include <errno.h>
@@ -31,8 +32,8 @@ struct trace_follow {
     bool changed;                             /* true: something has changed since the last poll */
     struct trace_record run[RUN], again[RUN]; /* the slots, read twice */
 
-    int fd;                   /* for writing requests; -1: we may only read */
-    struct trace_control ask; /* the request in the file; until 0: nothing is asked */
+    int fd;                       /* for writing requests; -1: we may only read */
+    struct trace_control request; /* the one in the file; until 0: nothing is asked */
 };
 
 /* The state and the start time in the text of /proc/PID/stat: fields 3 and 22.  Field 2, the name in brackets, may
@@ -175,25 +176,26 @@ static void find_whole_step(struct trace *trace)
     trace->whole_step = MIN(whole, last);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-bool trace_can_ask(const struct trace_follow *follow)
+bool trace_can_request(const struct trace_follow *follow)
 {
     return follow->fd >= 0 && follow->life != LIFE_CLOSED && follow->life != LIFE_GONE;
 }
 
-const struct trace_control *trace_asks(const struct trace_follow *follow) { return &follow->ask; }
+const struct trace_control *trace_current_request(const struct trace_follow *follow) { return &follow->request; }
 
 /* If the request cannot be written, nothing is asked: the trainer then goes on, and its state shows that. */
-void trace_ask(struct trace_follow *follow, struct trace_control wanted)
+void trace_send_request(struct trace_follow *follow, struct trace_control wanted)
 {
     wanted.until = 0;
     if (wanted.pause)
         wanted.until = now_ns() + TRACE_LEASE_MS * UINT64_C(1000000);
-    bool written = trace_can_ask(follow) && pwrite(follow->fd, &wanted, sizeof wanted, TRACE_CONTROL) == sizeof wanted;
+    bool written =
+        trace_can_request(follow) && pwrite(follow->fd, &wanted, sizeof wanted, TRACE_CONTROL) == sizeof wanted;
     if (!written)
         wanted = (struct trace_control){.tasks = wanted.tasks, .steps = wanted.steps};
-    follow->ask = wanted;
+    follow->request = wanted;
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
@@ -299,8 +301,8 @@ struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed)
     struct problem *wrong = attempt(take_all, follow);
     follow->life = find_life(follow->trace);
     *changed = follow->changed || follow->life != before;
-    if (follow->ask.until) /* the lease is renewed */
-        trace_ask(follow, follow->ask);
+    if (follow->request.until) /* the lease is renewed */
+        trace_send_request(follow, follow->request);
     return wrong;
 }
 
@@ -312,8 +314,8 @@ static void open_now(void *follower)
     follow->trace->header.head = 0; /* nothing has been taken */
     take_all(follow);
     follow->life = find_life(follow->trace);
-    follow->ask = (struct trace_control){.tasks = follow->trace->header.control.tasks,
-                                         .steps = follow->trace->header.control.steps};
+    follow->request = (struct trace_control){.tasks = follow->trace->header.control.tasks,
+                                             .steps = follow->trace->header.control.steps};
     if (follow->life == LIFE_CLOSED)
         return;
     follow->fd = open(follow->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -341,8 +343,9 @@ struct problem *trace_follow_open(const char *path, struct trace_follow **follow
 static struct trace *end_following(struct trace_follow *follow)
 {
     struct trace *trace = follow->trace;
-    if (follow->ask.until)
-        trace_ask(follow, (struct trace_control){.tasks = follow->ask.tasks, .steps = follow->ask.steps});
+    if (follow->request.until)
+        trace_send_request(follow,
+                           (struct trace_control){.tasks = follow->request.tasks, .steps = follow->request.steps});
     if (follow->fd >= 0)
         close(follow->fd);
     if (follow->file)

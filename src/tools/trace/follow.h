@@ -47,32 +47,12 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
 /* ---- what it is asked ------------------------------------------------------------------------------------------ */
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
-bool trace_can_ask(const struct trace_follow *follow);
-/* trace_asks(): what is asked.  trace_ask(): asks for something else, all but `until`, which is set here.  A request
- * holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes on at
+bool trace_can_request(const struct trace_follow *follow);
+/* trace_current_request(): what is asked.  trace_send_request(): asks for something else, all but `until`, which is set
+ * here.  A request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes on at
  * full speed: a viewer that is killed or hangs does not pause it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
-const struct trace_control *trace_asks(const struct trace_follow *follow);
-void trace_ask(struct trace_follow *follow, struct trace_control wanted);
-
-/* ---- between the files of this folder -------------------------------------------------------------------------- */
-
-/* When a process was started, in the system's unit, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...  Returns
- * false if there is no such process.  Where the system has no /proc, born is 0 and the state 'R'. */
-bool process_state(int pid, uint64_t *born, char *state);
-
-#define DAMAGED "the trace %s is damaged: "
-/* A table of the file: the offsets of its place and number of entries in the header, of its pointer in struct trace. */
-struct trace_part {
-    size_t at, n, table;
-    size_t size; /* bytes of an entry */
-};
-enum { TRACE_PARTS = 6 };
-extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
-#define PART_OF(type, whole, offset) ((type *)(void *)((char *)(whole) + (offset)))
-
-struct reader;
-/* Reads header and tables, and checks them, into a zeroed trace; fails where something is wrong. */
-void trace_read_tables(struct reader *file, struct trace *trace);
+const struct trace_control *trace_current_request(const struct trace_follow *follow);
+void trace_send_request(struct trace_follow *follow, struct trace_control wanted);
 
 #endif

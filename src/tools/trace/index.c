@@ -148,16 +148,16 @@ uint64_t trace_paused_before(const struct trace *trace, uint64_t clock)
 }
 
 /* Adds the pause after which a record was queued.  It lasts from the last end before that moment to that moment. */
-static void take_pause(struct trace *trace, const struct trace_record *r, size_t record)
+static void take_pause(struct trace *trace, const struct trace_record *record, size_t nth)
 {
-    struct pause pause = {.start = 0, .end = r->queued, .before = 0, .record = record};
+    struct pause pause = {.start = 0, .end = record->queued, .before = 0, .record = nth};
     for (size_t i = 0; i < trace->header.n_lanes; i++) {
         const struct bars *bars = &trace->bars[i];
-        size_t n = first_bar_from(bars, r->queued);
+        size_t n = first_bar_from(bars, record->queued);
         if (n > 0)
             pause.start = MAX(pause.start, bars->bar[n - 1].end);
     }
-    if (pause.start == 0 || pause.start >= r->queued)
+    if (pause.start == 0 || pause.start >= record->queued)
         return;
     if (trace->n_pauses > 0) {
         const struct pause *last = &trace->pauses[trace->n_pauses - 1];
@@ -192,10 +192,10 @@ static void forget_records(struct trace *trace, size_t first)
     }
 }
 
-static void take_bar(struct bars *bars, const struct trace_record *r, size_t record)
+static void take_bar(struct bars *bars, const struct trace_record *record, size_t nth)
 {
     struct bar *bar = APPEND(bars->bar, bars->n, bars->cap);
-    *bar = (struct bar){.start = r->start, .end = r->end, .record = (uint32_t)record, .task = r->task};
+    *bar = (struct bar){.start = record->start, .end = record->end, .record = (uint32_t)nth, .task = record->task};
     if (bars->n > 1) {
         const struct bar *before = bar - 1;
         bar->busy = before->busy + (before->end - before->start);

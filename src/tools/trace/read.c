@@ -4,7 +4,7 @@
  * (a mapped file that shrinks kills its reader), each part is checked before anything is derived from it, and callers
  * get a copy.
  */
-#include "follow.h"
+#include "trace_parts.h"
 
 #include <inttypes.h>
 #include <math.h>

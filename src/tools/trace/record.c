@@ -5,7 +5,9 @@
 #include "command.h"
 #include "follow.h"
 #include "peak.h"
+#include "stats.h"
 #include "tables.h"
+#include "tools/command/table.h"
 
 #include <math.h>
 #include <time.h>
@@ -112,7 +114,7 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
 static void obey_viewer(void *context, struct list *list, uint32_t number, size_t i)
 {
     struct recording *recording = context;
-    const struct trace_control *control = trace_asked(recording->writer);
+    const struct trace_control *control = trace_request_in_file(recording->writer);
     if (!is_pause_asked(control)) {
         recording->paused = false;
         return;
@@ -186,11 +188,8 @@ char *describe_shape(const struct trainer *trainer)
 
 static void begin_recording(struct trainer *trainer, const char *path)
 {
-    struct list *all[] = {trainer->train, trainer->eval, trainer->sample}, *lists[COUNT(all)];
-    size_t n = 0;
-    for (size_t i = 0; i < COUNT(all); i++)
-        if (all[i])
-            lists[n++] = all[i];
+    struct list *lists[3];
+    const size_t n = lists_of(trainer, lists);
     const struct wrapper *wrapper = lists[0]->running->wrapper;
     const bool paced = wrapper && wrapper->scale > 0;
     char *title = describe_shape(trainer);
@@ -254,7 +253,9 @@ static void print_overlap(struct trace_follow *follow)
     }
     const struct trace *trace = trace_follow_trace(follow);
     struct trace_steps steps = trace_steps_of(trace, 0);
-    print_beside(trace_beside(trace, &steps));
+    struct table *beside = trace_beside(trace, &steps);
+    print_beside(beside);
+    free_table(beside);
 }
 
 static void end_trace(struct trainer *trainer)

@@ -1,7 +1,7 @@
 /* stats.c - steps and critical path of a trace: what `yard trace` prints and the viewer shows. */
+#include "stats.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"
-#include "trace.h"
 
 #include <math.h>
 
@@ -153,32 +153,84 @@ size_t trace_median_step(const struct trace_steps *steps)
 
 /* ---- beside the device ------------------------------------------------------------------------------------------- */
 
-enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
+/* What the updates of a layer on the CPU ran beside, as trace_beside() counts it. */
+struct layer_beside {
+    int32_t layer;
+    size_t tasks, beside, none_left, next_step;
+    uint64_t ns, hidden_ns; /* the time of the tasks, and how much of it ran beside work of a device */
+};
 
-/* Looks at the work of a compute lane while the record, an update on the CPU, runs and after it, and fills the columns
- * of the record's row: BESIDE, NEXT_STEP, NONE_LEFT, HIDDEN.  The columns MS and HIDDEN are in nanoseconds here. */
-static void look_beside(const struct trace *trace, const struct trace_record *record, const struct bars *bars,
-                        double row[COLUMNS])
+struct layers_beside { /* in the order of their first updates */
+    struct layer_beside *layer;
+    size_t n, cap;
+};
+
+/* Is the record a backward or an update? */
+static bool goes_backward(const struct trace *trace, const struct trace_record *record)
 {
-    const struct trace_task *update = &trace->tasks[record->task];
-    double ns = 0;
-    for (size_t i = first_bar_in(bars, record->start); i < bars->n; i++) {
+    const struct trace_task *task = &trace->tasks[record->task];
+    return has_role(trace, task, "backward") || has_role(trace, task, "update");
+}
+
+/* Is the record a backward or an update of another layer, in the step of this update? */
+static bool is_of_same_step(const struct trace *trace, const struct trace_record *update,
+                            const struct trace_record *record)
+{
+    const bool other_layer = trace->tasks[record->task].layer != trace->tasks[update->task].layer;
+    return goes_backward(trace, record) && record->step == update->step && other_layer;
+}
+
+/* Is the record's work that of a step after this update's? */
+static bool is_of_later_step(const struct trace *trace, const struct trace_record *update,
+                             const struct trace_record *record)
+{
+    const bool forward = has_role(trace, &trace->tasks[record->task], "forward");
+    return (forward || goes_backward(trace, record)) && record->step > update->step;
+}
+
+/* Nanoseconds in which both ran. */
+static uint64_t overlap_ns(const struct trace_record *a, const struct trace_record *b)
+{
+    const uint64_t from = MAX(a->start, b->start);
+    const uint64_t to = MIN(a->end, b->end);
+    return to > from ? to - from : 0;
+}
+
+/* Looks at the work of a compute lane while the update runs and after it.  `one` is what the update comes to alone. */
+static void look_beside(const struct trace *trace, const struct trace_record *update, const struct bars *bars,
+                        struct layer_beside *one)
+{
+    const uint32_t list = trace->tasks[update->task].list;
+    uint64_t ns = 0;
+    for (size_t i = first_bar_in(bars, update->start); i < bars->n; i++) {
         const struct trace_record *other = &trace->records[bars->bar[i].record];
-        const struct trace_task *task = &trace->tasks[other->task];
-        bool backward = has_role(trace, task, "backward") || has_role(trace, task, "update");
-        bool later = backward && other->step == record->step && task->layer != update->layer;
-        bool next = (backward || has_role(trace, task, "forward")) && other->step > record->step;
-        if (task->list != update->list || other->end == other->start || !(later || next))
+        const bool same_step = is_of_same_step(trace, update, other);
+        const bool is_work = same_step || is_of_later_step(trace, update, other);
+        if (!is_work || trace->tasks[other->task].list != list || other->end == other->start)
             continue;
-        if (later)
-            row[NONE_LEFT] = 0;
-        if (other->start >= record->end)
+        if (same_step)
+            one->none_left = 0;
+        if (other->start >= update->end)
             break;
-        row[later ? BESIDE : NEXT_STEP] = 1;
-        ns += (double)(MIN(other->end, record->end) - MAX(other->start, record->start));
+        if (same_step)
+            one->beside = 1;
+        else
+            one->next_step = 1;
+        ns += overlap_ns(update, other);
     }
-    ns = fmin(ns, row[MS]); /* a trace that contradicts itself may have two tasks at once on the lane */
-    row[HIDDEN] = fmax(row[HIDDEN], ns);
+    ns = MIN(ns, one->ns); /* a trace that contradicts itself may have two tasks at once on the lane */
+    one->hidden_ns = MAX(one->hidden_ns, ns);
+}
+
+/* What one update comes to, over all compute lanes. */
+static struct layer_beside beside_update(const struct trace *trace, const struct trace_record *update)
+{
+    struct layer_beside one = {
+        .layer = trace->tasks[update->task].layer, .tasks = 1, .none_left = 1, .ns = update->end - update->start};
+    for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
+        if (trace->lanes[lane].kind == LANE_COMPUTE)
+            look_beside(trace, update, &trace->bars[lane], &one);
+    return one;
 }
 
 static bool is_cpu_update(const struct trace *trace, const struct trace_record *record)
@@ -187,43 +239,53 @@ static bool is_cpu_update(const struct trace *trace, const struct trace_record *
     return trace->lanes[task->lane].kind == LANE_CPU && has_role(trace, task, "update") && record->end > record->start;
 }
 
-/* The cells of the layer's row, which is added where it is missing. */
-static struct cell *row_of_layer(struct table *table, int32_t layer)
+/* The sums of the layer, which is added where it is missing. */
+static struct layer_beside *sums_of_layer(struct layers_beside *layers, int32_t layer)
 {
-    size_t row = 0;
-    while (row < table->n && table->cells[row * COLUMNS].number != layer)
-        row++;
-    if (row == table->n)
-        add_row(table, (struct cell[COLUMNS]){number_cell(layer)});
-    return &table->cells[row * COLUMNS];
+    for (size_t i = 0; i < layers->n; i++)
+        if (layers->layer[i].layer == layer)
+            return &layers->layer[i];
+    struct layer_beside *added = APPEND(layers->layer, layers->n, layers->cap);
+    *added = (struct layer_beside){.layer = layer};
+    return added;
+}
+
+static struct layers_beside sum_up_layers(const struct trace *trace, const struct trace_steps *steps)
+{
+    struct layers_beside layers = {0};
+    for (size_t i = 0; i < trace->n_records; i++) {
+        const struct trace_record *record = &trace->records[i];
+        if (!is_cpu_update(trace, record) || !trace_counts(trace, steps, i))
+            continue;
+        const struct layer_beside one = beside_update(trace, record);
+        struct layer_beside *sums = sums_of_layer(&layers, one.layer);
+        sums->tasks += one.tasks;
+        sums->beside += one.beside;
+        sums->none_left += one.none_left;
+        sums->next_step += one.next_step;
+        sums->ns += one.ns;
+        sums->hidden_ns += one.hidden_ns;
+    }
+    return layers;
 }
 
 struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps)
 {
-    static const struct column columns[COLUMNS] = {{"layer", "layer", CELL_COUNT, 8, 0},
-                                                   {"tasks", "tasks", CELL_COUNT, 7, 0},
-                                                   {"beside", "beside", CELL_COUNT, 8, 0},
-                                                   {"none left", "none_left", CELL_COUNT, 9, 0},
-                                                   {"next step", "next_step", CELL_COUNT, 9, 0},
-                                                   {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
-                                                   {"hidden", "hidden_ms_per_step", CELL_FIXED, 9, 3}};
-    struct table *table = new_table(columns, COLUMNS);
+    static const struct column columns[] = {{"layer", "layer", CELL_COUNT, 8, 0},
+                                            {"tasks", "tasks", CELL_COUNT, 7, 0},
+                                            {"beside", "beside", CELL_COUNT, 8, 0},
+                                            {"none left", "none_left", CELL_COUNT, 9, 0},
+                                            {"next step", "next_step", CELL_COUNT, 9, 0},
+                                            {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                            {"hidden", "hidden_ms_per_step", CELL_FIXED, 9, 3}};
+    struct table *table = new_table(columns, COUNT(columns));
+    struct layers_beside layers = sum_up_layers(trace, steps);
     const double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
-    for (size_t i = 0; i < trace->n_records; i++) {
-        const struct trace_record *record = &trace->records[i];
-        const int32_t layer = trace->tasks[record->task].layer;
-        if (!is_cpu_update(trace, record) || !trace_counts(trace, steps, i))
-            continue;
-        double added[COLUMNS] = {layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(record->end - record->start)};
-        for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
-            if (trace->lanes[lane].kind == LANE_COMPUTE)
-                look_beside(trace, record, &trace->bars[lane], added);
-        added[MS] *= ms;
-        added[HIDDEN] *= ms;
-        struct cell *sum = row_of_layer(table, layer);
-        for (size_t column = TASKS; column < COLUMNS; column++)
-            sum[column].number += added[column];
-    }
+    for (const struct layer_beside *sums = layers.layer; sums < layers.layer + layers.n; sums++)
+        ROW(table, number_cell(sums->layer), number_cell((double)sums->tasks), number_cell((double)sums->beside),
+            number_cell((double)sums->none_left), number_cell((double)sums->next_step),
+            number_cell((double)sums->ns * ms), number_cell((double)sums->hidden_ns * ms));
+    free(layers.layer);
     return table;
 }
 

@@ -4,12 +4,9 @@
 #ifndef STATS_H
 #define STATS_H
 
-#include "trainer/base/base.h"
+#include "trace.h"
 
 #include <jansson.h>
-
-struct trace; /* trace.h */
-struct bars;
 
 /* ---- stats.c: what a trace says ---------------------------------------------------------------------------------- */
 

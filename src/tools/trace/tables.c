@@ -2,6 +2,8 @@
 #include "tables.h"
 #include "techniques/pass/uses.h"
 
+#include <stdarg.h>
+
 /* Adds to the text in `out`, as far as there is room. */
 PRINTF_LIKE(3, 4) static void add_text(char *out, size_t size, const char *format, ...)
 {

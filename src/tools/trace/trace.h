@@ -2,10 +2,14 @@
  *
  * A trace is a memory-mapped file: a task table, and after it a ring of fixed-size records.  So another process (the
  * viewer) can read it while the trainer runs, or while it stands at a breakpoint, and a record costs the trainer only
- * a few stores.  This module knows lanes, tasks and times; it knows nothing of OpenCL or training.
+ * a few stores.  The file knows lanes, tasks and times.  Of this folder, only record.c, tables.c and peak.c know lists,
+ * trainings and OpenCL.
  *
  *     trace_file.h   write.c       the layout of the file; the trainer's half
- *     record.h       record.c      what a run writes with it
+ *     trace_parts.h                where the file's tables are, for the files that read and write it
+ *     tables.h       tables.c      the tables of tasks, edges, lanes and tensors, from lists
+ *     record.h       record.c      what a run writes
+ *     peak.h         peak.c        what a device reaches at most, for a viewer
  *     follow.h       follow.c      the reader's half, for a file that may grow; it also reads a whole trace at once
  *     trace.h        read.c        the tables, checked
  *                    index.c       which records are a lane's, a task's, a step's
@@ -14,16 +18,15 @@
  *                    launch.c      starting the viewer on a trace
  *     stats.h        stats.c       what a trace says
  *                    causes.c      why lanes were idle
+ *     command.h      trace.c       the command `yard trace`: its words
+ *                    trace_summary.c  trace_export.c  trace_diff.c      and what it does
  */
 #ifndef TRACE_H
 #define TRACE_H
 
-#include "stats.h"      /* defines: trace_steps, trace_path, trace_gap, cause */
 #include "trace_file.h" /* defines: trace_header, trace_lane, trace_task, trace_record ... and the writer */
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
-
-#include <jansson.h>
 
 /* ---- read.c, follow.c, index.c --------------------------------------------------------------------------------- */
 

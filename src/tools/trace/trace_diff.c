@@ -3,9 +3,9 @@
  * Usually A is a run and B the simulation of the same list, or A is from before a change and B from after it.
  */
 #include "command.h"
+#include "stats.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"
-#include "trace.h"
 #include "trainer/cmd/cmd.h"
 
 #include <inttypes.h>
@@ -152,9 +152,10 @@ static struct table *worst_table(const struct timed *matched, size_t n)
     struct table *table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < MIN(n, MOST_SHOWN); i++) {
         const struct timed *timed = &matched[i];
-        ROW(table, text_cell(json_string_value(task_text(timed))), number_cell(timed->ns / 1e3),
-            number_cell(timed->other / 1e3), number_cell(timed->ns), number_cell(timed->other),
-            number_cell(relative(timed->other, timed->ns)));
+        json_t *text = task_text(timed);
+        ROW(table, text_cell(json_string_value(text)), number_cell(timed->ns / 1e3), number_cell(timed->other / 1e3),
+            number_cell(timed->ns), number_cell(timed->other), number_cell(relative(timed->other, timed->ns)));
+        json_decref(text);
     }
     return table;
 }
@@ -198,7 +199,9 @@ int trace_diff(char **files)
         if (n_a + n_b > 0)
             printf("\n--json names the tasks of one trace only\n");
     }
+    free_table(worst);
     if (!n)
-        note("yard: the traces %s and %s have no task in common", files[0], files[1]);
+        print_problem(stderr, "yard: ",
+                      new_problem(EXIT_FAILED, "the traces %s and %s have no task in common", files[0], files[1]));
     return n ? EXIT_OK : EXIT_FAILED;
 }

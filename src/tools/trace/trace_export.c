@@ -7,7 +7,7 @@
  * slice; ids are not used twice.
  */
 #include "command.h"
-#include "trace.h"
+#include "stats.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"
 

@@ -1,8 +1,8 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
 #include "command.h"
+#include "stats.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"
-#include "trace.h"
 #include "trainer/cmd/cmd.h"
 
 #include <inttypes.h>

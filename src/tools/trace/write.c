@@ -8,7 +8,7 @@
  * task.  So the signal puts memory of the process in place of the lost pages: the store is done there, and the trace is
  * lost.
  */
-#include "follow.h"
+#include "trace_parts.h"
 #include "trainer/file/file.h"
 
 #include <errno.h>
@@ -212,7 +212,10 @@ void trace_alive(struct trace_writer *writer, uint64_t paused_task)
     writer->paused |= paused_task != 0;
 }
 
-const struct trace_control *trace_asked(const struct trace_writer *writer) { return &writer->header->control; }
+const struct trace_control *trace_request_in_file(const struct trace_writer *writer)
+{
+    return &writer->header->control;
+}
 
 void trace_close(struct trace_writer *writer)
 {

@@ -170,8 +170,8 @@ enum asked { PAUSE, ONE_TASK, ONE_STEP };
 static void ask_trainer(struct view *view, enum asked what)
 {
     struct trace_follow *follow = view->track[0]->follow;
-    struct trace_control wanted = *trace_asks(follow);
-    if (!trace_can_ask(follow)) {
+    struct trace_control wanted = *trace_current_request(follow);
+    if (!trace_can_request(follow)) {
         SAY(view, "There is no trainer to ask: this trace has ended.");
         return;
     }
@@ -186,7 +186,7 @@ static void ask_trainer(struct view *view, enum asked what)
             wanted.steps++;
         wanted.pause = true;
     }
-    trace_ask(follow, wanted);
+    trace_send_request(follow, wanted);
 }
 
 static void ask_pause(struct view *view) { ask_trainer(view, PAUSE); }

@@ -32,6 +32,7 @@
 #include "tools/board/board.h"
 #include "tools/picture/canvas.h"
 #include "tools/trace/follow.h"
+#include "tools/trace/stats.h"
 #include "trainer/file/file.h"
 
 /* ---- track.c --------------------------------------------------------------------------------------------------- */

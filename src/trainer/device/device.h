@@ -61,6 +61,7 @@ enum { DEVICE_ALIGNMENT = 512 };
 /* A connection between the host and some devices in one direction, which all copies on it share.  Only described
  * machines have links. */
 enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
+extern const enum lane_kind lane_of_direction[DIRECTIONS];
 struct link {
     int index;         /* its place in machine->link */
     double rate;       /* bytes/s, which the copies on it share */

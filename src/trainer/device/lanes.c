@@ -3,6 +3,8 @@
  */
 #include "device.h"
 
+const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
+
 struct machine *new_machine(int n_devices)
 {
     struct machine *machine = allocate(1, sizeof *machine);

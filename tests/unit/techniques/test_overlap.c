@@ -13,6 +13,7 @@
  *     YARD_SEEDS=N build/tests/test_overlap      N random choices of sides for each training, instead of one
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"
 #include "tools/predict/plan.h"
 #include "tools/predict/predict.h"
@@ -148,7 +149,7 @@ static struct list *read_choice(const struct instance *instance, size_t on_cpu, 
 static double simulate_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
     struct list *list = read_choice(instance, on_cpu, forward);
-    struct forecast forecast = try_step(list, NULL);
+    struct forecast forecast = forecast_list(list, NULL);
     double period = forecast.why_not || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     free_list_and_machine(list);
@@ -501,9 +502,9 @@ TEST(budgets)
         const char *says;
     } cases[] = {{"11194304", "1G", "plan", EXIT_OK, ""},
                  {"7700000", "1G", "plan", EXIT_OK, "3 of 4 updates"}, /* Adam's state of one layer */
-                 {"6694303", "1G", "plan", EXIT_USAGE, "6694304 bytes ("},
+                 {"6694303", "1G", "plan", EXIT_USAGE, "enough would be 6694304 bytes ("},
                  {"8300000", "5M", "plan", EXIT_USAGE, "does not fit in the budget of"},
-                 {"1G", "5M", "all-cpu", EXIT_USAGE, "; 8000000 bytes ("},
+                 {"1G", "5M", "all-cpu", EXIT_USAGE, "enough would be 8000000 bytes ("},
                  {"1G", "5M", "local", EXIT_OK, ""},
                  {"1G slab=600000", "1G", "local", EXIT_USAGE, "needs 1.00 MiB in one piece"}};
     char *text = read_text("data/steps/overlap.txt"), *rest = strchr(strstr(text, "device gpu"), '\n');
@@ -774,7 +775,7 @@ LONG_TEST(plans_of_tight_budgets)
     need_own_products();
     const char *tiny = "train --model tiny --seq-len 16 --gemm own -d 0:0 --steps 2 --sample-tokens 0 --val-batches 1";
     struct ran ran = expect_yard(EXIT_USAGE, "--overlap: device 0:0", "%s --overlap plan --device-mem 99", tiny);
-    long bytes = strtol(strstr(ran.err, "; ") + 2, NULL, 10);
+    long bytes = (long)budget_in(ran.err);
     expect_yard(EXIT_USAGE, "does not fit", "%s --device-mem %ld", tiny, bytes);
     expect_yard(EXIT_USAGE, "does not fit", "%s --overlap plan --device-mem %ld", tiny, bytes - 1);
     expect_yard(EXIT_OK, "4 of 4 updates on the CPU", "%s --overlap plan --device-mem %ld", tiny, bytes);

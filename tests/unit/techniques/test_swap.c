@@ -128,7 +128,7 @@ static size_t expect_needed(struct list *list)
     swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
     struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
     swap_options.mode = SWAP_OFF;
-    struct forecast forecast = try_step(list, NULL);
+    struct forecast forecast = forecast_list(list, NULL);
     json_t *move;
     json_array_foreach(json_object_get(report[0].fields, "moves"), i, move)
     {

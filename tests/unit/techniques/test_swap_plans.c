@@ -77,7 +77,7 @@ static double try_plan(struct list *list, const struct plan *plan, int n, struct
         if (plan[k].action == SWAP)
             swap_as_planned(edit, list, uses, line, pool->tensors[k], &plan[k], idle[k].end);
     }
-    struct forecast forecast = try_step(list, NULL);
+    struct forecast forecast = forecast_list(list, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     undo_edit(edit);
@@ -256,7 +256,7 @@ static size_t bytes_if_free(struct list *list, const struct uses *uses, struct t
     apply_choice(edit, list, uses, front, choice, !repeats_last);
     apply_choice(edit, list, uses, front, choice, repeats_last);
     list->pool->machine->device[0].budget = least - 1;
-    struct forecast forecast = try_list(list, NULL, 0, NULL, NULL);
+    struct forecast forecast = forecast_list_within(list, NULL, 0, NULL, NULL);
     if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
         least = forecast.needed_bytes[0];
     free_forecast(&forecast);
@@ -290,7 +290,7 @@ TEST(least_budget_of_a_pipeline)
     static const int early[MICRO] = {0, 1, 2};
     char *text = two_stages((size_t)1 << 30, early, early);
     struct list *list = list_of("%s", text);
-    struct forecast forecast = try_data(list, NULL);
+    struct forecast forecast = forecast_by_data(list, NULL);
     size_t least = LEAST_FREE + 1;
     for (int order = 0; order < ORDERS; order++) {
         int out[MICRO], back[MICRO];

@@ -14,7 +14,7 @@
 #include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/predict/predict.h"
-#include "tools/trace/trace.h"
+#include "tools/trace/stats.h"
 
 #include <math.h>
 
@@ -241,7 +241,11 @@ static void expect_same_causes(const char *what, const struct trace *trace, uint
                  record < trace->records + trace->n_records && !runs_now; record++)
                 runs_now = trace->tasks[record->task].lane == lane && trace->tasks[record->task].list == steps.list &&
                            record->start <= time[i] && time[i] < record->end;
-            *(runs_now ? &busy : &expected[cause_at(trace, steps.list, lane, time[i])]) += time[i + 1] - time[i];
+            const uint64_t length = time[i + 1] - time[i];
+            if (runs_now)
+                busy += length;
+            else
+                expected[cause_at(trace, steps.list, lane, time[i])] += length;
         }
         expect_causes(what, trace, lane, found[lane], expected);
         for (int c = 0; c < CAUSES; c++) {

@@ -12,6 +12,7 @@
  */
 #include "tests/support/child.h"
 #include "tools/trace/follow.h"
+#include "tools/trace/stats.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -256,15 +257,15 @@ TEST(a_stopped_trainer_shows_what_runs)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     assert_true(becomes(followed, LIFE_GONE));
-    assert_false(trace_can_ask(followed));
+    assert_false(trace_can_request(followed));
     trace_follow_close(followed);
 }
 
 static void ask(struct trace_follow *follow, bool hold, uint64_t more_tasks, uint64_t more_steps)
 {
-    const struct trace_control *now = trace_asks(follow);
-    trace_ask(follow, (struct trace_control){
-                          .pause = hold, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
+    const struct trace_control *now = trace_current_request(follow);
+    trace_send_request(follow, (struct trace_control){
+                                   .pause = hold, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
 }
 
 static pid_t start_training(const char *trace, const char *log, const char *more)
@@ -362,7 +363,7 @@ static void step_through(const char *more)
     ask(follower, false, 0, 0);
     assert_true(becomes(follower, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
-    assert_false(trace_can_ask(follower));
+    assert_false(trace_can_request(follower));
     expect_pauses(trace, 4); /* one after each that was granted; one before them, unless nothing had run */
     expect_cut(path, trace);
     trace_follow_close(follower);

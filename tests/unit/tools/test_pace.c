@@ -9,7 +9,7 @@
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/predict/predict.h"
-#include "tools/trace/trace.h"
+#include "tools/trace/stats.h"
 #include "trainer/train/hooks.h"
 
 #include <jansson.h>

@@ -115,7 +115,7 @@ static void write_while_cut(void *path)
             assert_int_equal(truncate(path, i == 1000 ? 8192 : 0), 0);
         trace_end(writer, trace_begin(writer, i + 1, LOAD, i), i, i + 1, 0);
         trace_alive(writer, 0);
-        assert_false(trace_asked(writer)->pause);
+        assert_false(trace_request_in_file(writer)->pause);
     }
     trace_close(writer);
 }

@@ -1,7 +1,7 @@
 /* test_try.c - planning at scale: what place() and verify() answer on random lists is what the plain algorithms answer
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
  *
- * To see it fail: in try.c, allow twice the budget.
+ * To see it fail: in forecast.c, allow twice the budget.
  */
 #include "techniques/pass/pass.h"
 #include "techniques/search/search.h"
@@ -331,7 +331,7 @@ TEST(a_list_of_30000_tasks)
     struct simulation *sim = must_simulate(list, paper.costs);
     assert_true(list->n >= 30000);
     assert_true(sim->settled);
-    struct forecast forecast = try_step(list, paper.costs);
+    struct forecast forecast = forecast_list(list, paper.costs);
     assert_true(forecast.period == sim->period);
     size_t most = peak_megabytes() - before;
     if (most > 300)
@@ -390,7 +390,7 @@ TEST(a_forecast_comes_true)
 {
     struct trainer *trainer = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
     uint64_t before = fingerprint(trainer->train);
-    struct forecast forecast = try_step(trainer->train, costs_of(trainer));
+    struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
     assert_int_equal(fingerprint(trainer->train), before);
     expect_forecast(&forecast, trainer->train, costs_of(trainer));
     for (size_t i = 0; i < forecast.n; i++)
@@ -429,7 +429,7 @@ static struct four new_four(void)
 static void expect_most(const struct list *list, const struct costs *costs, size_t bytes, size_t at)
 {
     uint64_t before = fingerprint(list);
-    struct forecast forecast = try_step(list, costs);
+    struct forecast forecast = forecast_list(list, costs);
     assert_int_equal(fingerprint(list), before);
     assert_null(forecast.why_not);
     assert_int_equal(forecast.peak_total[0], bytes);
@@ -446,7 +446,7 @@ TEST(an_edit_is_tried)
     struct edit *edit = open_edit(list);
     assert_true(sink(edit, four.early, four.c));
     expect_most(list, four.paper.costs, 6144, 1);
-    struct forecast now = try_step(list, four.paper.costs);
+    struct forecast now = forecast_list(list, four.paper.costs);
     struct task *order[] = {four.b, four.c, four.early, four.last};
     assert_int_equal(now.n, COUNT(order));
     assert_memory_equal(now.task, order, sizeof order);
@@ -460,7 +460,7 @@ TEST(what_does_not_fit_is_told)
 {
     struct four four = new_four();
     four.paper.device->budget = 11000; /* 4096 of which guard the slab */
-    struct forecast all = try_step(four.paper.list, four.paper.costs);
+    struct forecast all = forecast_list(four.paper.list, four.paper.costs);
     assert_true(all.excess_bytes > 0);
     assert_true((double)all.needed_bytes[0] == (double)four.paper.device->budget + all.excess_bytes);
     assert_int_equal(all.peak_total[0], 8192);
@@ -475,15 +475,15 @@ TEST(what_does_not_fit_is_told)
 TEST(without_times_there_is_no_period)
 {
     struct four four = new_four();
-    struct forecast none = try_step(four.paper.list, NULL);
+    struct forecast none = forecast_list(four.paper.list, NULL);
     assert_null(none.why_not);
     assert_true(isnan(none.period));
     free_forecast(&none);
     for (size_t i = 0; i < four.paper.list->n; i++)
         four.paper.list->task[i]->seconds = 1e9;
-    none = try_step(four.paper.list, NULL);
+    none = forecast_list(four.paper.list, NULL);
     assert_non_null(none.why_not);
-    assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together, expected 1e-9 to 1e6"));
+    assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
     free_forecast(&none);
     end_paper(&four.paper);
 }
@@ -531,7 +531,7 @@ TEST(64_devices_on_paper)
     struct trainer *trainer = plan_tiny(hardware_of(64), 64);
     assert_int_equal(trainer->machine->n_devices, 64);
     expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
-    struct forecast forecast = try_step(trainer->train, costs_of(trainer));
+    struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
     assert_true(forecast.period > 0);
     free_forecast(&forecast);
     free_trainer(trainer);

@@ -1,4 +1,4 @@
-/* try.c - what would come of a list: a planner's question, which costs milliseconds and changes nothing.
+/* forecast.c - what would come of a list: a planner's question, which costs milliseconds and changes nothing.
  *
  * A draft of the list is placed, ordered and simulated, whatever the budgets: it says by how much they are exceeded.
  * The draft has tasks of its own, but the list's tensors.  place() writes into these, so they are put back as they
@@ -132,18 +132,18 @@ static struct forecast forecast_of(const struct list *list, const struct costs *
     return forecast;
 }
 
-struct forecast try_list(const struct list *list, const struct costs *costs, double most_excess, simulation_look *look,
-                         void *context)
+struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
+                                     simulation_look *look, void *context)
 {
     return forecast_of(list, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
 }
 
-struct forecast try_step(const struct list *list, const struct costs *costs)
+struct forecast forecast_list(const struct list *list, const struct costs *costs)
 {
-    return try_list(list, costs, INFINITY, NULL, NULL);
+    return forecast_list_within(list, costs, INFINITY, NULL, NULL);
 }
 
-struct forecast try_data(const struct list *list, const struct costs *costs)
+struct forecast forecast_by_data(const struct list *list, const struct costs *costs)
 {
     return forecast_of(list, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
 }
