@@ -158,7 +158,8 @@ refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --
 refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --model tiny \
     --mesh dp=2 --overlap local --swap layer --host-mem 200K
 printf 'task t host.cpu 0\n' >"$TMP/idle"
-refuse 2 'the tasks of a step take 0 s together by the step file; expected 1e-9 to 1e6' plan --list "$TMP/idle" --simulate
+refuse 2 'the tasks of a step take 0 s together by the step file; expected 1e-9 to 1e6' \
+    plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
 refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --simulate --overlap plan \
     --overlap-plan "$TMP/o" --trace "$TMP/o"

@@ -316,7 +316,10 @@ refuse 2 'takes dp=A' plan --simulate $server --mesh dp=18446744073709551617
 refuse 2 'millions of tasks' plan --simulate $server --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
     sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
-    case $1 in link*) part="$1\`: expected \`link LANE = BYTES_PER_SECOND LATENCY_SECONDS\`" ;; *) part="${1%% =*} takes" ;; esac
+    part="${1%% =*} takes"
+    case $1 in
+    link*) part="$1\`: expected \`link LANE = BYTES_PER_SECOND LATENCY_SECONDS\`" ;;
+    esac
     refuse 2 "${2:-$part}" plan --model tiny --simulate --hardware "$TMP/server"
 }
 for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficiency = 1e-320' 'efficiency = 2' \

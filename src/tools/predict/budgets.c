@@ -72,17 +72,19 @@ static const char *owner_of(const struct device *device)
     return device->is_host ? "the host (--host-mem)" : "each device";
 }
 
-/* "--recompute, --swap-what, ": options that make room, but for the one that begins `option`, which has been tried. */
-static char *passes_besides(const char *option)
+/* "--recompute, --swap-what, a smaller --micro-batch or --seq-len": what makes room, but for the option that begins
+ * `option`, which has been tried.  The caller frees it. */
+static char *other_ways(const char *option)
 {
     static const char *const passes[] = {"--recompute", "--swap", "--swap-what"};
-    char *others = copy_string("");
+    char *others = NULL;
     for (size_t i = 0; i < COUNT(passes); i++) {
         const size_t length = strlen(passes[i]);
         const bool begins = strncmp(option, passes[i], length) == 0 && (option[length] == ' ' || !option[length]);
         if (!begins)
             append_text(&others, "%s, ", passes[i]);
     }
+    append_text(&others, "a smaller --micro-batch or --seq-len");
     return others;
 }
 
@@ -108,8 +110,7 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
     if (first->described.by_hand)
         advice = format_string("raise memory= or %s, or use smaller tensors", raised);
     else
-        advice =
-            format_string("raise %s, or use %sa smaller --micro-batch or --seq-len", raised, passes_besides(option));
+        advice = format_string("raise %s, or use %s", raised, other_ways(option));
     fail(EXIT_USAGE, "%s: %s; %s: %s", option, shortage, verdict, advice);
 }
 

@@ -49,8 +49,8 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
 bool trace_can_request(const struct trace_follow *follow);
 /* trace_current_request(): what is asked.  trace_send_request(): asks for something else, all but `until`, which is set
- * here.  A request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes on at
- * full speed: a viewer that is killed or hangs does not pause it. */
+ * here.  A request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the
+ * trainer goes on at full speed: a viewer that is killed or hangs does not pause it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
 const struct trace_control *trace_current_request(const struct trace_follow *follow);
 void trace_send_request(struct trace_follow *follow, struct trace_control wanted);
