@@ -144,7 +144,7 @@ $(SHARED)/packages-tests: | $(SHARED)/packages
 
 # ---- to see it run --------------------------------------------------------------------------------------------------
 
-core: ## Builds ./yard-core: the trainer alone, without any folder of src/techniques and src/tools.
+core: ## Builds ./yard-core: the trainer alone, without the folders of planning, techniques and tools.
 	@$(MAKE) --no-print-directory YARD=yard-core WITHOUT=all
 
 STEPS = 1500
@@ -239,8 +239,8 @@ clean: ## Removes all that was made.
 # A title is printed before the first target of its group.
 help: ## Prints this list.
 	@echo 'make               Builds ./yard.'
-	@echo '                   WITHOUT="view plot" leaves folders of src/techniques and src/tools out; V=1 shows the'
-	@echo '                   commands; WERROR=1 takes warnings for errors; BUILD=DIR builds in another folder.'
+	@echo '                   WITHOUT="view plot" leaves two folders of src out, and so for all but the trainer'"'"'s;'
+	@echo '                   V=1 shows the commands; WERROR=1 takes warnings for errors; BUILD=DIR builds elsewhere.'
 	@awk -F ':.*## ' ' \
 	    /^# ---- / { title = $$0; gsub(/^# -+ | -+$$/, "", title) } \
 	    /^[a-z-]+:.*## / && title != "" { print ""; print title; print ""; title = "" } \

@@ -93,7 +93,7 @@ function leave_out_asked(   i, n_words, word) {
     n_words = split(without, word, " ")
     for (i = 1; i <= n_words; i++) {
         if (!(word[i] in folder) || is_trainers(word[i])) {
-            print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" \
+            print "WITHOUT=" word[i] ": no folder besides the trainer's registers itself by that name" \
                 >"/dev/stderr"
             exit 2
         }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out
+# folders.sh - the trainer stands alone, and all other folders can be left out
 # (src/trainer/base/module.h).
 #
 # `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
@@ -9,28 +9,28 @@
 
 # ---- includes -------------------------------------------------------------------------------------------------------
 
-# trainer  <-  techniques/pass  <-  tools/command, predict, lists, proof, trace  <-  other techniques  <-  other tools
+# trainer  <-  planning  <-  techniques  <-  tools
 #
 # grep's  src/tools/view/pen.c:7:#include "tools/picture/canvas.h"  gives  tools/view/pen.c tools/picture/canvas.h.
 includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's headers
-    grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] |
+    grep -n '^#include "\(trainer\|planning\|techniques\|tools\)/' src/*/*/*.[ch] |
         sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||'
 }
 includes_upwards() {
     includes >"$TMP/includes"
     enough 200 "$TMP/includes" 'includes of headers'
     awk '
-        function level(path,   part) {
-            split(path, part, "/")
-            if (part[1] == "trainer")
-                return 0
-            if (part[1] "/" part[2] == "techniques/pass")
-                return 1
-            if (part[1] "/" part[2] ~ /^tools\/(command|predict|lists|proof|trace)$/)
-                return 2
-            return part[1] == "techniques" ? 3 : 4
+        BEGIN {
+            level["trainer"] = 0
+            level["planning"] = 1
+            level["techniques"] = 2
+            level["tools"] = 3
         }
-        level($2) > level($1)' "$TMP/includes"
+        function level_of(path) {
+            sub("/.*", "", path)
+            return level[path]
+        }
+        level_of($2) > level_of($1)' "$TMP/includes"
 }
 finds_nothing 'includes run down only' includes_upwards
 
@@ -206,7 +206,7 @@ command_is_refused() { # COMMAND FOLDER: it has gone with the folder; the senten
 
 all_options "$YARD" >"$TMP/options"
 commands "$YARD" >"$TMP/commands"
-for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
+for file in $(grep -l "$struct" src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c); do
     folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
     names_are_known "$file" "$folder"
     builds_without "$folder"
@@ -270,6 +270,6 @@ result $? 'a folder that waits for an unknown one is refused'
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
 result $? 'a make without WITHOUT= builds all folders again'
 make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
-[ $? -eq 2 ] && grep -q 'no folder of src/techniques or src/tools registers itself by that name' "$TMP/err"
+[ $? -eq 2 ] && grep -q "no folder besides the trainer's registers itself by that name" "$TMP/err"
 result $? 'WITHOUT= a folder that is unknown is refused'
 finish

@@ -31,8 +31,8 @@ meant='
     progress.c     %sallocated
     test_import.c  %slm_head
     test_overlap.c %sis %sms
-    test_steps.c   %sdevice
-    test_steps_times.c %stensor
+    test_lists.c   %sdevice
+    test_simulate_times.c %stensor
     test_stories.c %stable
     test_swap.c    %sdevice
     test_swap_budgets.c %stask %stensor

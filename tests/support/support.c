@@ -1,6 +1,6 @@
 #include "support.h"
 
-#include "tools/lists/lists.h"
+#include "planning/lists/lists.h"
 
 #include <math.h>
 #include <unistd.h>

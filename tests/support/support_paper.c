@@ -1,9 +1,9 @@
 #include "support_paper.h"
 
+#include "planning/lists/lists.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "support_training.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 

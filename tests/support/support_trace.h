@@ -2,8 +2,8 @@
 #ifndef SUPPORT_TRACE_H
 #define SUPPORT_TRACE_H
 
+#include "planning/trace/stats.h"
 #include "support.h"
-#include "tools/trace/stats.h"
 
 #include <jansson.h>
 

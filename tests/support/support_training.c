@@ -1,6 +1,6 @@
 #include "support_training.h"
 
-#include "tools/lists/lists.h"
+#include "planning/lists/lists.h"
 
 #include <math.h>
 

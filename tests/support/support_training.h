@@ -2,8 +2,8 @@
 #ifndef SUPPORT_TRAINING_H
 #define SUPPORT_TRAINING_H
 
+#include "planning/proof/proof.h"
 #include "support.h"
-#include "tools/proof/proof.h"
 #include "trainer/train/train.h"
 
 /* Settings as `yard train` has them after these words; short warm-up, values kept for verify. */

@@ -1,10 +1,10 @@
 /* support_view.c - views for tests: of step files, and of traces that a test writes itself. */
 #include "support_view.h"
 
+#include "planning/predict/predict.h"
 #include "support_training.h"
-#include "tools/predict/predict.h"
 
-#include "tools/lists/lists.h"
+#include "planning/lists/lists.h"
 
 #include <math.h>
 

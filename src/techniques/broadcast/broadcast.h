@@ -7,7 +7,7 @@
 #ifndef BROADCAST_H
 #define BROADCAST_H
 
-#include "techniques/pass/edit.h"
+#include "planning/pass/edit.h"
 
 enum deal { DEAL_EVEN, DEAL_RANDOM };
 enum main_queue { MAIN_BOTH, MAIN_COMPUTE };

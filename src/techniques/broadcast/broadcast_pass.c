@@ -4,8 +4,8 @@
  * broadcasts of a step.  Where one queue fills a link, more queues save only latency.
  */
 #include "order.h"
-#include "techniques/pass/traits.h"
-#include "tools/predict/costs.h"
+#include "planning/pass/traits.h"
+#include "planning/predict/costs.h"
 
 #include <math.h>
 

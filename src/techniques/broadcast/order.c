@@ -5,7 +5,7 @@
  */
 #include "order.h"
 
-#include "tools/predict/forecast.h"
+#include "planning/predict/forecast.h"
 
 #include <math.h>
 

@@ -21,7 +21,7 @@
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
-#include "techniques/pass/traits.h"
+#include "planning/pass/traits.h"
 #include "trainer/mesh/mesh.h"
 
 #define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */

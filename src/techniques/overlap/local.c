@@ -37,7 +37,7 @@
  */
 #include "local.h"
 #include "move_update.h"
-#include "techniques/pass/traits.h"
+#include "planning/pass/traits.h"
 
 #include "cl/shared.h" /* defines: choice_bit */
 #include "trainer/run/run.h"

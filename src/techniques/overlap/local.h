@@ -3,7 +3,7 @@
 #define LOCAL_H
 
 #include "choose.h"
-#include "techniques/pass/pass.h"
+#include "planning/pass/pass.h"
 
 struct side_chooser;
 struct local_rule { /* --overlap local: how the running step decides, and for which updates */

@@ -13,7 +13,7 @@
 #ifndef OVERLAP_H
 #define OVERLAP_H
 
-#include "techniques/pass/edit.h"
+#include "planning/pass/edit.h"
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 

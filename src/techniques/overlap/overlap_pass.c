@@ -17,9 +17,9 @@
  * fit after it: which plans are taken then is a matter of its own (overlap_room.c).
  */
 #include "overlap_pass.h"
-#include "techniques/pass/traits.h"
+#include "planning/command/numbers.h"
+#include "planning/pass/traits.h"
 #include "techniques/search/plan_text.h"
-#include "tools/command/numbers.h"
 #include "trainer/train/hooks.h"
 
 #include <math.h>

@@ -22,7 +22,7 @@
  *                                   else plain.
  */
 #include "overlap_pass.h"
-#include "techniques/pass/traits.h"
+#include "planning/pass/traits.h"
 
 #include <math.h>
 

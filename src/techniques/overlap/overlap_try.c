@@ -1,7 +1,7 @@
 /* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone. */
 #include "overlap_pass.h"
-#include "techniques/pass/remake.h"
-#include "techniques/pass/traits.h"
+#include "planning/pass/remake.h"
+#include "planning/pass/traits.h"
 
 /* ---- the mode ---------------------------------------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.
  */
 #include "recompute.h"
-#include "techniques/pass/traits.h"
+#include "planning/pass/traits.h"
 #include "trainer/train/hooks.h"
 
 struct recompute_options recompute_options;

@@ -2,7 +2,7 @@
 #ifndef RECOMPUTE_H
 #define RECOMPUTE_H
 
-#include "techniques/pass/pass.h"
+#include "planning/pass/pass.h"
 
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 struct recompute_options {

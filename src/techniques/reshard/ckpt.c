@@ -1,8 +1,8 @@
 /* ckpt.c - yard ckpt: its words and options, and what several of its words need.  It needs no device. */
 #include "ckpt.h"
 #include "find_checkpoint.h"
+#include "planning/command/arguments.h"
 #include "resume.h"
-#include "tools/command/arguments.h"
 
 #include <errno.h>
 #include <libgen.h>

@@ -2,7 +2,7 @@
 #include "ckpt.h"
 #include "compare.h"
 #include "find_checkpoint.h"
-#include "tools/command/table.h"
+#include "planning/command/table.h"
 
 /* Returns the later one if both are of the same run; else NULL. */
 static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)

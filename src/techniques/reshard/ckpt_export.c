@@ -2,8 +2,8 @@
 #include "ckpt.h"
 #include "export.h"
 #include "find_checkpoint.h"
-#include "tools/command/arguments.h"
-#include "tools/command/table.h"
+#include "planning/command/arguments.h"
+#include "planning/command/table.h"
 #include "trainer/train/train.h"
 
 #include <sys/stat.h>

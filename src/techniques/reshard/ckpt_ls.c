@@ -2,8 +2,8 @@
 #include "ckpt.h"
 #include "find_checkpoint.h"
 #include "manifest.h"
+#include "planning/command/table.h"
 #include "store.h"
-#include "tools/command/table.h"
 
 /* "rows", "columns in 3": how tensor parallelism cuts it. */
 static void format_cut(char out[32], const struct kept_tensor *tensor)

@@ -3,8 +3,8 @@
 #include "copy_plan.h"
 #include "find_checkpoint.h"
 #include "manifest.h"
-#include "tools/command/arguments.h"
-#include "tools/command/table.h"
+#include "planning/command/arguments.h"
+#include "planning/command/table.h"
 #include "trainer/train/train.h"
 #include "transfer.h"
 

@@ -1,8 +1,8 @@
 /* ckpt_verify.c - yard ckpt verify: is every byte as it was written? */
 #include "ckpt.h"
 #include "find_checkpoint.h"
+#include "planning/command/table.h"
 #include "store.h"
-#include "tools/command/table.h"
 #include "transfer.h"
 
 struct opened { /* the argument of try_open(), for attempt() */

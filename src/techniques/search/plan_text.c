@@ -1,7 +1,7 @@
 /* plan_text.c - a choice as text (see plan_text.h). */
 #include "plan_text.h"
 
-#include "tools/lists/line.h"
+#include "planning/lists/line.h"
 #include "trainer/file/file.h"
 
 #include <unistd.h>

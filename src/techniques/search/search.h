@@ -21,8 +21,8 @@
 #ifndef SEARCH_H
 #define SEARCH_H
 
-#include "techniques/pass/edit.h"
-#include "tools/predict/forecast.h"
+#include "planning/pass/edit.h"
+#include "planning/predict/forecast.h"
 
 struct decision {
     unsigned char options; /* how many the search tries: 0 .. options - 1 */

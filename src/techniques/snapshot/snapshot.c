@@ -44,7 +44,7 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"
-#include "tools/predict/costs.h"
+#include "planning/predict/costs.h"
 
 #include <math.h>
 

@@ -22,7 +22,7 @@
 #ifndef SNAPSHOT_H
 #define SNAPSHOT_H
 
-#include "techniques/pass/pass.h"
+#include "planning/pass/pass.h"
 
 struct snap_counts; /* snapshot_writer.h */
 struct stored_step; /* snapshot_writer.h */

@@ -1,10 +1,10 @@
 /* snapshot_pass.c - has the pass, which stores all updates of the list, and the report of `yard plan`: which iterations
  * are recoverable in the simulation, from when on, and what to change.  The technique itself is in snapshot.c.
  */
+#include "planning/pass/traits.h"
+#include "planning/predict/forecast.h"
 #include "snapshot.h"
 #include "snapshot_file.h" /* defines: snapshot_store */
-#include "techniques/pass/traits.h"
-#include "tools/predict/forecast.h"
 #include "trainer/train/settings.h"
 
 #include <math.h>

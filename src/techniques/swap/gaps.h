@@ -10,9 +10,9 @@
 #ifndef GAPS_H
 #define GAPS_H
 
+#include "planning/pass/fetch.h" /* defines: FOR_SWAP */
+#include "planning/predict/forecast.h"
 #include "swap.h"
-#include "techniques/pass/fetch.h" /* defines: FOR_SWAP */
-#include "tools/predict/forecast.h"
 
 /* Tasks `begin` and `end` of the list use the tensor, which comments call x, and no task between them does.  State also
  * has a gap before its first use, where `begin` is NONE, and one after its last, where `end` is the number of tasks.

@@ -45,7 +45,7 @@
  * al. 2016).
  */
 #include "gaps.h"
-#include "techniques/pass/traits.h"
+#include "planning/pass/traits.h"
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 

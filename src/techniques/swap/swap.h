@@ -2,7 +2,7 @@
 #ifndef SWAP_H
 #define SWAP_H
 
-#include "techniques/pass/pass.h"
+#include "planning/pass/pass.h"
 
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {

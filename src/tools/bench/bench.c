@@ -8,12 +8,12 @@
  * was disturbed, and the share is not known.
  */
 #include "bench.h"
-#include "techniques/pass/pass.h"
-#include "tools/command/numbers.h"
-#include "tools/command/table.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
-#include "tools/trace/peak.h"
+#include "planning/command/numbers.h"
+#include "planning/command/table.h"
+#include "planning/pass/pass.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
+#include "planning/trace/peak.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

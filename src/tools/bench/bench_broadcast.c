@@ -8,12 +8,12 @@
  *     T(k) = (a + S / kB) + k (p - 1) (a + S / kB),    least at    k = sqrt(S / ((p - 1) a B))
  */
 #include "bench.h"
+#include "planning/command/numbers.h"
+#include "planning/command/table.h"
+#include "planning/pass/pass.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "techniques/broadcast/broadcast.h"
-#include "techniques/pass/pass.h"
-#include "tools/command/numbers.h"
-#include "tools/command/table.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

@@ -7,11 +7,11 @@
 #include "board.h"
 #include "trainer/base/module.h"
 
-#include "techniques/pass/edit.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/forecast.h"
-#include "tools/proof/proof.h"
-#include "tools/trace/trace.h"
+#include "planning/lists/lists.h"
+#include "planning/pass/edit.h"
+#include "planning/predict/forecast.h"
+#include "planning/proof/proof.h"
+#include "planning/trace/trace.h"
 #include "trainer/file/file.h"
 
 #include <math.h>

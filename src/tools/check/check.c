@@ -5,8 +5,8 @@
  * parameters after them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
 #include "check.h"
+#include "planning/command/table.h"
 #include "techniques/reshard/compare.h"
-#include "tools/command/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

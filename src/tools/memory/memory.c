@@ -10,15 +10,15 @@
  *
  * Mixed precision cannot be run here: its bytes are counted on the list that runs in 32 bits.
  */
-#include "techniques/pass/pass.h"
+#include "planning/command/table.h"
+#include "planning/lists/lists.h"
+#include "planning/lists/plan_command.h"
+#include "planning/pass/pass.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
+#include "planning/proof/proof.h"
 #include "techniques/recompute/recompute.h"
 #include "techniques/swap/swap.h"
-#include "tools/command/table.h"
-#include "tools/lists/lists.h"
-#include "tools/lists/plan_command.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
-#include "tools/proof/proof.h"
 
 #include <math.h>
 

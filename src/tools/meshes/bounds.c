@@ -18,8 +18,8 @@
  *               gradients, the tapes that the order keeps at the same time
  */
 #include "bounds.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 
 #include <math.h>
 

@@ -15,12 +15,12 @@
  * fast rows come early.
  */
 #include "meshes.h"
+#include "planning/command/table.h"
+#include "planning/lists/plan_command.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "techniques/recompute/recompute.h"
 #include "techniques/swap/swap.h"
-#include "tools/command/table.h"
-#include "tools/lists/plan_command.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <unistd.h>

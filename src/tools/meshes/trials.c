@@ -15,10 +15,10 @@
  * comes, so that what it keeps does not depend on when the child began.
  */
 #include "meshes.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "techniques/recompute/recompute.h"
 #include "techniques/swap/swap.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 #include "trainer/device/driver.h"
 
 #include <math.h>

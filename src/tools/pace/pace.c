@@ -7,8 +7,8 @@
  * so a paced run of a server's schedule on a laptop exercises the event graph as the server would.
  */
 #include "pace.h"
-#include "tools/command/numbers.h"
-#include "tools/predict/predict.h"
+#include "planning/command/numbers.h"
+#include "planning/predict/predict.h"
 
 #include <math.h>
 #include <time.h>

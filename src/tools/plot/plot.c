@@ -3,8 +3,8 @@
  *     logs -> plot_read.c -> series -> plot_values.c -> series -> plot_axes.c, and plot_terminal.c or plot_picture.c
  */
 #include "plot.h"
-#include "tools/command/arguments.h"
-#include "tools/command/table.h"
+#include "planning/command/arguments.h"
+#include "planning/command/table.h"
 #include "trainer/file/file.h"
 
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* schedule.c - the options of schedules, and what other folders call. */
 #include "schedule.h"
-#include "tools/lists/lists.h"
-#include "tools/lists/plan_command.h"
-#include "tools/predict/plan.h"
+#include "planning/lists/lists.h"
+#include "planning/lists/plan_command.h"
+#include "planning/predict/plan.h"
 
 static struct {
     bool print;

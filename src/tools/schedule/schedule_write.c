@@ -9,8 +9,8 @@
  *
  * What a schedule does not say is chosen: a tensor has 1 MiB, so that the bytes of activations count what is in flight.
  */
+#include "planning/lists/line.h"
 #include "schedule.h"
-#include "tools/lists/line.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
 #include "act.h"
 #include "draw.h"
-#include "tools/command/arguments.h"
-#include "tools/command/table.h"
-#include "tools/lists/lists.h"
-#include "tools/trace/record.h"
+#include "planning/command/arguments.h"
+#include "planning/command/table.h"
+#include "planning/lists/lists.h"
+#include "planning/trace/record.h"
 
 #include <inttypes.h>
 #include <math.h>

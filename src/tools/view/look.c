@@ -1,6 +1,6 @@
 /* look.c - which part of the axis is in sight. */
 #include "places.h"
-#include "tools/command/numbers.h"
+#include "planning/command/numbers.h"
 
 #include <math.h>
 

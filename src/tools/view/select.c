@@ -4,7 +4,7 @@
  * The table is made when the selection changes, not when the view is drawn: a stretch may hold a million records.
  */
 #include "pick.h"
-#include "tools/command/table.h"
+#include "planning/command/table.h"
 
 #include <math.h>
 

@@ -29,10 +29,10 @@
 #ifndef VIEW_H
 #define VIEW_H
 
+#include "planning/trace/follow.h"
+#include "planning/trace/stats.h"
 #include "tools/board/board.h"
 #include "tools/picture/canvas.h"
-#include "tools/trace/follow.h"
-#include "tools/trace/stats.h"
 #include "trainer/file/file.h"
 
 /* ---- track.c --------------------------------------------------------------------------------------------------- */

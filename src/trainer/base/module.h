@@ -12,9 +12,9 @@
  *     what is called in a training        .hooks             src/tools/finite: the shortest
  *     a pass, which rewrites lists        .options, .pass    src/techniques/recompute; tutorial 15 writes another
  *
- * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: techniques, then
- * tools, by name.  A module whose hooks must be called after those of another folder says so in `.after`, with the
- * reason beside it.  `make places` prints the table.
+ * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: planning,
+ * techniques, tools, each by name.  A module whose hooks must be called after those of another folder says so in
+ * `.after`, with the reason beside it.  `make places` prints the table.
  *
  * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
  * types one is told ours.
@@ -84,14 +84,14 @@ struct sole_parts {
     const struct token_kind *tokens;             /* a further kind of tokenizer: trainer/data/tokens.h */
     const struct formats *formats;               /* functions that know files of other programs: file/file.h */
     const struct order_reader *orders;           /* functions that read a pipeline's order: model/pipeline.h */
-    const struct forecaster *forecaster;         /* functions that predict a list's time: techniques/pass/pass.h */
+    const struct forecaster *forecaster;         /* functions that predict a list's time: planning/pass/pass.h */
 };
 
 struct settings;
 /* A field that is NULL, 0 or false says that the folder does not have this. */
 struct module {
     const char *name;  /* the folder's name */
-    const char *needs; /* folders of techniques and tools that it cannot be built without, between spaces */
+    const char *needs; /* folders outside of src/trainer that it cannot be built without, between spaces */
     const char *after; /* folders that it must stand after in the table of modules, between spaces; NULL: none */
 
     /* commands and options */
@@ -114,10 +114,10 @@ struct module {
     const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
 
     /* for other folders */
-    const struct pass *pass;           /* a function that rewrites lists: techniques/pass/pass.h */
+    const struct pass *pass;           /* a function that rewrites lists: planning/pass/pass.h */
     const struct store *store;         /* another form of a checkpoint: techniques/reshard/store.h */
-    const struct other_plan *plan;     /* another way to show a plan: tools/lists/plan_command.h */
-    const struct list_form *list_form; /* another form of files that describe a list: tools/lists/lists.h */
+    const struct other_plan *plan;     /* another way to show a plan: planning/lists/plan_command.h */
+    const struct list_form *list_form; /* another form of files that describe a list: planning/lists/lists.h */
 
     struct sole_parts sole; /* what no other folder may have */
 };

@@ -1,6 +1,6 @@
 /* hooks.h - the moments at which the trainer calls the folders that it does not name.
  *
- * A folder of techniques or tools that takes part in a training puts functions here, and names them in its struct
+ * A folder that takes part in a training, but is not of src/trainer, puts functions here, and names them in its struct
  * module (base/module.h).  At each moment the functions of all folders are called, in the order of modules[].
  * A function that is NULL: the folder has nothing to do then.  The moments, in the order of a training:
  *

@@ -80,7 +80,7 @@ struct settings {
     const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */
     bool trains;                       /* the command is yard train */
 
-    /* These are set by folders of techniques and tools, and by commands. */
+    /* These are set by folders outside of src/trainer, and by commands. */
     const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */
     bool time_tasks;        /* queues carry times */
     bool paced;             /* tasks end at the predicted times, not when their work ends */

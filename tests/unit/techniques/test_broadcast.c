@@ -9,10 +9,10 @@
  *
  * What is expected is the run or the list without slices.
  */
+#include "planning/predict/predict.h"
 #include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

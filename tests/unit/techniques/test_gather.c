@@ -8,10 +8,10 @@
  *
  * (The bits: test_mesh_bits.c.  The bytes of state: test_mesh_memory.c.)
  */
-#include "techniques/pass/edit.h"
+#include "planning/pass/edit.h"
+#include "planning/predict/plan.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/plan.h"
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
 

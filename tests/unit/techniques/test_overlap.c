@@ -12,15 +12,15 @@
  *     YARD_CASES=N build/tests/test_overlap      N random instances, and larger ones, instead of a few
  *     YARD_SEEDS=N build/tests/test_overlap      N random choices of sides for each training, instead of one
  */
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
+#include "planning/lists/lists.h"
 #include "techniques/overlap/choose.h"
 #include "techniques/overlap/local.h"
-#include "tools/lists/lists.h"
 #include "tools/pace/pace.h"
 #include "trainer/file/file.h"
 

@@ -9,13 +9,13 @@
  *
  * What is expected is the run without snapshots, whose state after each step is kept.
  */
+#include "planning/trace/trace.h"
 #include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapshot.h"
 #include "techniques/snapshot/snapshot_writer.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
-#include "tools/trace/trace.h"
 
 #include <dlfcn.h>
 #include <math.h>

@@ -9,10 +9,10 @@
  * What is expected comes from a calculation here that keeps every slot in view, and for shipped lists from paper.  (In
  * a run: test_snaprun.c, killed: test_kills.c.)
  */
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,11 +11,11 @@
  *
  *     SWAP_RUNS=N build/tests/test_swap      N random trainings
  */
+#include "planning/lists/lists.h"
+#include "planning/predict/plan.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/plan.h"
 
 #include <math.h>
 

@@ -7,6 +7,8 @@
  * with 0, or with one sentence and 1, 2 or 4.  A signal, a sanitizer's report, a broken invariant or a hang is a
  * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
  */
+#include "planning/predict/predict.h"
+#include "planning/trace/follow.h"
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
@@ -14,9 +16,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/predict.h"
 #include "tools/tokens/bpe.h"
-#include "tools/trace/follow.h"
 #include "trainer/cmd/cmd.h"
 
 #include <ctype.h>

@@ -9,12 +9,12 @@
  *
  * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
  */
+#include "planning/lists/lists.h"
+#include "planning/predict/predict.h"
+#include "planning/proof/proof.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/board/board.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/predict.h"
-#include "tools/proof/proof.h"
 
 #include <math.h>
 

@@ -3,11 +3,11 @@
  *
  * To see it fail: in front.c, take the plan of most bytes: > least in place of <.
  */
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/meshes/meshes.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -5,11 +5,11 @@
  *
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  */
+#include "planning/predict/predict.h"
+#include "planning/trace/stats.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
-#include "tools/predict/predict.h"
-#include "tools/trace/stats.h"
 #include "trainer/train/hooks.h"
 
 #include <jansson.h>

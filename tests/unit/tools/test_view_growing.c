@@ -1,6 +1,6 @@
 /* test_view_growing.c - a timeline of a trace that still grows, as `yard view` follows a trainer.
  *
- * It tests src/tools/view with follow.c of src/tools/trace.  What is shown is what the file has by then: the newest
+ * It tests src/tools/view with follow.c of src/planning/trace.  What is shown is what the file has by then: the newest
  * step that computes, bars up to the newest record, and what runs now.  A step that is shown though it only fetches
  * ahead, and a bar that stays open, are found.
  *

@@ -15,11 +15,11 @@
 #include <SDL.h>
 #endif
 
+#include "planning/command/table.h"
+#include "planning/lists/lists.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support_training.h"
 #include "tests/support/support_view.h"
-#include "tools/command/table.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 

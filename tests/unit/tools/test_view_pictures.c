@@ -5,8 +5,8 @@
  *
  * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
  */
+#include "planning/command/table.h"
 #include "tests/support/support_view.h"
-#include "tools/command/table.h"
 
 #include <math.h>
 

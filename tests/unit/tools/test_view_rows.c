@@ -9,10 +9,10 @@
  *
  * Sizes follow from the window's, and times from traces that are written here.
  */
+#include "planning/lists/lists.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support_training.h"
 #include "tests/support/support_view.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -11,9 +11,9 @@
  *
  * Expected texts and numbers stand beside what gives them; published answers say where they come from.
  */
+#include "planning/command/numbers.h"
+#include "planning/command/table.h"
 #include "tests/support/child.h"
-#include "tools/command/numbers.h"
-#include "tools/command/table.h"
 #include "trainer/device/device.h"
 #include "trainer/file/file.h"
 

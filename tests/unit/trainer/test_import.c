@@ -10,11 +10,11 @@
  * What is written here is the smallest model of each kind.  Three losses are those that Hugging Face's transformers
  * computes.
  */
+#include "planning/lists/lists.h"
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
-#include "tools/lists/lists.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 

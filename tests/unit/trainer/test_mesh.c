@@ -9,10 +9,10 @@
  * Sums are compared with those of a loop, to the bit.  (Orders of turns: test_mesh_orders.c.  Bits of a training:
  * test_mesh_bits.c, and test_grid.c for all meshes of a grid.)
  */
+#include "planning/lists/lists.h"
+#include "planning/predict/plan.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/plan.h"
 
 /* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
 

@@ -8,10 +8,10 @@
  *
  * Bytes come from formulas beside the tests, the sizes of work space from CLBlast itself.
  */
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 

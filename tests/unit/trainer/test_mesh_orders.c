@@ -9,11 +9,11 @@
  *
  * Tapes and bubbles come from the papers' formulas, beside the tests.
  */
+#include "planning/lists/lists.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 enum { CHUNKS = 3, MOST_STAGES = 4 * CHUNKS }; /* of the orders that are tried: on four devices */
 

@@ -9,11 +9,11 @@
  * Expected numbers are in tests/data: gpt2-tiny.safetensors was made by PyTorch in 64-bit floats, llmc-tiny.bin by
  * llm.c.
  */
+#include "planning/lists/lists.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/lists/lists.h"
-#include "tools/predict/plan.h"
-#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -9,9 +9,9 @@
  * What is expected is another run, without the option or by another way to the same, or a loss that is summed by hand.
  * (Runs as a user starts them: test_train_runs.c.  What is not finite: test_train_finite.c.)
  */
+#include "planning/predict/plan.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/predict/plan.h"
 
 #include <clblast_c.h>
 #include <dlfcn.h>

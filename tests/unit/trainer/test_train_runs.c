@@ -9,9 +9,9 @@
  *
  * What is expected is another run, the trace of the same run, or a text so simple that a model learns it by heart.
  */
+#include "planning/trace/trace.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/trace/trace.h"
 
 #include <math.h>
 #include <signal.h>

@@ -1,0 +1,311 @@
+/* plan_command.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan_command.h"
+
+#include "lists.h"
+#include "planning/pass/pass.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
+#include "planning/proof/proof.h"
+#include "planning/trace/record.h"
+#include "planning/trace/trace.h"
+
+struct plan_options plan_options;
+
+/* The values that the list must have: those of the file of --like, or those of the list as it was built. */
+static char *prove_list(const struct trainer *trainer, const struct list *list)
+{
+    if (!plan_options.like)
+        return verify(list, values_of(trainer, list));
+    struct list *like = read_list(plan_options.like);
+    struct values *expected = number_named_values(like);
+    char *wrong = verify(list, expected);
+    free_values(expected);
+    free_list_and_machine(like);
+    return wrong;
+}
+
+/* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
+static int prove_lists(const struct trainer *trainer, struct list *const *all, size_t n)
+{
+    char *wrong = NULL;
+    for (size_t i = 0; i < n && !wrong; i++) {
+        wrong = verify_devices(all[i]);
+        if (!wrong)
+            wrong = prove_list(trainer, all[i]);
+    }
+    fflush(stdout); /* stdout and stderr may be one file: keep their order */
+    if (wrong) {
+        print_problem(stderr, "yard: verify: ", new_problem(EXIT_FAILED, "%s", wrong));
+        free(wrong);
+        return EXIT_FAILED;
+    }
+    if (plan_options.like)
+        print_line(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered",
+                   trainer->train->n, plan_options.like);
+    else if (n == 1)
+        print_line(stderr,
+                   "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered",
+                   trainer->train->n);
+    else
+        print_line(stderr,
+                   "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
+                   "every conflict is ordered,\n        provided that tasks touch what they declare (train "
+                   "--serial --audit checks that)",
+                   trainer->train->n);
+    return EXIT_OK;
+}
+
+/* The number of tasks of each lane; lanes without a task are left out. */
+static void print_task_counts(const struct list *list)
+{
+    const struct machine *machine = list->pool->machine;
+    printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
+    for (int lane = 0; lane < machine->n_lanes; lane++) {
+        size_t tasks = 0;
+        for (size_t i = 0; i < list->n; i++)
+            tasks += list->task[i]->lane->index == lane;
+        if (tasks > 0)
+            printf("  %-24s %7zu\n", machine->lane[lane]->name, tasks);
+    }
+}
+
+/* It is one line, unlike what print_json() prints: a list of thousands of tasks would be several times as many bytes
+ * with an indented line for each number. */
+static void print_plan_json(const struct trainer *trainer, struct list *const *all, size_t n,
+                            const struct simulation *sim)
+{
+    const struct pass_reports passes = reports_of(trainer);
+    json_t *plan = plan_json(trainer->pool, all, n);
+    json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
+    if (sim)
+        json_object_set_new(plan, "simulation", simulation_json(sim));
+    json_dumpf(plan, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(plan);
+}
+
+static void print_plan(const struct trainer *trainer, struct list *const *all, size_t n, const struct simulation *sim)
+{
+    const struct pass_reports passes = reports_of(trainer);
+    print_reports(stdout, passes.report, passes.n);
+    if (plan_options.print || (!proof_options.verify && !sim)) {
+        print_task_counts(trainer->train);
+        print_memory(stdout, trainer->pool, all, n);
+    }
+    if (sim)
+        print_simulation(stdout, sim, costs_of(trainer));
+    if (plan_options.print) {
+        print_step(stdout, trainer->train);
+        print_map(stdout, trainer->pool, trainer->train);
+    }
+}
+
+static void trace_plan(const struct simulation *sim, const char *title)
+{
+    char *path = trace_path();
+    if (path)
+        write_simulation(sim, path, title);
+    if (record_options.shown)
+        show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
+    free(path);
+}
+
+static int show_plan(const struct trainer *trainer, const char *title)
+{
+    struct list *all[3]; /* they share one arena: one list runs at a time */
+    const size_t n = lists_of(trainer, all);
+    struct simulation *sim = NULL;
+    if (predict_options.simulate || plan_options.print_list)
+        sim = must_simulate(trainer->train, costs_of(trainer));
+    if (plan_options.print_list)
+        write_list(stdout, trainer->train, sim->seconds); /* seconds: how long each task takes alone */
+    else if (trainer->settings->json)
+        print_plan_json(trainer, all, n, sim);
+    else
+        print_plan(trainer, all, n, sim);
+    if (sim && !plan_options.print_list)
+        trace_plan(sim, title);
+    if (sim)
+        free_simulation(sim);
+    return proof_options.verify ? prove_lists(trainer, all, n) : EXIT_OK;
+}
+
+/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
+
+static int plan_model(const struct settings *settings)
+{
+    struct trainer *trainer = new_plan(settings, ALL_LISTS | OPEN_GIVEN_DATA);
+    char *shape = describe_shape(trainer);
+    int code = show_plan(trainer, shape);
+    free(shape);
+    free_trainer(trainer);
+    return code;
+}
+
+/* As much of a trainer as a list needs that is looked at, without a model: its list for training is this one. */
+static struct trainer *new_trainer_of_list(const struct settings *settings, struct list *list)
+{
+    struct trainer *trainer = allocate(1, sizeof *trainer);
+    *trainer = (struct trainer){
+        .settings = settings, .pool = list->pool, .machine = list->pool->machine, .train = list, .mesh = one_rank};
+    trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
+    return trainer;
+}
+
+/* Frees the trainer of new_trainer_of_list(), and its list: free_trainer() would look for a model. */
+static void free_trainer_of_list(struct trainer *trainer)
+{
+    tell_trainer_closing(trainer);
+    free_list_and_machine(trainer->train);
+    free(trainer->folder_data);
+    free(trainer);
+}
+
+static int plan_list(const struct settings *settings)
+{
+    struct list *list = read_list(plan_options.list);
+    set_budgets(list->pool->machine, settings->device_memory, settings->host_memory);
+    if (predict_options.what_if)
+        apply_what_if_to_list(list, predict_options.what_if);
+    if (settings->clip > 0)
+        gate_updates(list);
+    struct trainer *trainer = new_trainer_of_list(settings, list);
+    tell_list_built(trainer, list);
+    struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+    if (problem)
+        fail(problem->code, "%s: %s", plan_options.list, problem->sentence);
+    depend(list, ALL_EDGES);
+    int code = show_plan(trainer, plan_options.list);
+    free_trainer_of_list(trainer);
+    return code;
+}
+
+static const struct page page = {
+    .name = "plan",
+    .takes = "[options]",
+    .examples = "--model tiny --print\n"
+                "--list data/steps/1f1b.txt --simulate --trace build/1f1b.trace\n",
+    .text =
+        "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
+    .classes = OF_LIST | OF_PLAN | OF_RUN,
+    .also = " vocab json ",
+};
+
+/* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
+static const struct other_plan *other_plan(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->plan && modules[i]->plan->is_wanted())
+            return modules[i]->plan;
+    return NULL;
+}
+
+static int run_plan(int argc, char **argv)
+{
+    struct settings *settings = parse_settings(&page, argc, argv);
+    const struct record_options *trace = &record_options;
+    if ((trace->file || trace->shown) && !predict_options.simulate)
+        fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", trace->file ? "trace" : "view",
+             trace->file ? "writes" : "shows");
+    if (other_plan())
+        return other_plan()->run(settings);
+    if (plan_options.list)
+        return plan_list(settings);
+    return plan_model(settings);
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
+static bool fits_list(const struct option *option)
+{
+    static const char *const beside[] = {"list",     "like",           "simulate",   "verify",     "print",
+                                         "json",     "trace",          "view",       "print-list", "clip",
+                                         "after",    "seed",           "iterations", "what-if",    "device-mem",
+                                         "host-mem", "print-schedule", "times",      NULL};
+    return strcmp(option->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, option->name) >= 0;
+}
+
+static void check_plan_options(struct settings *settings)
+{
+    const struct plan_options *options = &plan_options;
+    const struct predict_options *times = &predict_options;
+    const char *unfit = options->list ? first_given(fits_list) : NULL;
+    (void)settings;
+    if (unfit)
+        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", options->list, unfit);
+    if ((times->simulate || options->print_list) && !times->profile && !times->hardware && !options->list)
+        fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
+             times->simulate ? "simulate" : "print-list");
+    if (options->like && !(options->list && proof_options.verify))
+        fail(EXIT_USAGE, "--like compares the values of two step files: add --list FILE --verify");
+    if (times->what_if && !times->simulate && !options->print_list && !other_plan())
+        fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
+}
+
+/* A training on several devices prints what each holds. */
+static void print_summary(struct trainer *trainer)
+{
+    if (trainer->machine->n_devices > 1)
+        print_memory(stdout, trainer->pool, (struct list *[]){trainer->train}, 1);
+}
+
+static const struct option options[] = {
+    {.name = "print",
+     .type = OPT_FLAG,
+     .value = &plan_options.print,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "print tasks and memory map too"},
+    {.name = "list",
+     .type = OPT_INPUT,
+     .value = &plan_options.list,
+     .argument = "FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "show the list of a step file instead of a model's list. A step file has a machine, tensors and "
+             "tasks written by hand, with their times (the format: tutorials/reference-lists.md, examples: "
+             "data/steps). FILE.csv: a list that follows a pipeline's schedule as PyTorch writes it"},
+    {.name = "like",
+     .type = OPT_INPUT,
+     .value = &plan_options.like,
+     .argument = "FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "with --list and --verify, also prove that the list computes the same as the list of this step file. Both "
+             "must have the same tasks, and each task must read the same values. Copies, order and places may differ. "
+             "Tasks and tensors that persist are known by their names"},
+    {.name = "print-list",
+     .type = OPT_FLAG,
+     .value = &plan_options.print_list,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "
+             "--hardware or --list"},
+};
+static const struct option_rule rules[] = {{"print-list", "json", "a step file is printed and nothing else"},
+                                           {"print-list", "print", "a step file is printed and nothing else"},
+                                           {"print-list", "trace", "a step file is printed and nothing else"},
+                                           {"print-list", "view", "a step file is printed and nothing else"}};
+static const struct hooks hooks = {
+    .summary_printed = print_summary,
+};
+static const struct subcommand command = {
+    .help_place = 50,
+    .name = "plan",
+    .help = "show a training step as a list of tasks, and its memory",
+    .run = run_plan,
+    .foreign = " simulate list print memory dry-run ",
+};
+const struct module module_lists = {
+    .name = "lists",
+    .needs = "pass predict proof trace",
+    .commands = &command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .rules = rules,
+    .n_rules = COUNT(rules),
+    .check = check_plan_options,
+    .hooks = &hooks,
+};

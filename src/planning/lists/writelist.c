@@ -1,0 +1,305 @@
+/* writelist.c - writes a list as a step file, from which readlist.c reads a list that is simulated to the same times.
+ *
+ * Numbers are written with as few digits as bring the same number back.
+ */
+#include "line.h"
+#include "lists.h"
+#include "planning/pass/uses.h"
+#include "planning/predict/costs.h"
+
+#include <ctype.h>
+#include <math.h>
+
+/* Characters that no name may have become '_'. */
+static char *clean(char name[64], const char *text)
+{
+    snprintf(name, 64, "%s", text);
+    for (char *character = name; *character; character++)
+        if (isspace((unsigned char)*character) || strchr("[],=#'", *character))
+            *character = '_';
+    return name;
+}
+
+/* A name as a step file may have it. */
+struct name {
+    char text[64];
+};
+
+static struct name name_of(const char *text)
+{
+    struct name name;
+    clean(name.text, text);
+    return name;
+}
+
+static void write_lane(FILE *out, const char *before, const struct lane *lane)
+{
+    fprintf(out, "%s%s.%s", before, name_of(lane->device->id).text, lane_kind_name[lane->kind]);
+    if (lane->nth)
+        fprintf(out, "%d", lane->nth);
+}
+
+static void write_lane_line(FILE *out, const struct lane *lane)
+{
+    write_lane(out, "lane ", lane);
+    write_options(out, LINE_LANE, lane);
+    fputc('\n', out);
+}
+
+/* Writes a link with all devices that have it in one direction: "link d0,d1 up ..."; or the disk's. */
+static void write_link(FILE *out, const struct machine *machine, const struct link *link)
+{
+    static const char *const ways[DIRECTIONS] = {"up", "down"};
+    const char *before = "link ", *way = NULL;
+    for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
+        for (int i = 0; i < machine->n_devices; i++)
+            if (machine->device[i].described.link[direction] == link) {
+                fprintf(out, "%s%s", before, name_of(machine->device[i].id).text);
+                before = ",";
+                way = ways[direction];
+            }
+    char number[32];
+    if (way)
+        fprintf(out, " %s", way);
+    else
+        fprintf(out, "disk");
+    fprintf(out, " %s", format_exactly(number, link->rate));
+    if (link->latency > 0)
+        fprintf(out, " %s", format_exactly(number, link->latency));
+    write_options(out, LINE_LINK, link);
+    fputc('\n', out);
+}
+
+static void write_device(FILE *out, const struct machine *machine, const struct device *device)
+{
+    struct device line = *device;
+    line.max_allocation = 0; /* no slab= */
+    if (slab_limit(device) < device->budget - guard_bytes(device))
+        line.max_allocation = slab_limit(device);
+    if (!device->described.by_hand)
+        line.described.shares_bytes = true;
+    fprintf(out, "device %s", name_of(device->id).text);
+    write_options(out, LINE_DEVICE, &line);
+    if (device->is_host)
+        write_options(out, LINE_HOST, machine);
+    fputc('\n', out);
+}
+
+static void write_machine(FILE *out, const struct machine *machine)
+{
+    for (int i = 0; i <= machine->n_devices; i++)
+        write_device(out, machine, &machine->device[i]);
+    for (int i = 0; i <= machine->n_devices; i++)
+        for (int kind = 0; kind < LANE_KINDS; kind++) {
+            const struct lane *lane = machine->device[i].lane[kind];
+            if (lane && lane->gap_seconds > 0)
+                write_lane_line(out, lane);
+        }
+    for (int i = 0; i < machine->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */
+        if (machine->lane[i]->nth)
+            write_lane_line(out, machine->lane[i]);
+    for (size_t i = 0; i < machine->n_links; i++)
+        write_link(out, machine, machine->link[i]);
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+/* The name, or, where another one has it already, the name with a number: "grad~2", of at most `most` characters.
+ * `taken` keeps for each name the last number that was given with it. */
+static char *own_name(json_t *taken, const char *name, int most)
+{
+    char own[64];
+    json_t *last = json_object_get(taken, clean(own, name));
+    while (json_object_get(taken, own)) {
+        char end[16];
+        json_integer_set(last, json_integer_value(last) + 1);
+        int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
+        int kept = MIN((int)strlen(name), most - length); /* characters of the name */
+        clean(own, name);
+        snprintf(own + kept, sizeof end, "%s", end);
+    }
+    json_object_set_new_nocheck(taken, own, json_integer(1));
+    return copy_string(own);
+}
+
+/* In a step file parameters and optimizer state persist without a word.  So a tensor of these classes that does not
+ * persist is written as work, and one that does needs no `keep`. */
+static void write_tensor_line(FILE *out, const struct tensor *tensor, const char *name)
+{
+    struct tensor line = *tensor;
+    if (tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER) {
+        line.persistent = false;
+        if (!tensor->persistent)
+            line.class = MEM_WORK;
+    }
+    if (tensor->exclusive) /* `keep` is the nearest word */
+        line.persistent = true;
+    fprintf(out, "tensor %s %s %zu %s", name, name_of(tensor->device->id).text, tensor->bytes,
+            memory_class_name[line.class]);
+    write_options(out, LINE_TENSOR, &line);
+    fputc('\n', out);
+}
+
+/* Writes the tensors that the list uses, and those that are kept from step to step without being touched, in the pool's
+ * order, in which place() gives addresses.  Returns their names, by id. */
+static char **write_tensors(FILE *out, const struct list *list)
+{
+    json_t *taken = json_object();
+    char **names = allocate(list->pool->n, sizeof *names);
+    struct uses *uses = find_uses(list->task, list->n, list->pool);
+    for (size_t i = 0; i < list->pool->n; i++) {
+        const struct tensor *tensor = list->pool->tensors[i];
+        if (tensor->storage != tensor || !(tensor->persistent || uses->count[i]))
+            continue;
+        names[i] = own_name(taken, tensor->name, sizeof tensor->name - 1);
+        write_tensor_line(out, tensor, names[i]);
+    }
+    free_uses(uses);
+    json_decref(taken);
+    return names;
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+
+/* What `after=` says in the file.  A name there means the last task of that name above.  Where that would be the wrong
+ * task, the right one gets a name of its own. */
+struct afters {
+    struct after_pair *pairs;
+    size_t n;
+    char **name; /* by task */
+};
+
+/* Notes that the name means the task at that position, from here on. */
+static void note_name(json_t *means, const char *name, size_t position)
+{
+    json_object_set_new_nocheck(means, name_of(name).text, json_integer((json_int_t)position));
+}
+
+/* By task: would its name in an after= of the list mean another task? */
+static bool *find_mistaken(const struct list *list, const struct afters *afters)
+{
+    bool *mistaken = allocate(list->n, sizeof *mistaken);
+    json_t *means = json_object();
+    const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
+    for (size_t i = 0; i < list->n; i++) {
+        for (; pair < end && pair->second == (int)i; pair++) {
+            const json_t *found = json_object_get(means, name_of(list->task[pair->first]->name).text);
+            mistaken[pair->first] |= !pair->previous && json_integer_value(found) != pair->first;
+        }
+        note_name(means, list->task[i]->name, i);
+    }
+    for (pair = afters->pairs; pair < end; pair++) {
+        const json_t *found = json_object_get(means, name_of(list->task[pair->first]->name).text);
+        mistaken[pair->first] |= pair->previous && json_integer_value(found) != pair->first;
+    }
+    json_decref(means);
+    return mistaken;
+}
+
+/* The tasks' names as the file is to have them: where `after=` would find too many of a name, the task gets its own. */
+static struct afters find_afters(const struct list *list)
+{
+    struct afters afters = {.name = allocate(list->n, sizeof *afters.name)};
+    json_t *taken = json_object();
+    afters.pairs = find_after_pairs(list, &afters.n);
+    bool *mistaken = find_mistaken(list, &afters);
+    for (size_t i = 0; i < list->n; i++)
+        json_object_set_new_nocheck(taken, name_of(list->task[i]->name).text, json_integer(1));
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
+        afters.name[i] =
+            mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(name_of(task->name).text);
+    }
+    free(mistaken);
+    json_decref(taken);
+    return afters;
+}
+
+static void free_afters(struct afters *afters, size_t n_tasks)
+{
+    for (size_t i = 0; i < n_tasks; i++)
+        free(afters->name[i]);
+    free(afters->name);
+    free(afters->pairs);
+}
+
+/* " after=a,b'": *next is the first pair of the task at that position, if it has one. */
+static void write_after(FILE *out, const struct afters *afters, size_t position, size_t *next)
+{
+    const char *before = " after=";
+    for (; *next < afters->n && afters->pairs[*next].second == (int)position; (*next)++) {
+        const struct after_pair *pair = &afters->pairs[*next];
+        fprintf(out, "%s%s%s", before, afters->name[pair->first], pair->previous ? "'" : "");
+        before = ",";
+    }
+}
+
+static void write_operand(FILE *out, const char *before, char **names, const struct tensor *tensor)
+{
+    fprintf(out, "%s%s", before, names[tensor->storage->id]);
+    if (tensor->bytes < tensor->storage->bytes)
+        fprintf(out, "[%zu:%zu]", tensor->offset, tensor->offset + tensor->bytes);
+}
+
+/* The tensors that the task touches in one of these modes, from access `first` on. */
+static void write_operands(FILE *out, const char *before, char **names, const struct task *task, int first,
+                           enum access_mode mode)
+{
+    for (int i = first; i < task->n_access; i++)
+        if (task->access[i].mode & mode) {
+            write_operand(out, before, names, task->access[i].tensor);
+            before = ",";
+        }
+}
+
+/* All of the task's line but its reads= and writes=. */
+static void write_work(FILE *out, char **names, const struct task *task, const char *name, double seconds)
+{
+    struct task line = *task;
+    char number[32];
+    if (task->role >= ROLES_BY_HAND)
+        line.role = ROLE_OTHER;
+    if (task->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
+        line.message = 0;
+    line.seconds = NAN;
+    fprintf(out, "%s %s", is_copy(task) ? "copy" : "task", name);
+    if (is_copy(task)) {
+        write_operand(out, " ", names, copy_target(task));
+        write_operand(out, " ", names, copy_source(task));
+        write_lane(out, " lane=", task->lane);
+        if (given_seconds(&line) != seconds)
+            line.seconds = seconds;
+    } else {
+        write_lane(out, " ", task->lane);
+        fprintf(out, " %s", format_exactly(number, seconds));
+    }
+    write_options(out, LINE_TASK, &line);
+    write_options(out, is_copy(task) ? LINE_COPY : LINE_WORK, &line);
+}
+
+/* A copy's target and source, its first two accesses, stand before its options. */
+static void write_accesses(FILE *out, char **names, const struct task *task)
+{
+    write_operands(out, " reads=", names, task, is_copy(task) ? 2 : 0, ACCESS_READ);
+    if (!is_copy(task))
+        write_operands(out, " writes=", names, task, 0, ACCESS_WRITE);
+    fputc('\n', out);
+}
+
+void write_list(FILE *out, const struct list *list, const double *seconds)
+{
+    fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
+    write_machine(out, list->pool->machine);
+    char **names = write_tensors(out, list);
+    struct afters afters = find_afters(list);
+    size_t next = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        write_work(out, names, list->task[i], afters.name[i], seconds[i]);
+        write_after(out, &afters, i, &next);
+        write_accesses(out, names, list->task[i]);
+    }
+    free_afters(&afters, list->n);
+    for (size_t i = 0; i < list->pool->n; i++)
+        free(names[i]);
+    free(names);
+}

@@ -1,0 +1,161 @@
+/* forecast.c - what would come of a list: a planner's question, which costs milliseconds and changes nothing.
+ *
+ * A draft of the list is placed, ordered and simulated, whatever the budgets: it says by how much they are exceeded.
+ * The draft has tasks of its own, but the list's tensors.  place() writes into these, so they are put back as they
+ * were.
+ */
+#include "forecast.h"
+#include "planning/pass/edit.h"
+
+#include <math.h>
+
+/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and simulated, not run.
+ * *original: the list's own tasks by position, which the caller frees. */
+static struct list *draft_of(const struct list *list, struct task ***original)
+{
+    struct list *draft = new_list(list->pool, list->name);
+    struct task **tasks = tasks_in_order(list, &draft->n);
+    struct task *block = allocate(draft->n, sizeof *block);
+    draft->task = allocate(draft->n, sizeof *draft->task);
+    for (size_t i = 0; i < draft->n; i++) {
+        block[i] = *tasks[i];
+        block[i].index = i;
+        block[i].edges = NULL;
+        block[i].n_edges = 0;
+        draft->task[i] = &block[i];
+    }
+    draft->last_origin = list->last_origin;
+    draft->after = copy_bytes(list->after, list->n_after * sizeof *list->after);
+    draft->n_after = list->n_after;
+    *original = tasks;
+    return draft;
+}
+
+static void free_draft(struct list *draft)
+{
+    if (draft->n > 0)
+        free(draft->task[0]); /* the block of all */
+    draft->n = 0;
+    free_list(draft);
+}
+
+/* Notes what the placed draft needs on each device, and where in the list that is most. */
+static void note_memory(struct forecast *forecast, struct list *draft)
+{
+    const struct machine *machine = draft->pool->machine;
+    size_t n_devices = (size_t)machine->n_devices + 1;
+    forecast->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *forecast->peak_total);
+    forecast->peak_position = allocate(n_devices, sizeof *forecast->peak_position);
+    forecast->needed_bytes = allocate(n_devices, sizeof *forecast->needed_bytes);
+    for (size_t i = 0; i < n_devices; i++) {
+        forecast->needed_bytes[i] = machine->device[i].placed_bytes;
+        if (forecast->needed_bytes[i] > machine->device[i].budget)
+            forecast->excess_bytes += (double)(forecast->needed_bytes[i] - machine->device[i].budget);
+    }
+    for (size_t i = draft->n_levels; i-- > 0;) {
+        const struct level *level = &draft->level[i];
+        if (level->bytes == forecast->peak_total[level->device])
+            forecast->peak_position[level->device] = (size_t)level->position;
+    }
+}
+
+/* The end of the last of these n tasks. */
+static double last_end(const struct moment *moment, size_t n)
+{
+    double end = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!moment[i].skipped)
+            end = fmax(end, moment[i].end);
+    return end;
+}
+
+/* Notes the period, and when each task runs in the steady step. */
+static void note_times(struct forecast *forecast, const struct simulation *sim)
+{
+    const struct moment *steady = &sim->moments[(size_t)sim->first * forecast->n];
+    double begin = last_end(steady - forecast->n, forecast->n); /* the end of the step before */
+    forecast->period = sim->period;
+    forecast->alone = last_end(sim->moments, forecast->n);
+    forecast->span = allocate(forecast->n, sizeof *forecast->span);
+    for (size_t i = 0; i < forecast->n; i++)
+        forecast->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
+}
+
+static struct tensor *copy_tensors(const struct pool *pool)
+{
+    struct tensor *tensors = allocate(pool->n, sizeof *tensors);
+    for (size_t i = 0; i < pool->n; i++)
+        tensors[i] = *pool->tensors[i];
+    return tensors;
+}
+
+static void restore_tensors(const struct pool *pool, const struct tensor *tensors)
+{
+    for (size_t i = 0; i < pool->n; i++)
+        *pool->tensors[i] = tensors[i];
+}
+
+struct asked {             /* what a draft is asked for */
+    bool without_bytes;    /* no task waits for bytes that another tensor has had */
+    double most_excess;    /* a list that needs more bytes beyond the budgets is not simulated */
+    simulation_look *look; /* NULL: nobody looks at the simulation */
+    void *context;
+};
+
+/* Places, orders and simulates a draft of the list, with budgets that nothing exceeds, and puts the tensors back. */
+static struct forecast forecast_of(const struct list *list, const struct costs *costs, const struct asked *asked)
+{
+    struct forecast forecast = {.period = NAN, .alone = NAN};
+    struct simulation *sim = NULL;
+    struct list *draft = draft_of(list, &forecast.task);
+    struct machine *machine = list->pool->machine;
+    struct device *limits = lift_limits(machine, machine->n_devices + 1);
+    struct tensor *tensors = copy_tensors(list->pool);
+    forecast.n = draft->n;
+    forecast.why_not = place(list->pool, &draft, 1, PLACE_TO_CHECK);
+    restore_limits(machine, limits, machine->n_devices + 1);
+    note_memory(&forecast, draft);
+    if (!forecast.why_not && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
+        depend(draft, asked->without_bytes ? DATA_EDGES : ALL_EDGES);
+        forecast.why_not = simulate(draft, costs, &sim);
+    }
+    if (sim) {
+        note_times(&forecast, sim);
+        if (asked->look)
+            asked->look(asked->context, sim);
+        free_simulation(sim);
+    }
+    restore_tensors(list->pool, tensors);
+    free(tensors);
+    free(limits);
+    free_draft(draft);
+    return forecast;
+}
+
+struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
+                                     simulation_look *look, void *context)
+{
+    return forecast_of(list, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+}
+
+struct forecast forecast_list(const struct list *list, const struct costs *costs)
+{
+    return forecast_list_within(list, costs, INFINITY, NULL, NULL);
+}
+
+struct forecast forecast_by_data(const struct list *list, const struct costs *costs)
+{
+    return forecast_of(list, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+}
+
+void free_forecast(struct forecast *forecast)
+{
+    free(forecast->why_not);
+    free(forecast->peak_total);
+    free(forecast->peak_position);
+    free(forecast->task);
+    free(forecast->span);
+    free(forecast->needed_bytes);
+}
+
+struct forecast *keep_forecast(struct forecast forecast) { return copy_bytes(&forecast, sizeof forecast); }

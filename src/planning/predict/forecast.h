@@ -1,0 +1,62 @@
+/* forecast.h - what would come of a list as it is now: how long its step takes, what memory it needs, and which budgets
+ * would do.  Implemented in forecast.c and budgets.c.
+ */
+#ifndef FORECAST_H
+#define FORECAST_H
+
+#include "planning/pass/pass.h" /* defines: replanning */
+#include "simulation.h"
+
+struct span {          /* when a task runs in the steady step */
+    double start, end; /* seconds from that step's start, which is the end of the step before it */
+};
+
+/* The answer to what would come of a list, placed, ordered and simulated by itself. */
+struct forecast {
+    struct problem *why_not; /* NULL: it can be placed, and simulated */
+    double excess_bytes;     /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
+    double period;           /* seconds per step; NAN where it was not simulated, or its tasks' times are not known */
+    double alone;            /* seconds of one step alone: the period with a barrier between steps */
+    struct span *span;       /* by position; NULL where there is no period */
+    size_t n;                /* how many tasks it has */
+    size_t *needed_bytes;    /* by device: bytes of its arena, as far as all fits: what a budget must be */
+    size_t *peak_total;      /* by device: the most bytes held at a time, in a list that does not fit too */
+    size_t *peak_position;   /* by device: the first position where so many are held */
+    struct task **task;      /* by position */
+};
+/* The forecast of the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves
+ * everything as it was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
+struct forecast forecast_list(const struct list *list, const struct costs *costs);
+/* forecast_list(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of
+ * the work; and what was simulated is shown to look(context, ...), unless look is NULL. */
+typedef void simulation_look(void *context, const struct simulation *sim);
+struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
+                                     simulation_look *look, void *context);
+/* forecast_list(), but tasks wait for data alone, and none for bytes that another tensor has had. */
+struct forecast forecast_by_data(const struct list *list, const struct costs *costs);
+void free_forecast(struct forecast *forecast);
+/* Moves the forecast to the heap, for a pass's report, which frees it. */
+struct forecast *keep_forecast(struct forecast forecast);
+
+/* ---- budgets.c -------------------------------------------------------------------------------------------------- */
+
+/* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
+ * budget is all the memory there is. */
+void set_budgets(struct machine *machine, size_t each, size_t host);
+/* For the forecast of a list that does not fit: gives the first n devices, of which the host is the last one, budgets
+ * that nothing exceeds.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
+struct device *lift_limits(struct machine *machine, int n);
+void restore_limits(struct machine *machine, const struct device *before, int n);
+/* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
+ * do.  option: the option that asked for the list, "--zero 3".  replans: whether the passes may make another list with
+ * these budgets. */
+_Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
+                                enum replanning replans);
+/* The two halves of refuse_too_large(), for a caller that looks for the budgets itself; `before` has the devices as
+ * they were at first.  raise_budgets() makes the budgets as large as the forecast needs, and returns a sentence on what
+ * did not fit before, which the caller frees.  refuse_and_name_budgets() ends the program with this sentence. */
+char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast);
+_Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
+                                       const char *option, enum replanning replans);
+
+#endif

@@ -1,0 +1,161 @@
+/* training_costs.c - what a training has of predictions: costs, and for plans a machine that is only described. */
+#include "planning/pass/pass.h"
+#include "predict.h"
+#include "trainer/train/hooks.h"
+
+#include <math.h>
+
+struct predict_options predict_options;
+static struct costs *trial; /* what was measured where no file says; NULL: nothing was */
+
+struct costs *costs_of(const struct trainer *trainer) { return *own_of(trainer, &module_predict); }
+
+static const char *costs_file(void)
+{
+    const struct predict_options *options = &predict_options;
+    if (options->pace)
+        return options->pace;
+    return options->profile ? options->profile : options->hardware;
+}
+
+int counted_devices(const struct settings *settings)
+{
+    int64_t n;
+    if (!predict_options.hardware || !settings->devices || !parse_int(settings->devices, &n))
+        return 0;
+    if (n < 1 || n > MOST_RANKS)
+        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", settings->devices, MOST_RANKS,
+             predict_options.hardware);
+    return (int)n;
+}
+
+/* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
+static struct machine *paper_machine(struct trainer *trainer)
+{
+    const struct settings *settings = trainer->settings;
+    const struct predict_options *options = &predict_options;
+    const char *file = settings->trial ? NULL : costs_file();
+    struct costs *costs = file ? read_costs(file) : trial;
+    *own_of(trainer, &module_predict) = costs;
+    if (file && file == options->profile && !costs->measured)
+        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", options->profile);
+    trainer->separate = costs && !costs->measured;
+    if (!file || !options->hardware || !trainer->is_draft)
+        return NULL;
+    const int counted = counted_devices(settings);
+    if (settings->devices && !counted)
+        return NULL;
+    struct mesh mesh = wanted_mesh(settings, MAX(counted, 1));
+    struct machine *machine = virtual_machine(costs, counted ? counted : n_ranks(&mesh));
+    set_budgets(machine, settings->device_memory, settings->host_memory);
+    return machine;
+}
+
+static void adapt_costs(struct trainer *trainer)
+{
+    struct costs *costs = costs_of(trainer);
+    if (predict_options.what_if && costs)
+        apply_what_if(costs, trainer->machine, predict_options.what_if);
+    if (costs && trainer->machine->device[0].cl)
+        check_fingerprint(costs, &trainer->machine->device[0], engine_name(trainer));
+}
+
+static bool start_trial(struct settings *settings, int argc, char **argv, int *code)
+{
+    (void)argc;
+    (void)argv;
+    (void)code;
+    run_trial_for(settings);
+    return true;
+}
+
+void keep_trial(struct costs *costs) { trial = costs; }
+
+static void free_own_costs(struct trainer *trainer)
+{
+    struct costs *costs = costs_of(trainer);
+    if (costs && costs != trial)
+        free_costs(costs);
+}
+
+static double predict_task(const struct trainer *trainer, const struct task *task)
+{
+    enum cost_source source;
+    const struct costs *costs = costs_of(trainer);
+    return costs ? task_seconds(costs, task, &source) : NAN;
+}
+
+static void check_predict_options(struct settings *settings)
+{
+    const struct predict_options *options = &predict_options;
+    (void)settings;
+    if (options->what_if && strstr(options->what_if, "mem=") && was_given("device-mem"))
+        fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out",
+             options->what_if);
+}
+
+static const struct option options[] = {
+    {.name = "simulate",
+     .type = OPT_FLAG,
+     .value = &predict_options.simulate,
+     .group = GROUP_PREDICTING,
+     .commands = OF_PLAN,
+     .help = "predict the step on a virtual clock. It needs --profile, --hardware or --list"},
+    {.name = "profile",
+     .type = OPT_INPUT,
+     .value = &predict_options.profile,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "file with the times of tasks that `yard profile` measured. train plans with them instead of "
+             "measuring in a trial"},
+    {.name = "hardware",
+     .type = OPT_INPUT,
+     .value = &predict_options.hardware,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). "
+             "--mesh dp=N, or -d N, uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
+             "train runs on the real devices, and plans with these times instead of measuring in a trial"},
+    {.name = "what-if",
+     .type = OPT_TEXT,
+     .value = &predict_options.what_if,
+     .argument = "WORDS",
+     .group = GROUP_PREDICTING,
+     .commands = OF_PLAN,
+     .help = "predict for changed hardware, as in \"link=2x cpu=0.5x device=1.5x mem=8G\". With --memory it "
+             "may be mixed, for mixed precision, which is counted but cannot be run"},
+    {.name = "output",
+     .letter = 'o',
+     .type = OPT_OUTPUT,
+     .value = &predict_options.output,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = 0,
+     .help = "the profile to write"},
+};
+static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
+static const struct hooks hooks = {
+    .options_read = start_trial,
+    .machine = paper_machine,
+    .machine_opened = adapt_costs,
+    .predicted_seconds = predict_task,
+    .trainer_closing = free_own_costs,
+};
+static const struct subcommand command = {
+    .help_place = 60, .name = "profile", .help = "measure how long tasks take, for predictions", .run = run_profile};
+const struct module module_predict = {
+    .name = "predict",
+    .needs = "command pass trace",
+    .after = "restart watch", /* a trial trains: in the process that trains then, and watched */
+    .commands = &command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .rules = rules,
+    .n_rules = COUNT(rules),
+    .check = check_predict_options,
+    .hooks = &hooks,
+    .sole.forecaster = &forecaster,
+};

@@ -1,0 +1,342 @@
+/* trial.c - how long each kind of task takes here: medians over a few training steps.
+ *
+ * `yard profile` writes them to a file.  A plan that is made right before training takes them as they are.
+ */
+#include "planning/command/numbers.h"
+#include "planning/pass/traits.h"
+#include "predict.h"
+#include "trainer/train/train.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { WARM_UP = 3, MEASURED = 9, ISSUED = 5, STEPS = WARM_UP + MEASURED + ISSUED };
+
+struct samples {
+    double *ns; /* nanoseconds */
+    size_t n, cap;
+};
+struct task_kind { /* tasks of one name, lane kind and size */
+    struct task_cost cost;
+    struct samples took;
+};
+struct collected {
+    struct task_kind *kinds;
+    size_t n, cap;
+    uint64_t *lane_end;              /* by lane: the end of its last task; 0: there was none */
+    struct samples gaps[LANE_KINDS]; /* how long lanes stood still between tasks */
+};
+
+static bool is_alike(const struct task_cost *a, const struct task_cost *b)
+{
+    if (a->lane != b->lane || strcmp(a->name, b->name) != 0)
+        return false;
+    return a->flops == b->flops && a->bytes == b->bytes;
+}
+
+static struct task_kind *kind_of_task(struct collected *collected, const struct task *task)
+{
+    struct task_cost cost = {.lane = task->lane->kind, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+    snprintf(cost.name, sizeof cost.name, "%s", task->name);
+    for (size_t i = 0; i < collected->n; i++)
+        if (is_alike(&collected->kinds[i].cost, &cost))
+            return &collected->kinds[i];
+    struct task_kind *kind = APPEND(collected->kinds, collected->n, collected->cap);
+    kind->cost = cost;
+    return kind;
+}
+
+static bool waits_for_others(const struct task *task)
+{
+    for (size_t i = 0; i < task->n_edges; i++)
+        if (task->edges[i].wait)
+            return true;
+    return false;
+}
+
+/* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
+ * warm-up, in which kernels are compiled and caches filled, do not count. */
+static void collect(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
+{
+    struct collected *collected = context;
+    (void)list;
+    if (flight->iteration <= WARM_UP)
+        return;
+    struct samples *took = &kind_of_task(collected, task)->took;
+    *APPEND(took->ns, took->n, took->cap) = (double)(flight->end - flight->start);
+    struct samples *gaps = &collected->gaps[task->lane->kind];
+    uint64_t before = collected->lane_end[task->lane->index];
+    if (before && !waits_for_others(task) && flight->start >= before)
+        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(flight->start - before);
+    collected->lane_end[task->lane->index] = flight->end;
+}
+
+/* Runs the step alone, and returns the host's seconds per task: to issue it and, when all have ended, to retire it. */
+static double time_issue(struct trainer *trainer, uint32_t number)
+{
+    uint64_t start = now_ns();
+    run_step(trainer, number);
+    uint64_t issuing = now_ns() - start;
+    wait_lanes(trainer->train);
+    uint64_t ended = now_ns();
+    drain(trainer->train);
+    uint64_t retiring = now_ns() - ended;
+    return 1e-9 * (double)(issuing + retiring) / (double)trainer->train->n;
+}
+
+static void add_task_times(const struct collected *collected, struct costs *costs)
+{
+    for (size_t i = 0; i < collected->n; i++) {
+        struct task_kind *kind = &collected->kinds[i];
+        kind->cost.ns = MAX(median(kind->took.ns, kind->took.n), 1);
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = kind->cost;
+    }
+}
+
+static void set_gaps(const struct collected *collected, struct costs *costs)
+{
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
+        costs->gap_seconds[k] = 1e-9 * median(collected->gaps[k].ns, collected->gaps[k].n);
+}
+
+static void free_collected(struct collected *collected)
+{
+    for (size_t i = 0; i < collected->n; i++)
+        free(collected->kinds[i].took.ns);
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
+        free(collected->gaps[k].ns);
+    free(collected->kinds);
+    free(collected->lane_end);
+}
+
+static void show_progress(uint64_t begun, uint32_t number)
+{
+    show_busy("timing each task", begun, (number - 1.0) / STEPS);
+}
+
+/* What tasks take in the first steps on random weights; for free_collected().  begun: when all that is timed began. */
+static struct collected run_collected_steps(struct trainer *trainer, uint64_t begun)
+{
+    struct collected collected = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *collected.lane_end)};
+    struct observer collector = {.ended = collect, .context = &collected};
+    init_random(trainer->model, 1);
+    add_observer(&collector);
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
+        show_progress(begun, i);
+        run_step(trainer, i);
+    }
+    drain(trainer->train);
+    remove_observer(&collector);
+    erase_line();
+    return collected;
+}
+
+/* The host's seconds per task, the median over the steps that come next. */
+static double measure_issue(struct trainer *trainer, uint64_t begun)
+{
+    double seconds[ISSUED];
+    for (uint32_t i = 0; i < ISSUED; i++) {
+        uint32_t number = WARM_UP + MEASURED + 1 + i;
+        show_progress(begun, number);
+        seconds[i] = time_issue(trainer, number);
+    }
+    erase_line();
+    return median(seconds, ISSUED);
+}
+
+/* Seconds of a copy to the device (LANE_UPLOAD) or from it (LANE_DOWNLOAD). */
+static double time_copy(struct device *device, cl_mem buffer, void *host, size_t bytes, enum lane_kind direction)
+{
+    uint64_t start = now_ns();
+    if (direction == LANE_UPLOAD)
+        write_buffer(device, buffer, 0, host, bytes);
+    else
+        CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+    return 1e-9 * (double)(now_ns() - start);
+}
+
+/* A small and a large copy give latency and bandwidth.  Of several tries the fastest counts. */
+static struct lane_speed measure_link(struct device *device, enum lane_kind direction)
+{
+    enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
+    double small = 1e9, large = 1e9;
+    cl_mem buffer;
+    void *host = allocate(LARGE, 1);
+    CL_MAKE(buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
+    write_buffer(device, buffer, 0, host, LARGE); /* the pages are touched */
+    for (int i = 0; i < TRIES; i++) {
+        small = fmin(small, time_copy(device, buffer, host, SMALL, direction));
+        large = fmin(large, time_copy(device, buffer, host, LARGE, direction));
+    }
+    CL(clReleaseMemObject(buffer));
+    free(host);
+    return (struct lane_speed){.bytes_per_s = (LARGE - SMALL) / fmax(large - small, 1e-9), .latency = small};
+}
+
+/* Is an update of that size among the tasks from `first` on? */
+static bool has_update(const struct costs *costs, size_t first, double bytes)
+{
+    for (size_t i = first; i < costs->n_tasks; i++)
+        if (costs->tasks[i].bytes == bytes)
+            return true;
+    return false;
+}
+
+/* Seconds that AdamW takes on the host, alone on a core. */
+static double measure_adamw(size_t elements)
+{
+    enum { LARGEST = 1 << 22, TIMES = 5 };
+    size_t n = elements < LARGEST ? elements : LARGEST;
+    float *all = allocate(4 * n, sizeof *all);
+    double best = INFINITY;
+    struct adamw adamw = {.scale = 1,
+                          .beta1 = 0.9f,
+                          .one_minus_beta1 = 0.1f,
+                          .beta2 = 0.99f,
+                          .one_minus_beta2 = 0.01f,
+                          .decay = 1,
+                          .eps = 1e-8f,
+                          .step_size = 1e-3f,
+                          .inv_sqrt_correction2 = 1};
+    for (size_t i = 0; i < n; i++)
+        all[i] = all[3 * n + i] = 1; /* numbers that are 0 or not normal may take another time */
+    for (int k = 0; k < TIMES; k++) {
+        uint64_t start = now_ns();
+        update_elements(all, all + n, all + 2 * n, all + 3 * n, n, &adamw);
+        best = fmin(best, 1e-9 * (double)(now_ns() - start));
+    }
+    free(all);
+    return best * (double)elements / (double)n;
+}
+
+/* Updates that can also run on the host are timed there too, one thread alone. */
+static void time_host_updates(const struct list *list, struct costs *costs)
+{
+    size_t first = costs->n_tasks;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
+        struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+        if (task->on_host.run != adamw_on_host || has_update(costs, first, cost.bytes))
+            continue;
+        snprintf(cost.name, sizeof cost.name, "%s", task->name);
+        cost.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = cost;
+    }
+}
+
+const char *engine_name(const struct trainer *trainer)
+{
+    return word_of("gemm", (int)choose_engine(&trainer->machine->device[0], trainer->settings->kernels.gemm));
+}
+
+struct costs *measure_costs(struct trainer *trainer)
+{
+    struct device *device = &trainer->machine->device[0];
+    struct costs *costs = new_costs("a trial");
+    const uint64_t begun = now_ns();
+    char driver[128];
+    device_text(device->cl, CL_DRIVER_VERSION, driver, sizeof driver);
+    costs->measured = true;
+    costs->device = copy_string(device->name);
+    costs->driver = copy_string(driver);
+    costs->engine = copy_string(engine_name(trainer));
+    costs->units = device->units;
+    costs->vector = device->shape.vector;
+    struct collected samples = run_collected_steps(trainer, begun);
+    add_task_times(&samples, costs);
+    set_gaps(&samples, costs);
+    free_collected(&samples);
+    costs->issue_seconds = measure_issue(trainer, begun);
+    time_host_updates(trainer->train, costs);
+    costs->speed[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
+    costs->speed[LANE_DOWNLOAD] = measure_link(device, LANE_DOWNLOAD);
+    for (int i = 0; i < MEM_CLASSES; i++)
+        costs->peak_memory[i] = (double)trainer->train->peak[0][i];
+    return costs;
+}
+
+/* A small training on n devices like those of devices_of, with room for all updates on them.
+ *
+ *     channels    a layer has 3 million weights: an update takes far longer than a launch, and fits everywhere
+ *     vocab       the embedding has a third of that, for a second size
+ *     seq_len     few tokens: forward and backward only have to be there
+ *     AdamW       any values with which all numbers stay finite: the time does not depend on them */
+static struct settings small_settings(const struct settings *devices_of, int n)
+{
+    return (struct settings){
+        .devices = devices_of->devices,
+        .vector = devices_of->vector,
+        .kernels = devices_of->kernels,
+        .serial = devices_of->serial,
+        .clip = devices_of->clip, /* 0: the list has no tasks for the norm */
+        .order = &pipeline_orders[PIPELINE_1F1B],
+        .zero = 1,
+        .layers = 1,
+        .heads = 1,
+        .channels = 512,
+        .vocab = 2048,
+        .seq_len = 8,
+        .batch = n,
+        .grad_groups = 1,
+        .steps = STEPS,
+        .lr = 3e-4,
+        .beta1 = 0.9,
+        .beta2 = 0.95,
+        .eps = 1e-8,
+        .draw_seed = -1,
+        .time_tasks = true,
+        .trial = true,
+        .no_passes = true,
+    };
+}
+
+/* Times updates on a device, where the trial had none there: a task's time is scaled by its bytes from one of the same
+ * name. */
+static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
+{
+    struct settings small = small_settings(trial, n_devices);
+    struct trainer *trainer = new_trainer(&small, LIST_TRAIN);
+    struct collected samples = run_collected_steps(trainer, now_ns());
+    add_task_times(&samples, costs);
+    free_collected(&samples);
+    free_trainer(trainer);
+}
+
+/* Does a pass need times, after what it has done to the list without any?  One that only makes room needs none where
+ * it had nothing to do. */
+static bool needs_times(const struct pass_report *done)
+{
+    return has_trait(done->pass, MAKES_ROOM) ? !done->declined : has_trait(done->pass, WANTS_TIMES);
+}
+
+/* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
+ * are on the device where that has the room, else on the CPU, and swaps only fit. */
+void run_trial_for(struct settings *settings)
+{
+    struct run_facts facts = facts_of(settings);
+    const struct predict_options *options = &predict_options;
+    bool measures = false; /* some pass needs times */
+    bool moved = false;    /* updates have been moved to the CPU */
+    if (options->profile || options->hardware || options->pace || !find_wanted(WANTS_TIMES, &facts))
+        return;
+    struct settings plain = *settings;
+    plain.trial = true;
+    plain.log = NULL;
+    plain.save = NULL;
+    plain.time_tasks = true;
+    struct trainer *trainer = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
+    int n_devices = trainer->machine->n_devices;
+    struct pass_reports done = reports_of(trainer);
+    for (size_t i = 0; i < done.n; i++) {
+        const struct pass_report *report = &done.report[i];
+        if (needs_times(report))
+            measures = true;
+        if (has_trait(report->pass, MOVES_UPDATES) && !report->declined)
+            moved = true;
+    }
+    struct costs *costs = measures ? measure_costs(trainer) : NULL;
+    free_trainer(trainer);
+    if (measures && moved)
+        time_device_updates(&plain, n_devices, costs);
+    keep_trial(costs);
+}

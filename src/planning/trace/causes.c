@@ -1,0 +1,200 @@
+/* causes.c - why a lane stood idle.
+ *
+ * A gap lies before a record, and begins where its lane became free.  It is cut into four parts, one after the other;
+ * any of them may be empty:
+ *
+ *     nothing to do   until the compute lanes were done with the step two before: the host opens no step sooner
+ *     the blocker     until the last of the task's producers had ended.  The *blocker*, the producer that ended last,
+ *                     is blamed for all of this part, whatever it waited for itself; among several that ended at the
+ *                     same time, it is the producer of the first edge.  The blocker's kind is the cause:
+ *                       bytes      the edge is a reuse edge: the blocker held memory that the task writes
+ *                       norm       the blocker's role is norm: clipping
+ *                       batch      the blocker's role is feed
+ *                       pipeline   its role is send, or the blocker and the task compute on two devices
+ *                       link       the blocker is another copy, on an upload or download lane
+ *                       compute, cpu, disk   the blocker did what these lanes do
+ *     host            until the host had queued the task
+ *     launch          until the task started: it was queued and nothing held it
+ *
+ * After a lane's last record there is nothing to do.  If a producer skipped the step, its latest run in an earlier step
+ * counts.
+ */
+#include "planning/command/table.h"
+#include "stats.h"
+
+const char *const cause_name[CAUSES] = {
+    [CAUSE_PIPELINE] = "pipeline", [CAUSE_LINK] = "link",     [CAUSE_COMPUTE] = "compute",      [CAUSE_CPU] = "cpu",
+    [CAUSE_DISK] = "disk",         [CAUSE_NORM] = "norm",     [CAUSE_BYTES] = "bytes",          [CAUSE_BATCH] = "batch",
+    [CAUSE_HOST] = "host",         [CAUSE_LAUNCH] = "launch", [CAUSE_NOTHING] = "nothing to do"};
+
+/* Why a task waits for the producer of this edge, which is one of its own. */
+static enum cause cause_of(const struct trace *trace, const struct trace_task *task, const struct trace_edge *edge)
+{
+    static const enum cause by_lane[LANE_KINDS] = {
+        [LANE_COMPUTE] = CAUSE_COMPUTE, [LANE_UPLOAD] = CAUSE_LINK, [LANE_DOWNLOAD] = CAUSE_LINK,
+        [LANE_CPU] = CAUSE_CPU,         [LANE_DISK] = CAUSE_DISK,   [LANE_REPORT] = CAUSE_CPU,
+        [LANE_FEED] = CAUSE_BATCH};
+    const struct trace_task *producer = &trace->tasks[edge->producer];
+    const struct trace_lane *producer_lane = &trace->lanes[producer->lane], *task_lane = &trace->lanes[task->lane];
+    if (edge->reuse)
+        return CAUSE_BYTES;
+    if (has_role(trace, producer, "norm"))
+        return CAUSE_NORM;
+    if (has_role(trace, producer, "feed"))
+        return CAUSE_BATCH;
+    const bool both_compute = producer_lane->kind == LANE_COMPUTE && task_lane->kind == LANE_COMPUTE;
+    const bool on_two_devices = producer_lane->device_index != task_lane->device_index;
+    if (has_role(trace, producer, "send") || (both_compute && on_two_devices))
+        return CAUSE_PIPELINE;
+    return by_lane[producer_lane->kind];
+}
+
+/* The gap before the nth record on a lane that is free from `from` on. */
+static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64_t from)
+{
+    const struct trace_record *record = &trace->records[nth];
+    const struct trace_task *task = &trace->tasks[record->task];
+    const struct trace_step_list *steps = &trace->steps[task->list];
+    const struct trace_edge *edge;
+    struct trace_gap gap = {.blocker = trace_last_producer(trace, record->task, record->step, nth, &edge)};
+    size_t n_before; /* steps of the list up to the step two before this one, after which the host opens this one */
+    FIND_FIRST(n_before, steps->n, steps->step[n_before].step + (uint64_t)2 <= record->step);
+    gap.cause[0] = CAUSE_NOTHING;
+    gap.cause[1] = CAUSE_NOTHING;
+    gap.cause[2] = CAUSE_HOST;
+    gap.cause[3] = CAUSE_LAUNCH;
+    gap.at[0] = MIN(from, record->start);
+    if (n_before > 0)
+        gap.at[1] = steps->step[n_before - 1].computed;
+    if (gap.blocker != NONE) {
+        gap.cause[1] = cause_of(trace, task, edge);
+        gap.at[2] = trace->records[gap.blocker].end;
+    }
+    gap.at[3] = record->queued;
+    gap.at[4] = record->start;
+    for (int i = 1; i < GAP_PARTS; i++)
+        gap.at[i] = MIN(MAX(gap.at[i], gap.at[i - 1]), record->start);
+    return gap;
+}
+
+struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
+{
+    uint64_t from = i > 0 ? bars->bar[i - 1].end : trace->records[0].start;
+    return gap_before(trace, bars->bar[i].record, from);
+}
+
+/* Adds the parts of a gap, as far as they lie in the window of the steps, to the causes of a lane. */
+static void count_gap(const struct trace_gap *gap, const struct trace_steps *steps, uint64_t causes[CAUSES])
+{
+    for (int k = 0; k < GAP_PARTS; k++) {
+        uint64_t from = MAX(gap->at[k], steps->start);
+        uint64_t to = MIN(gap->at[k + 1], steps->end);
+        if (to > from)
+            causes[gap->cause[k]] += to - from;
+    }
+}
+
+/* Records are in the order of their starts: a lane is free when all those before have ended. */
+static void find_lane_causes(const struct trace *trace, const struct trace_steps *steps, const struct bars *bars,
+                             uint64_t causes[CAUSES])
+{
+    uint64_t free_from = 0;
+    for (size_t i = 0; i < bars->n; i++) {
+        const struct bar *bar = &bars->bar[i];
+        if (trace->tasks[bar->task].list != steps->list)
+            continue;
+        if (bar->start > MAX(free_from, steps->start) && free_from < steps->end) {
+            struct trace_gap gap = gap_before(trace, bar->record, free_from);
+            count_gap(&gap, steps, causes);
+        }
+        free_from = MAX(free_from, bar->end);
+    }
+    if (free_from < steps->end)
+        causes[CAUSE_NOTHING] += steps->end - MAX(free_from, steps->start);
+}
+
+void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES])
+{
+    memset(causes, 0, trace->header.n_lanes * sizeof *causes);
+    for (size_t lane = 0; lane < trace->header.n_lanes; lane++)
+        find_lane_causes(trace, steps, &trace->bars[lane], causes[lane]);
+}
+
+/* ---- shown ------------------------------------------------------------------------------------------------------- */
+
+/* One lane of trace_lanes_json(), with its causes. */
+static json_t *lane_json(const struct trace *trace, const struct trace_steps *steps, const struct trace_lane *lane,
+                         const uint64_t causes[CAUSES])
+{
+    const double ms = 1e-6 / (double)steps->counted;
+    const double window = (double)(steps->end - steps->start);
+    json_t *by_cause = json_object();
+    uint64_t idle = 0;
+    for (int cause = 0; cause < CAUSES; cause++) {
+        idle += causes[cause];
+        json_object_set_new(by_cause, cause_name[cause], json_real((double)causes[cause] * ms));
+    }
+    double busy = (double)(steps->end - steps->start - idle);
+    json_t *json = json_object();
+    json_object_set_new(json, "name", json_string(lane->name));
+    json_object_set_new(json, "device", json_string(trace->devices[lane->device_index].name));
+    json_object_set_new(json, "busy_ms", json_real(busy * ms));
+    json_object_set_new(json, "idle_ms", json_real((double)idle * ms));
+    json_object_set_new(json, "busy", json_real(window > 0 ? busy / window : 0));
+    json_object_set_new(json, "causes", by_cause);
+    return json;
+}
+
+json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps)
+{
+    json_t *lanes = json_array();
+    uint64_t(*causes)[CAUSES] = allocate(trace->header.n_lanes, sizeof *causes);
+    trace_causes(trace, steps, causes);
+    for (size_t i = 0; i < trace->header.n_lanes; i++)
+        json_array_append_new(lanes, lane_json(trace, steps, &trace->lanes[i], causes[i]));
+    free(causes);
+    return lanes;
+}
+
+/* "link 12%, host 3%": the causes in a lane's JSON that take at least half a percent of its `total` ms; NULL: none
+ * does.  The caller frees it. */
+static char *describe_causes(const json_t *lane, double total)
+{
+    json_t *causes = json_object_get(lane, "causes"), *ms;
+    const char *cause;
+    char *text = NULL;
+    json_object_foreach(causes, cause, ms)
+    {
+        double idle = json_real_value(ms);
+        if (idle < 0.005 * total)
+            continue;
+        append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause, 100 * idle / total);
+    }
+    return text;
+}
+
+void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
+{
+    const struct column columns[] = {{heading, NULL, CELL_TEXT, 21, 0},
+                                     {"busy ms/step", NULL, CELL_FIXED, 12, 3},
+                                     {"busy", NULL, CELL_SHARE, 6, 0},
+                                     {"idle for", NULL, CELL_TEXT, 99, 0}};
+    struct table *table = new_table(columns, COUNT(columns));
+    struct column *name_column = &table->columns[0];
+    json_t *lane;
+    size_t i;
+    json_array_foreach(lanes, i, lane)
+    {
+        const char *name;
+        double busy, idle;
+        json_unpack(lane, "{s:s, s:F, s:F}", "name", &name, "busy_ms", &busy, "idle_ms", &idle);
+        if (busy <= 0)
+            continue;
+        char *text = describe_causes(lane, busy + idle);
+        name_column->width = MAX(name_column->width, (int)strlen(name));
+        ROW(table, text_cell(name), number_cell(busy), number_cell(busy / (busy + idle)), text_cell(text ? text : "-"));
+        free(text);
+    }
+    print_table(out, table);
+    free_table(table);
+}

@@ -1,0 +1,312 @@
+/* record.c - a run as a trace: an observer of the run (run/observe.c) that begins a record when a task is issued and
+ * ends it when the task ends, and that pauses the run between two tasks as long as a viewer asks for it.
+ */
+#include "record.h"
+#include "command.h"
+#include "follow.h"
+#include "peak.h"
+#include "planning/command/table.h"
+#include "stats.h"
+#include "tables.h"
+
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct recording {
+    struct trace_writer *writer; /* NULL: no trace is written */
+    struct observer observer;
+    const struct trainer *trainer;        /* the one that is recorded */
+    struct trace_follow *follow;          /* a reader of the same trace */
+    bool trains;                          /* true: yard train records it */
+    const struct list *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
+    size_t n;
+    bool paused;                /* true: a viewer has asked for a pause */
+    uint64_t tasks, steps;      /* the viewer's counts, as far as they have been granted */
+    const struct list *granted; /* the list of an iteration that may run to its end in a pause; NULL: none may */
+    uint32_t number;            /* the iteration's */
+} current_recording;
+
+static uint32_t index_in_trace(const struct recording *recording, const struct list *list, size_t i)
+{
+    size_t before = 0; /* the tasks of the lists before this one */
+    size_t k = 0;
+    while (k < recording->n && recording->list[k] != list) {
+        before += recording->list[k]->n;
+        k++;
+    }
+    CHECK(k < recording->n, "list %s runs, and is not in the trace", list->name);
+    return (uint32_t)(before + i);
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static void begin_record(void *context, const struct list *list, const struct task *task, struct task_flight *flight)
+{
+    struct recording *recording = context;
+    flight->mark =
+        trace_begin(recording->writer, flight->iteration, index_in_trace(recording, list, task->index), flight->queued);
+}
+
+static void end_record(void *context, const struct list *list, const struct task *task,
+                       const struct task_flight *flight)
+{
+    static const uint32_t flags[] = {
+        [TIMES_TRUE] = 0,
+        [TIMES_MISSING] = TRACE_APPROXIMATE,
+        [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
+    };
+    struct recording *recording = context;
+    (void)list;
+    if (task == recording->trainer->report)
+        trace_tell_loss(recording->writer, flight->mark, recording->trainer->result[flight->iteration % RESULTS].loss);
+    trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
+}
+
+/* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
+
+/* A request holds until its lease ends, which the viewer renews as long as it lives: a viewer that was killed cannot
+ * keep the trainer. */
+static bool is_pause_asked(const struct trace_control *control)
+{
+    uint64_t until = __atomic_load_n(&control->until, __ATOMIC_RELAXED);
+    if (until == 0)
+        return false;
+    uint64_t now = now_ns();
+    if (until <= now || until - now > TRACE_LONGEST_LEASE_MS * UINT64_C(1000000))
+        return false;
+    return __atomic_load_n(&control->pause, __ATOMIC_RELAXED) != 0;
+}
+
+static uint64_t tasks_asked(const struct trace_control *control)
+{
+    return __atomic_load_n(&control->tasks, __ATOMIC_RELAXED);
+}
+static uint64_t steps_asked(const struct trace_control *control)
+{
+    return __atomic_load_n(&control->steps, __ATOMIC_RELAXED);
+}
+
+/* Waits until the viewer grants the rest of the step, or one task, or asks for no pause any more. */
+static void wait_for_grant(struct recording *recording, const struct trace_control *control, const struct list *list,
+                           uint32_t number, size_t i)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+    while (is_pause_asked(control) && !interrupted()) {
+        const uint64_t tasks = tasks_asked(control);
+        if (steps_asked(control) > recording->steps) {
+            recording->steps++;
+            recording->granted = list;
+            recording->number = number;
+            return;
+        }
+        if (tasks > recording->tasks) {
+            recording->tasks++;
+            return;
+        }
+        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, i));
+        nanosleep(&moment, NULL);
+    }
+}
+
+/* Waits while a viewer asks for it, until the viewer lets task i of iteration `number` be issued or is gone.  All tasks
+ * that were issued have ended by then. */
+static void obey_viewer(void *context, struct list *list, uint32_t number, size_t i)
+{
+    struct recording *recording = context;
+    const struct trace_control *control = trace_request_in_file(recording->writer);
+    if (!is_pause_asked(control)) {
+        recording->paused = false;
+        return;
+    }
+    if (!recording->paused) { /* what was asked before the pause does not count */
+        recording->paused = true;
+        recording->tasks = tasks_asked(control);
+        recording->steps = steps_asked(control);
+        recording->granted = NULL;
+    }
+    if (recording->granted == list && recording->number == number)
+        return;
+    retire_all(list);
+    uint64_t from = now_ns();
+    wait_for_grant(recording, control, list, number, i);
+    execution.held_ns += now_ns() - from;
+    trace_alive(recording->writer, 0);
+}
+
+/* ---- the trace of a training ------------------------------------------------------------------------------------- */
+
+struct record_options record_options;
+
+char *trace_path(void)
+{
+    const struct record_options *options = &record_options;
+    if (options->file && this_life->restarts) /* the traces before the restart stay */
+        return format_string("%s.%d", options->file, this_life->restarts);
+    if (options->file)
+        return copy_string(options->file);
+    return options->shown ? private_trace() : NULL;
+}
+
+static bool is_recorded(const struct settings *settings)
+{
+    return !settings->trial && (record_options.file || record_options.shown);
+}
+
+/* This comes before the log is opened, so that a run which is refused leaves no log. */
+static void expect_trace(struct trainer *trainer)
+{
+    if (is_recorded(trainer->settings) && record_options.file && trainer->settings->log)
+        expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
+}
+
+static double predicted_ns(void *trainer, const struct task *task)
+{
+    const double seconds = ask_predicted_seconds(trainer, task);
+    return isnan(seconds) ? 0 : 1e9 * seconds;
+}
+
+/* Measures what each device reaches at most, for a viewer. */
+static void measure_peaks(const struct machine *machine)
+{
+    for (struct device *device = machine->device; device < machine->host; device++) {
+        struct probe *probe = open_probe(device);
+        device->flops_per_s = run_probe(probe, 0.05);
+        close_probe(probe);
+    }
+}
+
+char *describe_shape(const struct trainer *trainer)
+{
+    struct config config = trainer->config;
+    config.seq_len = trainer->seq;
+    const int n = trainer->machine->n_devices;
+    char sizes[160];
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &config), trainer->batch,
+                         trainer->micros, trainer->micro_batch, n, n == 1 ? "" : "s");
+}
+
+static void begin_recording(struct trainer *trainer, const char *path)
+{
+    struct list *lists[3];
+    const size_t n = lists_of(trainer, lists);
+    const struct wrapper *wrapper = lists[0]->running->wrapper;
+    const bool paced = wrapper && wrapper->scale > 0;
+    char *title = describe_shape(trainer);
+    struct trace_about about = {.model = title,
+                                .kind = paced ? TRACE_PACED : TRACE_REAL,
+                                .pace_scale = paced ? 1 / wrapper->scale : 1,
+                                .predicted = predicted_ns,
+                                .context = trainer};
+    struct trace *tables = trace_tables(trainer->machine, lists, n, &about);
+    current_recording =
+        (struct recording){.writer = trace_create(path, tables, TRACE_RING),
+                           .observer = {obey_viewer, begin_record, end_record, &current_recording, NULL}};
+    for (size_t k = 0; k < n; k++)
+        current_recording.list[k] = lists[k];
+    current_recording.n = n;
+    current_recording.trainer = trainer;
+    add_observer(&current_recording.observer);
+    trace_free(tables);
+    free(title);
+}
+
+static void start_trace(struct trainer *trainer)
+{
+    if (!is_recorded(trainer->settings))
+        return;
+    char *path = trace_path();
+    if (record_options.shown)
+        measure_peaks(trainer->machine);
+    begin_recording(trainer, path);
+    must(
+        trace_follow_open(path, &current_recording.follow)); /* before show_trace(), which may remove the file's name */
+    if (record_options.shown)
+        show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
+    free(path);
+}
+
+static void begin_training(struct trainer *trainer)
+{
+    (void)trainer;
+    current_recording.trains = true;
+}
+
+/* A file that has lost its name is gone when it is closed. */
+static void tell_when_removed(void)
+{
+    char *path = record_options.file ? trace_path() : NULL;
+    if (path && access(path, F_OK) != 0)
+        warn("the trace %s was removed while it was written: it is lost", path);
+    free(path);
+}
+
+/* After a training: how updates on the CPU ran beside the devices' work. */
+static void print_overlap(struct trace_follow *follow)
+{
+    bool grew = false;
+    struct problem *damaged = trace_follow_poll(follow, &grew);
+    if (damaged) {
+        warn("%s", damaged->sentence);
+        free(damaged);
+        return;
+    }
+    const struct trace *trace = trace_follow_trace(follow);
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    struct table *beside = trace_beside(trace, &steps);
+    print_beside(beside);
+    free_table(beside);
+}
+
+static void end_trace(struct trainer *trainer)
+{
+    (void)trainer;
+    if (!current_recording.writer)
+        return;
+    remove_observer(&current_recording.observer);
+    trace_close(current_recording.writer);
+    current_recording.writer = NULL;
+    if (current_recording.trains) {
+        tell_when_removed();
+        print_overlap(current_recording.follow);
+    }
+    trace_follow_close(current_recording.follow);
+    current_recording.follow = NULL;
+}
+
+static void check_record_options(struct settings *settings)
+{
+    settings->time_tasks |= record_options.file || record_options.shown;
+}
+
+static const struct option options[] = {
+    {.name = "trace",
+     .type = OPT_OUTPUT,
+     .value = &record_options.file,
+     .argument = "FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "record what ran when, or with plan what is simulated (see `yard trace --help`)"},
+};
+static const struct hooks hooks = {
+    .machine_opened = expect_trace,
+    .lists_ready = start_trace,
+    .model_filled = begin_training,
+    .trainer_closing = end_trace,
+};
+static const struct foreign_words foreign[] = {
+    {"trace", "profiler torch-profile nvtx", NULL},
+};
+const struct module module_trace = {
+    .name = "trace",
+    .needs = "command pass",
+    .after = "pace", /* which decides the scale of time that a trace begins with */
+    .commands = &trace_command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .foreign = foreign,
+    .n_foreign = COUNT(foreign),
+    .check = check_record_options,
+    .hooks = &hooks,
+};

@@ -1,0 +1,408 @@
+/* stats.c - steps and critical path of a trace: what `yard trace` prints and the viewer shows. */
+#include "stats.h"
+#include "planning/command/numbers.h"
+#include "planning/command/table.h"
+
+#include <math.h>
+
+/* ---- modelled time --------------------------------------------------------------------------------------------- */
+
+static uint64_t modelled(const struct trace *trace, uint64_t clock)
+{
+    uint64_t start = trace->header.start_ns;
+    uint64_t run = clock - trace_paused_before(trace, clock);
+    double since = run > start ? (double)(run - start) : 0;
+    return start + (uint64_t)fmin(since * trace->header.pace_scale, 0x1p62);
+}
+
+static void model_record(const struct trace *trace, struct trace_record *record)
+{
+    record->queued = modelled(trace, record->queued);
+    record->start = record->end ? modelled(trace, record->start) : 0;
+    record->end = record->end ? modelled(trace, record->end) : 0;
+}
+
+struct trace *trace_open_modelled(const char *path)
+{
+    struct trace *trace = trace_open(path);
+    if (trace->header.pace_scale == 1 && !trace->n_pauses)
+        return trace;
+    for (size_t i = 0; i < trace->n_records; i++)
+        model_record(trace, &trace->records[i]);
+    for (size_t i = 0; i < trace->n_unfinished; i++)
+        model_record(trace, &trace->unfinished[i]);
+    trace->header.pace_scale = 1;
+    trace_index(trace, 0);
+    trace_update_memory(trace, 0);
+    return trace;
+}
+
+const char *trace_kind_name(const struct trace *trace)
+{
+    static const char *const names[] = {
+        [TRACE_REAL] = "real", [TRACE_PACED] = "paced", [TRACE_SIMULATED] = "simulated"};
+    return names[trace->header.kind];
+}
+
+/* Is it the list that trace_list() looks for? */
+static bool is_list(const struct trace *trace, uint32_t list, const char *name)
+{
+    if (name)
+        return strcmp(trace->header.list[list], name) == 0;
+    return trace->steps[list].n > 0;
+}
+
+uint32_t trace_list(const struct trace *trace, const char *path, const char *name)
+{
+    const uint32_t n = trace->header.n_lists;
+    char *known = NULL;
+    uint32_t list = 0;
+    while (list < n && !is_list(trace, list, name)) {
+        append_text(&known, "%s%s", known ? ", " : "", trace->header.list[list]);
+        list++;
+    }
+    if (list == n && name)
+        fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name,
+             known ? known : "none");
+    free(known);
+    return list < n ? list : 0;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t done_of(const struct trace_step *step) { return step->done ? step->done : step->end; }
+
+/* Does step i of the table come directly after step i - 1, with no number between them? */
+static bool follows_directly(const struct trace_steps *steps, size_t i)
+{
+    return i > 0 && steps->steps[i].step == steps->steps[i - 1].step + 1;
+}
+
+struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
+{
+    struct trace_steps steps = {.list = list, .steps = trace->steps[list].step, .n = trace->steps[list].n};
+    size_t whole = steps.n;
+    while (whole > 1 && steps.steps[whole - 1].step > trace->whole_step)
+        whole--;
+    steps.first = whole > 1;
+    steps.counted = whole - steps.first;
+    if (steps.counted == 0)
+        return steps;
+    for (size_t i = steps.first; i < whole; i++)
+        steps.end = MAX(steps.end, done_of(&steps.steps[i]));
+    steps.start = follows_directly(&steps, steps.first) ? done_of(&steps.steps[0]) : steps.steps[steps.first].start;
+    steps.start = MIN(steps.start, steps.end);
+    return steps;
+}
+
+bool trace_counts(const struct trace *trace, const struct trace_steps *steps, size_t nth)
+{
+    const struct trace_record *record = &trace->records[nth];
+    if (steps->counted == 0 || trace->tasks[record->task].list != steps->list)
+        return false;
+    const struct trace_step *first = &steps->steps[steps->first];
+    const struct trace_step *last = first + steps->counted - 1;
+    return record->step >= first->step && record->step <= last->step;
+}
+
+static double length_of_step(const struct trace_steps *steps, size_t i)
+{
+    const struct trace_step *step = &steps->steps[i];
+    return (double)(step->end - step->start);
+}
+
+/* A period lasts from where one step is done to where the next one is.  It does not count what is written to the disk
+ * in the background, which may end long after the next step.  Clocks of devices may disagree, so the distance can be
+ * negative. */
+static double period_of_step(const struct trace_steps *steps, size_t i)
+{
+    if (!follows_directly(steps, i))
+        return length_of_step(steps, i);
+    uint64_t from = done_of(&steps->steps[i - 1]);
+    uint64_t end = done_of(&steps->steps[i]);
+    return end >= from ? (double)(end - from) : -(double)(from - end);
+}
+
+static double median_of_steps(const struct trace_steps *steps, double (*of)(const struct trace_steps *, size_t))
+{
+    double *values = allocate(steps->counted, sizeof *values);
+    for (size_t i = 0; i < steps->counted; i++)
+        values[i] = of(steps, steps->first + i);
+    double middle = median(values, steps->counted);
+    free(values);
+    return middle;
+}
+
+double trace_period_ns(const struct trace_steps *steps) { return median_of_steps(steps, period_of_step); }
+double trace_length_ns(const struct trace_steps *steps) { return median_of_steps(steps, length_of_step); }
+
+size_t trace_median_step(const struct trace_steps *steps)
+{
+    double middle = trace_period_ns(steps);
+    size_t nearest = steps->first;
+    double distance = INFINITY;
+    for (size_t i = steps->first; i < steps->first + steps->counted; i++) {
+        double off = fabs(period_of_step(steps, i) - middle);
+        if (off < distance) {
+            distance = off;
+            nearest = i;
+        }
+    }
+    return nearest;
+}
+
+/* ---- beside the device ------------------------------------------------------------------------------------------- */
+
+/* What the updates of a layer on the CPU ran beside, as trace_beside() counts it. */
+struct layer_beside {
+    int32_t layer;
+    size_t tasks, beside, none_left, next_step;
+    uint64_t ns, hidden_ns; /* the time of the tasks, and how much of it ran beside work of a device */
+};
+
+struct layers_beside { /* in the order of their first updates */
+    struct layer_beside *layer;
+    size_t n, cap;
+};
+
+/* Is the record a backward or an update? */
+static bool goes_backward(const struct trace *trace, const struct trace_record *record)
+{
+    const struct trace_task *task = &trace->tasks[record->task];
+    return has_role(trace, task, "backward") || has_role(trace, task, "update");
+}
+
+/* Is the record a backward or an update of another layer, in the step of this update? */
+static bool is_of_same_step(const struct trace *trace, const struct trace_record *update,
+                            const struct trace_record *record)
+{
+    const bool other_layer = trace->tasks[record->task].layer != trace->tasks[update->task].layer;
+    return goes_backward(trace, record) && record->step == update->step && other_layer;
+}
+
+/* Is the record's work that of a step after this update's? */
+static bool is_of_later_step(const struct trace *trace, const struct trace_record *update,
+                             const struct trace_record *record)
+{
+    const bool forward = has_role(trace, &trace->tasks[record->task], "forward");
+    return (forward || goes_backward(trace, record)) && record->step > update->step;
+}
+
+/* Nanoseconds in which both ran. */
+static uint64_t overlap_ns(const struct trace_record *a, const struct trace_record *b)
+{
+    const uint64_t from = MAX(a->start, b->start);
+    const uint64_t to = MIN(a->end, b->end);
+    return to > from ? to - from : 0;
+}
+
+/* Looks at the work of a compute lane while the update runs and after it.  `one` is what the update comes to alone. */
+static void look_beside(const struct trace *trace, const struct trace_record *update, const struct bars *bars,
+                        struct layer_beside *one)
+{
+    const uint32_t list = trace->tasks[update->task].list;
+    uint64_t ns = 0;
+    for (size_t i = first_bar_in(bars, update->start); i < bars->n; i++) {
+        const struct trace_record *other = &trace->records[bars->bar[i].record];
+        const bool same_step = is_of_same_step(trace, update, other);
+        const bool is_work = same_step || is_of_later_step(trace, update, other);
+        if (!is_work || trace->tasks[other->task].list != list || other->end == other->start)
+            continue;
+        if (same_step)
+            one->none_left = 0;
+        if (other->start >= update->end)
+            break;
+        if (same_step)
+            one->beside = 1;
+        else
+            one->next_step = 1;
+        ns += overlap_ns(update, other);
+    }
+    ns = MIN(ns, one->ns); /* a trace that contradicts itself may have two tasks at once on the lane */
+    one->hidden_ns = MAX(one->hidden_ns, ns);
+}
+
+/* What one update comes to, over all compute lanes. */
+static struct layer_beside beside_update(const struct trace *trace, const struct trace_record *update)
+{
+    struct layer_beside one = {
+        .layer = trace->tasks[update->task].layer, .tasks = 1, .none_left = 1, .ns = update->end - update->start};
+    for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
+        if (trace->lanes[lane].kind == LANE_COMPUTE)
+            look_beside(trace, update, &trace->bars[lane], &one);
+    return one;
+}
+
+static bool is_cpu_update(const struct trace *trace, const struct trace_record *record)
+{
+    const struct trace_task *task = &trace->tasks[record->task];
+    return trace->lanes[task->lane].kind == LANE_CPU && has_role(trace, task, "update") && record->end > record->start;
+}
+
+/* The sums of the layer, which is added where it is missing. */
+static struct layer_beside *sums_of_layer(struct layers_beside *layers, int32_t layer)
+{
+    for (size_t i = 0; i < layers->n; i++)
+        if (layers->layer[i].layer == layer)
+            return &layers->layer[i];
+    struct layer_beside *added = APPEND(layers->layer, layers->n, layers->cap);
+    *added = (struct layer_beside){.layer = layer};
+    return added;
+}
+
+static struct layers_beside sum_up_layers(const struct trace *trace, const struct trace_steps *steps)
+{
+    struct layers_beside layers = {0};
+    for (size_t i = 0; i < trace->n_records; i++) {
+        const struct trace_record *record = &trace->records[i];
+        if (!is_cpu_update(trace, record) || !trace_counts(trace, steps, i))
+            continue;
+        const struct layer_beside one = beside_update(trace, record);
+        struct layer_beside *sums = sums_of_layer(&layers, one.layer);
+        sums->tasks += one.tasks;
+        sums->beside += one.beside;
+        sums->none_left += one.none_left;
+        sums->next_step += one.next_step;
+        sums->ns += one.ns;
+        sums->hidden_ns += one.hidden_ns;
+    }
+    return layers;
+}
+
+struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps)
+{
+    static const struct column columns[] = {{"layer", "layer", CELL_COUNT, 8, 0},
+                                            {"tasks", "tasks", CELL_COUNT, 7, 0},
+                                            {"beside", "beside", CELL_COUNT, 8, 0},
+                                            {"none left", "none_left", CELL_COUNT, 9, 0},
+                                            {"next step", "next_step", CELL_COUNT, 9, 0},
+                                            {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                            {"hidden", "hidden_ms_per_step", CELL_FIXED, 9, 3}};
+    struct table *table = new_table(columns, COUNT(columns));
+    struct layers_beside layers = sum_up_layers(trace, steps);
+    const double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
+    for (const struct layer_beside *sums = layers.layer; sums < layers.layer + layers.n; sums++)
+        ROW(table, number_cell(sums->layer), number_cell((double)sums->tasks), number_cell((double)sums->beside),
+            number_cell((double)sums->none_left), number_cell((double)sums->next_step),
+            number_cell((double)sums->ns * ms), number_cell((double)sums->hidden_ns * ms));
+    free(layers.layer);
+    return table;
+}
+
+void print_beside(struct table *beside)
+{
+    if (!beside->n)
+        return;
+    printf("\nupdates on the CPU: how many ran beside a later backward or update of a\n"
+           "device, for how many none was left, as after the last backward, and how many\n"
+           "ran beside work of the next step");
+    print_table(stdout, beside);
+}
+
+/* ---- critical path --------------------------------------------------------------------------------------------- */
+
+/* Returns the one of two records that ended later.  Either may be NONE. */
+static int64_t later_end(const struct trace *trace, int64_t first, int64_t second)
+{
+    if (first == NONE)
+        return second;
+    if (second == NONE)
+        return first;
+    return trace->records[second].end > trace->records[first].end ? second : first;
+}
+
+/* The record with which a step is done: of the step's records that end at `end` or before, the one that ends last. */
+static int64_t find_last_record(const struct trace *trace, uint32_t list, const struct trace_step *step, uint64_t end)
+{
+    int64_t last = NONE;
+    size_t i;
+    FIND_FIRST(i, trace->n_records, trace->records[i].start < step->start);
+    for (; i < trace->n_records && trace->records[i].start <= step->end; i++) {
+        const struct trace_record *record = &trace->records[i];
+        if (record->step == step->step && record->end <= end && trace->tasks[record->task].list == list)
+            last = later_end(trace, last, (int64_t)i);
+    }
+    return last;
+}
+
+/* The predecessor of a record, by lane or by edge, that ended last.  It comes before `i` in the order of starts, so
+ * that walking back ends whatever the file says. */
+static int64_t find_predecessor(const struct trace *trace, int64_t i)
+{
+    const struct trace_record *record = &trace->records[i];
+    const struct bars *lane = &trace->bars[trace->tasks[record->task].lane];
+    const struct trace_edge *edge;
+    size_t bar = bar_of(trace, (size_t)i);
+    int64_t by_lane = bar > 0 ? (int64_t)lane->bar[bar - 1].record : NONE;
+    int64_t by_edge = trace_last_producer(trace, record->task, record->step, (size_t)i, &edge);
+    return later_end(trace, by_lane, by_edge);
+}
+
+struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step)
+{
+    const struct trace_step *here = &steps->steps[step];
+    struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
+    if (follows_directly(steps, step) && done_of(here - 1) < path.end)
+        path.start = done_of(here - 1);
+    int64_t i = find_last_record(trace, steps->list, here, path.end);
+    uint64_t to = path.end;
+    while (i != NONE && to > path.start) {
+        int64_t before = find_predecessor(trace, i);
+        uint64_t ready = path.start;
+        if (before != NONE)
+            ready = MAX(trace->records[before].end, path.start);
+        ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
+        uint64_t from = MIN(MAX(trace->records[i].start, ready), to);
+        *APPEND(path.hops, path.n, path.cap) = (struct trace_hop){(size_t)i, ready, from, to};
+        to = ready;
+        i = before;
+    }
+    return path;
+}
+
+/* The cells of the row with this name and lane, which is added where it is missing. */
+static struct cell *row_of_part(struct table *table, const char *name, const char *lane)
+{
+    for (size_t row = 0; row < table->n; row++) {
+        struct cell *cell = &table->cells[row * PATH_COLUMNS];
+        if (strcmp(cell[PATH_NAME].text, name) == 0 && strcmp(cell[PATH_LANE].text, lane) == 0)
+            return cell;
+    }
+    add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
+    return &table->cells[(table->n - 1) * PATH_COLUMNS];
+}
+
+static void add_part(struct table *table, const char *name, const char *lane, uint64_t from, uint64_t to)
+{
+    if (to <= from)
+        return;
+    struct cell *cell = row_of_part(table, name, lane);
+    cell[PATH_HOPS].number++;
+    cell[PATH_MS].number += (double)(to - from) / 1e6;
+}
+
+/* A hop waits for the host until the host has queued its task, and then for the device. */
+struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading)
+{
+    const struct column columns[PATH_COLUMNS] = {{heading, "task", CELL_TEXT, 24, 0},
+                                                 {"lane", "lane", CELL_TEXT, 24, 0},
+                                                 {"hops", "hops", CELL_COUNT, 6, 0},
+                                                 {"ms", "ms", CELL_FIXED, 10, 3},
+                                                 {"share", "share", CELL_SHARE, 6, 0}};
+    struct table *table = new_table(columns, PATH_COLUMNS);
+    for (size_t i = 0; i < path->n; i++) {
+        const struct trace_hop *hop = &path->hops[i];
+        const struct trace_record *record = &trace->records[hop->record];
+        const struct trace_task *task = &trace->tasks[record->task];
+        uint64_t queued = MIN(MAX(record->queued, hop->wait), hop->start);
+        add_part(table, task->name, trace->lanes[task->lane].name, hop->start, hop->end);
+        add_part(table, "(not yet queued)", "", hop->wait, queued);
+        add_part(table, "(queued, not started)", "", queued, hop->start);
+    }
+    for (size_t row = 0; row < table->n; row++) {
+        struct cell *cell = &table->cells[row * PATH_COLUMNS];
+        cell[PATH_SHARE].number = cell[PATH_MS].number * 1e6 / (double)(path->end - path->start);
+    }
+    sort_table(table, PATH_MS);
+    return table;
+}

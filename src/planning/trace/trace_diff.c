@@ -1,0 +1,207 @@
+/* trace_diff.c - yard trace diff: how far the tasks and the steps of trace B are from those of trace A.
+ *
+ * Usually A is a run and B the simulation of the same list, or A is from before a change and B from after it.
+ */
+#include "command.h"
+#include "planning/command/numbers.h"
+#include "planning/command/table.h"
+#include "stats.h"
+#include "trainer/cmd/cmd.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { MOST_SHOWN = 10 };
+
+/* A task that ran, and its median time. */
+struct timed {
+    const struct trace *trace;
+    const struct trace_task *task;
+    double ns, other; /* other: its time in the other trace */
+};
+/* A or B. */
+struct compared_trace {
+    struct trace *trace;
+    struct timed *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
+    size_t n;
+    double makespan_ns;
+    json_t *alone; /* tasks that the other trace does not have, as texts */
+};
+
+/* Returns 0 for the same task in two traces. */
+static int compare_tasks(const struct timed *a, const struct timed *b)
+{
+    const struct trace_task *task_a = a->task, *task_b = b->task;
+    int by_name = strcmp(task_a->name, task_b->name);
+    if (by_name != 0)
+        return by_name;
+    if (task_a->layer != task_b->layer)
+        return COMPARE(task_a->layer, task_b->layer);
+    if (task_a->micro != task_b->micro)
+        return COMPARE(task_a->micro, task_b->micro);
+    int by_lane = strcmp(a->trace->lanes[task_a->lane].name, b->trace->lanes[task_b->lane].name);
+    if (by_lane != 0)
+        return by_lane;
+    return strcmp(a->trace->header.list[task_a->list], b->trace->header.list[task_b->list]);
+}
+
+/* When nothing else tells tasks of a trace apart, their order does: the first matches the first. */
+COMPARISON(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
+
+/* The median time of a task's runs after the first step, or in its only step. */
+static double median_after_first(const struct trace *trace, const struct runs *runs)
+{
+    const uint32_t first = trace->records[runs->record[0]].step;
+    const uint32_t last = trace->records[runs->record[runs->n - 1]].step;
+    double *ns = allocate(runs->n, sizeof *ns);
+    size_t n = 0;
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct trace_record *record = &trace->records[runs->record[i]];
+        if (record->step != first || first == last)
+            ns[n++] = (double)(record->end - record->start);
+    }
+    double middle = median(ns, n);
+    free(ns);
+    return middle;
+}
+
+static struct compared_trace read_compared(const char *path)
+{
+    const char *list = trace_options.list;
+    struct compared_trace compared = {.trace = trace_open_modelled(path), .alone = json_array()};
+    const struct trace *trace = compared.trace;
+    uint32_t chosen = trace_list(trace, path, list);
+    struct trace_steps steps = trace_steps_of(trace, chosen);
+    compared.timed = allocate(trace->header.n_tasks, sizeof *compared.timed);
+    compared.makespan_ns = trace_period_ns(&steps);
+    for (size_t i = 0; i < trace->header.n_tasks; i++) {
+        const struct trace_task *task = &trace->tasks[i];
+        if (trace->runs[i].n == 0 || (list && task->list != chosen))
+            continue;
+        double ns = median_after_first(trace, &trace->runs[i]);
+        compared.timed[compared.n++] = (struct timed){.trace = trace, .task = task, .ns = ns};
+    }
+    SORT(compared.timed, compared.n, by_identity);
+    return compared;
+}
+
+/* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)" */
+static json_t *task_text(const struct timed *timed)
+{
+    char layer[32] = "", micro[32] = "";
+    if (timed->task->layer >= 0)
+        snprintf(layer, sizeof layer, ", layer %" PRId32, timed->task->layer);
+    if (timed->task->micro >= 0)
+        snprintf(micro, sizeof micro, ", micro-batch %" PRId32, timed->task->micro);
+    return json_sprintf("%s%s%s on %s (%s)", timed->task->name, layer, micro,
+                        timed->trace->lanes[timed->task->lane].name, timed->trace->header.list[timed->task->list]);
+}
+
+static double off_by(const struct timed *timed) { return fabs(timed->other - timed->ns); }
+
+COMPARISON(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
+
+/* Finds the tasks that both traces have, and returns how many.  They move to the front of a->timed, the largest
+ * difference first. */
+static size_t match(struct compared_trace *a, struct compared_trace *b)
+{
+    size_t i = 0, k = 0; /* the next of a and of b */
+    size_t n = 0;
+    while (i < a->n && k < b->n) { /* both are sorted: walk them together */
+        int order = compare_tasks(&a->timed[i], &b->timed[k]);
+        if (order < 0) {
+            json_array_append_new(a->alone, task_text(&a->timed[i]));
+            i++;
+        } else if (order > 0) {
+            json_array_append_new(b->alone, task_text(&b->timed[k]));
+            k++;
+        } else {
+            a->timed[n] = a->timed[i];
+            a->timed[n].other = b->timed[k].ns;
+            n++;
+            i++;
+            k++;
+        }
+    }
+    for (; i < a->n; i++)
+        json_array_append_new(a->alone, task_text(&a->timed[i]));
+    for (; k < b->n; k++)
+        json_array_append_new(b->alone, task_text(&b->timed[k]));
+    SORT(a->timed, n, largest_difference);
+    return n;
+}
+
+static double relative(double after, double before) { return before > 0 ? after / before - 1 : NAN; }
+
+/* "+3.4 %", or "-" where there is nothing to compare with. */
+static const char *percent(char out[32], double share)
+{
+    snprintf(out, 32, isfinite(share) ? "%+.2f %%" : "-", 100 * share);
+    return out;
+}
+
+/* A table of the largest differences among n tasks that both have. */
+static struct table *worst_table(const struct timed *matched, size_t n)
+{
+    static const struct column columns[] = {{"largest differences", "task", CELL_TEXT, 64, 0},
+                                            {"A us", NULL, CELL_FIXED, 10, 2},
+                                            {"B us", NULL, CELL_FIXED, 10, 2},
+                                            {NULL, "a_ns", CELL_FIXED, 0, 0},
+                                            {NULL, "b_ns", CELL_FIXED, 0, 0},
+                                            {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
+    struct table *table = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < MIN(n, MOST_SHOWN); i++) {
+        const struct timed *timed = &matched[i];
+        json_t *text = task_text(timed);
+        ROW(table, text_cell(json_string_value(text)), number_cell(timed->ns / 1e3), number_cell(timed->other / 1e3),
+            number_cell(timed->ns), number_cell(timed->other), number_cell(relative(timed->other, timed->ns)));
+        json_decref(text);
+    }
+    return table;
+}
+
+/* The mean error of n tasks that both have, weighted by duration. */
+static double weighted_error(const struct timed *matched, size_t n)
+{
+    double total = 0, off = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += matched[i].ns;
+        off += off_by(&matched[i]);
+    }
+    if (total > 0)
+        return off / total;
+    return n > 0 && off == 0 ? 0 : NAN;
+}
+
+int trace_diff(char **files)
+{
+    struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
+    size_t n = match(&a, &b);
+    struct table *worst = worst_table(a.timed, n);
+    const double mape = weighted_error(a.timed, n);
+    const double makespan_error = relative(b.makespan_ns, a.makespan_ns);
+    const size_t n_a = json_array_size(a.alone), n_b = json_array_size(b.alone);
+    if (trace_options.json) {
+        print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number_json(mape),
+                             "makespan_error", number_json(makespan_error), "makespan_a_ns", a.makespan_ns,
+                             "makespan_b_ns", b.makespan_ns, "matched", (json_int_t)n, "unmatched_a", a.alone,
+                             "unmatched_b", b.alone, "worst", table_json(worst)));
+    } else {
+        char step[32], mean[32];
+        print_line(stdout, "A        %s (%s), step %.3f ms", files[0], trace_kind_name(a.trace), a.makespan_ns / 1e6);
+        print_line(stdout, "B        %s (%s), step %.3f ms", files[1], trace_kind_name(b.trace), b.makespan_ns / 1e6);
+        percent(mean, mape);
+        printf("step     %s (B/A - 1)\n", percent(step, makespan_error));
+        print_line(stdout, "tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B", n,
+                   mean + (*mean == '+'), n_a, n_b);
+        if (n)
+            print_table(stdout, worst);
+        if (n_a + n_b > 0)
+            printf("\n--json names the tasks of one trace only\n");
+    }
+    free_table(worst);
+    if (!n)
+        print_problem(stderr, "yard: ",
+                      new_problem(EXIT_FAILED, "the traces %s and %s have no task in common", files[0], files[1]));
+    return n ? EXIT_OK : EXIT_FAILED;
+}

@@ -1,0 +1,210 @@
+/* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
+#include "command.h"
+#include "planning/command/numbers.h"
+#include "planning/command/table.h"
+#include "stats.h"
+#include "trainer/cmd/cmd.h"
+
+#include <inttypes.h>
+
+static double ratio(double amount, double per) { return per > 0 ? amount / per : 0; }
+
+COMPARISON_POINTERS(by_name, struct trace_task, strcmp(a->name, b->name))
+
+/* What the runs of all tasks of one name add up to, in the counted steps. */
+struct task_sums {
+    double ns, flops, bytes;
+};
+
+/* Adds the counted runs of a task to the sums, and stores the time of each in ns[n ..].  Returns the new n. */
+static size_t add_runs(const struct trace *trace, const struct trace_steps *steps, const struct trace_task *task,
+                       struct task_sums *sums, double *ns, size_t n)
+{
+    const struct runs *runs = &trace->runs[task - trace->tasks];
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct trace_record *record = &trace->records[runs->record[i]];
+        if (!trace_counts(trace, steps, runs->record[i]))
+            continue;
+        ns[n] = (double)(record->end - record->start);
+        sums->ns += ns[n];
+        sums->flops += task->flops;
+        sums->bytes += (double)task->bytes;
+        n++;
+    }
+    return n;
+}
+
+enum { MS = 3, SHARE = 4, COLUMNS = 7 }; /* the columns of the table of tasks */
+
+/* Adds a row for each name that tasks have.  Its SHARE is in nanoseconds until task_table() divides it by the sum over
+ * all rows, which is returned. */
+static double add_names(struct table *table, const struct trace *trace, const struct trace_steps *steps)
+{
+    const size_t n_tasks = trace->header.n_tasks;
+    const double n_steps = (double)steps->counted;
+    const struct trace_task **tasks = allocate(n_tasks, sizeof *tasks);
+    double *ns = allocate(trace->n_records, sizeof *ns);
+    double busy = 0;
+    for (size_t i = 0; i < n_tasks; i++)
+        tasks[i] = &trace->tasks[i];
+    SORT(tasks, n_tasks, by_name);
+    size_t i = 0;
+    while (i < n_tasks) {
+        const char *name = tasks[i]->name;
+        struct task_sums sums = {0, 0, 0};
+        size_t n = 0;
+        for (; i < n_tasks && strcmp(tasks[i]->name, name) == 0; i++)
+            n = add_runs(trace, steps, tasks[i], &sums, ns, n);
+        busy += sums.ns;
+        if (n > 0)
+            ROW(table, text_cell(name), number_cell((double)n / n_steps), number_cell(median(ns, n) / 1e3),
+                number_cell(sums.ns / n_steps / 1e6), number_cell(sums.ns), number_cell(ratio(sums.flops, sums.ns)),
+                number_cell(ratio(sums.bytes, sums.ns)));
+    }
+    free(tasks);
+    free(ns);
+    return busy;
+}
+
+/* A row for all tasks of one name. */
+static struct table *task_table(const struct trace *trace, const struct trace_steps *steps)
+{
+    static const struct column columns[COLUMNS] = {{"task", "name", CELL_TEXT, 32, 0},
+                                                   {"per step", "per_step", CELL_SHORT, 8, 0},
+                                                   {"median us", "median_us", CELL_FIXED, 10, 2},
+                                                   {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                                   {"share", "share", CELL_SHARE, 6, 0},
+                                                   {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
+                                                   {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
+    struct table *table = new_table(columns, COLUMNS);
+    const double busy = add_names(table, trace, steps);
+    for (size_t row = 0; row < table->n; row++) {
+        struct cell *share = &table->cells[row * COLUMNS + SHARE];
+        share->number = ratio(share->number, busy);
+    }
+    sort_table(table, SHARE);
+    return table;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+/* How many records have this flag. */
+static size_t count_flag(const struct trace *trace, uint32_t flag)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < trace->n_records; i++)
+        if (trace->records[i].flags & flag)
+            n++;
+    return n;
+}
+
+/* Has the list a task that fetches batches? */
+static bool has_feed(const struct trace *trace, uint32_t list)
+{
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
+        if (trace->tasks[i].list == list && has_role(trace, &trace->tasks[i], "feed"))
+            return true;
+    return false;
+}
+
+static void print_steps(const struct trace *trace, const struct trace_steps *steps, double period_ns)
+{
+    const struct trace_step *first = &steps->steps[steps->first];
+    const struct trace_step *last = first + steps->counted - 1;
+    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", steps->steps[0].step,
+           steps->steps[steps->n - 1].step, first->step, last->step,
+           steps->n == 1 ? " (the only one, warm-up included)" : "");
+    print_line(stdout, "step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)",
+               period_ns / 1e6, trace_period_ns(steps) / 1e6);
+    print_line(stdout, "         length %.3f ms: from its first task to its last%s", trace_length_ns(steps) / 1e6,
+               has_feed(trace, steps->list) ? "; the next batch is prepared a step early" : "");
+}
+
+static void print_head(const struct trace *trace, const struct trace_steps *steps, double period_ns,
+                       size_t n_approximate, size_t n_back)
+{
+    const char *joint = "; --list shows ";
+    print_line(stdout, "model    %s", trace->header.model);
+    printf("trace    %s%s, list %s", trace_kind_name(trace),
+           trace->header.kind == TRACE_PACED ? " (modelled time)" : "", trace->header.list[steps->list]);
+    for (uint32_t i = 0; i < trace->header.n_lists; i++) {
+        if (i == steps->list)
+            continue;
+        printf("%s%s", joint, trace->header.list[i]);
+        joint = ", ";
+    }
+    printf("\nrecords  %zu ended, %zu unfinished, %" PRIu64 " lost%s, %zu with approximate times\n", trace->n_records,
+           trace->n_unfinished, trace->n_lost, trace->n_lost ? " (the ring was full)" : "", n_approximate);
+    if (n_back)
+        printf(
+            "         %zu of these began before the end of the task before them on their lane, says the driver, whose\n"
+            "         clock steps back: they are shown from that end on\n",
+            n_back);
+    if (!steps->counted) {
+        printf("\nNo task of this list has ended yet.\n");
+        return;
+    }
+    print_steps(trace, steps, period_ns);
+    if (10 * (n_approximate - n_back) > trace->n_records)
+        printf(
+            "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
+            "have ended.  Tasks are shorter and lanes less busy than shown.\n");
+}
+
+static json_t *lists_json(const struct trace *trace)
+{
+    json_t *lists = json_array();
+    for (uint32_t i = 0; i < trace->header.n_lists; i++)
+        json_array_append_new(lists, json_string(trace->header.list[i]));
+    return lists;
+}
+
+/* Prints the tables, or with `object` adds them to that. */
+static void show_tables(const struct trace *trace, const struct trace_steps *steps, double period_ns, json_t *object)
+{
+    struct trace_path critical = trace_critical_path(trace, steps, trace_median_step(steps));
+    struct table *tasks = task_table(trace, steps);
+    struct table *parts = trace_path_table(trace, &critical, "critical path");
+    struct table *beside = trace_beside(trace, steps);
+    json_t *lanes = trace_lanes_json(trace, steps);
+    if (!object) { /* the longest of the tasks and of the path's parts are enough */
+        print_lane_use(stdout, "lane", lanes);
+        print_top(stdout, tasks, MS);
+        printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
+        print_top(stdout, parts, PATH_MS);
+        print_beside(beside);
+        return;
+    }
+    json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
+                                  (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
+    json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step",
+                                 (json_int_t)steps->steps[steps->first].step, "steps", (json_int_t)steps->counted,
+                                 "step_ms", trace_length_ns(steps) / 1e6, "period_ms", period_ns / 1e6,
+                                 "median_period_ms", trace_period_ns(steps) / 1e6, "lanes", lanes, "tasks",
+                                 table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
+    json_object_update_new(object, measured);
+}
+
+int trace_summary(char **files)
+{
+    const struct trace *trace = trace_open_modelled(files[0]);
+    struct trace_steps steps = trace_steps_of(trace, trace_list(trace, files[0], trace_options.list));
+    const double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
+    const size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
+    const size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
+    if (!trace_options.json) {
+        print_head(trace, &steps, period_ns, n_approximate, n_back);
+        if (steps.counted)
+            show_tables(trace, &steps, period_ns, NULL);
+        return EXIT_OK;
+    }
+    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", trace->header.model, "kind",
+                               trace_kind_name(trace), "list", trace->header.list[steps.list], "lists",
+                               lists_json(trace), "records", (json_int_t)trace->n_records, "unfinished",
+                               (json_int_t)trace->n_unfinished, "lost", (json_int_t)MIN(trace->n_lost, INT64_MAX),
+                               "approximate", (json_int_t)n_approximate, "stepped_back", (json_int_t)n_back);
+    if (steps.counted)
+        show_tables(trace, &steps, period_ns, object);
+    print_json(object);
+    return EXIT_OK;
+}

@@ -1,0 +1,440 @@
+/* test_causes.c - why lanes were idle: what `yard trace summary` says of the time in which nothing ran.
+ *
+ * It tests causes.c of src/planning/trace.  The time of a lane is shared out without rest: busy, or idle for the last
+ * thing that it waited for.  Time that is counted twice or for the wrong task, and a gap that belongs to the step
+ * before, are found.
+ *
+ * To see it fail: in causes.c, count a lane as idle from before the step: `free_from` in place of MAX(free_from,
+ * steps->start).
+ *
+ * One trace was worked out by hand.  For random lists and a real run a second reckoning is here, which looks at all
+ * records for each gap.
+ */
+#include "planning/lists/lists.h"
+#include "planning/predict/predict.h"
+#include "planning/trace/stats.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+
+#include <math.h>
+
+/* ---- by hand ------------------------------------------------------------------------------------------------------
+ *
+ * Two devices and the host; microseconds.  Steps end at 100, 200 and 300, so the window is from 100 to 300.
+ *
+ *                        step 1            step 2                        step 3
+ *     host feed     feed 0-4               102-110, queued 101           202-206, queued 201
+ *     a compute     fwd  5-50              112-150, queued 102           220-250, queued 215
+ *     a download    send 50-60             150-160                       250-262
+ *     b compute     bwd  60-80             164-180                       262-280
+ *                   norm 80-90             180-190                       280-290
+ *     a compute2    upd  90-100            195-200, queued 193           290-300
+ */
+enum { FEED, FWD, SEND, BWD, NORM, UPD, N_TASKS };
+enum { HOST_FEED, A, A_DOWN, B, A_TOO, N_LANES };
+static const struct trace tables = {
+    .header = {.kind = TRACE_SIMULATED,
+               .pace_scale = 1,
+               .n_devices = 3,
+               .n_lanes = N_LANES,
+               .n_tasks = N_TASKS,
+               .n_edges = 6,
+               .n_lists = 1,
+               .n_roles = 4,
+               .list = {"train"},
+               .role = {"other", "feed", "send", "norm"}},
+    .devices = (struct trace_device[]){{.id = "a"}, {.id = "b"}, {.id = "host"}},
+    .lanes = (struct trace_lane[]){{"host feed", LANE_FEED, 2, 0, 0},
+                                   {"a compute", LANE_COMPUTE, 0, 0, 0},
+                                   {"a download", LANE_DOWNLOAD, 0, 0, 0},
+                                   {"b compute", LANE_COMPUTE, 1, 0, 0},
+                                   {"a compute2", LANE_COMPUTE, 0, 0, 0}},
+    .tasks = (struct trace_task[]){{.name = "feed", .lane = HOST_FEED, .role = 1, .first_edge = 0, .n_edges = 1},
+                                   {.name = "fwd", .lane = A, .first_edge = 1, .n_edges = 1},
+                                   {.name = "send", .lane = A_DOWN, .role = 2, .first_edge = 2, .n_edges = 1},
+                                   {.name = "bwd", .lane = B, .first_edge = 3, .n_edges = 1},
+                                   {.name = "norm", .lane = B, .role = 3, .first_edge = 4, .n_edges = 1},
+                                   {.name = "upd", .lane = A_TOO, .first_edge = 5, .n_edges = 1}},
+    .edges = (struct trace_edge[]){{FWD, 1, 1}, {FEED, 0, 0}, {FWD, 0, 0}, {SEND, 0, 0}, {BWD, 0, 0}, {NORM, 0, 0}},
+};
+static const struct ran_at {
+    uint32_t step, task;
+    unsigned start, end, queued;
+} example[] = {
+    {1, FEED, 0, 4, 0},       {1, FWD, 5, 50, 0},      {1, SEND, 50, 60, 0},     {1, BWD, 60, 80, 0},
+    {1, NORM, 80, 90, 0},     {1, UPD, 90, 100, 0},    {2, FEED, 102, 110, 101}, {2, FWD, 112, 150, 102},
+    {2, SEND, 150, 160, 102}, {2, BWD, 164, 180, 102}, {2, NORM, 180, 190, 102}, {2, UPD, 195, 200, 193},
+    {3, FEED, 202, 206, 201}, {3, FWD, 220, 250, 215}, {3, SEND, 250, 262, 202}, {3, BWD, 262, 280, 202},
+    {3, NORM, 280, 290, 202}, {3, UPD, 290, 300, 202},
+};
+/* The feed writes over what the fwd before has read, and every task waits for the one above it. */
+static const uint64_t by_hand[N_LANES][CAUSES] = {
+    [HOST_FEED] = {[CAUSE_BYTES] = 40, [CAUSE_HOST] = 1 + 51, [CAUSE_LAUNCH] = 1 + 1, [CAUSE_NOTHING] = 94},
+    [A] = {[CAUSE_BATCH] = 10 + 56, [CAUSE_LAUNCH] = 2 + 5, [CAUSE_HOST] = 9, [CAUSE_NOTHING] = 50},
+    [A_DOWN] = {[CAUSE_COMPUTE] = 50 + 90, [CAUSE_NOTHING] = 38},
+    [B] = {[CAUSE_PIPELINE] = 60 + 72, [CAUSE_LAUNCH] = 4, [CAUSE_NOTHING] = 10},
+    [A_TOO] = {[CAUSE_NORM] = 90 + 90, [CAUSE_HOST] = 3, [CAUSE_LAUNCH] = 2},
+};
+
+static struct trace *trace_by_hand(const struct ran_at *when, size_t n)
+{
+    const char *path = temp_path("hand.trace");
+    struct trace_writer *writer = trace_create(path, &tables, n);
+    for (size_t i = 0; i < n; i++)
+        trace_end(writer, trace_begin(writer, when[i].step, when[i].task, 1000 * when[i].queued), 1000 * when[i].start,
+                  1000 * when[i].end, 0);
+    trace_close(writer);
+    return trace_open(path);
+}
+
+static void expect_causes(const char *what, const struct trace *trace, size_t lane, const uint64_t *found,
+                          const uint64_t *expected)
+{
+    for (int c = 0; c < CAUSES; c++)
+        if (found[c] != expected[c])
+            test_failed("%s, %s, %s: %llu ns, expected %llu\n", what, trace->lanes[lane].name, cause_name[c],
+                        (unsigned long long)found[c], (unsigned long long)expected[c]);
+}
+
+TEST(every_cause_by_hand)
+{
+    struct trace *trace = trace_by_hand(example, COUNT(example));
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    uint64_t found[N_LANES][CAUSES], expected[CAUSES];
+    assert_int_equal(steps.start, 100000);
+    assert_int_equal(steps.end, 300000);
+    trace_causes(trace, &steps, found);
+    for (size_t lane = 0; lane < N_LANES; lane++) {
+        for (int c = 0; c < CAUSES; c++)
+            expected[c] = 1000 * by_hand[lane][c];
+        expect_causes("by hand", trace, lane, found[lane], expected);
+    }
+    trace_free(trace);
+}
+
+/* ---- a second reckoning -------------------------------------------------------------------------------------------
+ *
+ * Moment by moment, straight from the definition, and from the tables alone: between two neighbouring times of any
+ * record nothing changes.
+ */
+
+static bool before(const struct trace_record *first, const struct trace_record *second)
+{
+    if (first->start != second->start)
+        return first->start < second->start;
+    if (first->end != second->end)
+        return first->end < second->end;
+    if (first->step != second->step)
+        return first->step < second->step;
+    return first->task < second->task;
+}
+
+static bool is(const struct trace *trace, uint32_t task, const char *role)
+{
+    return strcmp(trace->header.role[trace->tasks[task].role], role) == 0;
+}
+
+/* The lane's first record of that list that starts after `now`; NULL: there is none. */
+static const struct trace_record *next_on_lane(const struct trace *trace, uint32_t list, size_t lane, uint64_t now)
+{
+    const struct trace_record *next = NULL;
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        const struct trace_task *task = &trace->tasks[record->task];
+        if (task->lane == lane && task->list == list && record->start > now && (!next || before(record, next)))
+            next = record;
+    }
+    return next;
+}
+
+/* When the host could open the step: when all computing of two steps before had ended. */
+static uint64_t when_opened(const struct trace *trace, uint32_t list, uint32_t step)
+{
+    uint64_t opened = 0;
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        const struct trace_task *task = &trace->tasks[record->task];
+        if (task->list == list && record->step + 2 == step && trace->lanes[task->lane].kind == LANE_COMPUTE)
+            opened = MAX(opened, record->end);
+    }
+    return opened;
+}
+
+/* The run that `next` waits for by that edge; NULL: there is none. */
+static const struct trace_record *run_waited_for(const struct trace *trace, const struct trace_edge *edge,
+                                                 const struct trace_record *next)
+{
+    const struct trace_record *run = NULL;
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++)
+        if (record->task == edge->producer && record->step + edge->previous_step <= next->step &&
+            before(record, next) && (!run || record->step > run->step))
+            run = record;
+    return run;
+}
+
+/* Why a task on lane `to` waits for that run of a task on lane `from`, by that edge. */
+static enum cause cause_of(const struct trace *trace, const struct trace_record *run, const struct trace_edge *edge,
+                           const struct trace_lane *to)
+{
+    const struct trace_lane *from = &trace->lanes[trace->tasks[run->task].lane];
+    bool both_compute = from->kind == LANE_COMPUTE && to->kind == LANE_COMPUTE;
+    if (edge->reuse)
+        return CAUSE_BYTES;
+    if (is(trace, run->task, "norm"))
+        return CAUSE_NORM;
+    if (is(trace, run->task, "feed"))
+        return CAUSE_BATCH;
+    if (is(trace, run->task, "send") || (both_compute && from->device_index != to->device_index))
+        return CAUSE_PIPELINE;
+    if (from->kind == LANE_UPLOAD || from->kind == LANE_DOWNLOAD)
+        return CAUSE_LINK;
+    if (from->kind == LANE_COMPUTE)
+        return CAUSE_COMPUTE;
+    if (from->kind == LANE_DISK)
+        return CAUSE_DISK;
+    if (from->kind == LANE_FEED)
+        return CAUSE_BATCH;
+    return CAUSE_CPU;
+}
+
+static enum cause cause_at(const struct trace *trace, uint32_t list, size_t lane, uint64_t now)
+{
+    const struct trace_record *next = next_on_lane(trace, list, lane, now), *last = NULL;
+    const struct trace_edge *edge = NULL;
+    if (!next || now < when_opened(trace, list, next->step))
+        return CAUSE_NOTHING;
+    const struct trace_task *task = &trace->tasks[next->task];
+    for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
+        const struct trace_record *run = run_waited_for(trace, &trace->edges[e], next);
+        if (run && (!last || run->end > last->end)) {
+            last = run;
+            edge = &trace->edges[e];
+        }
+    }
+    if (!last || now >= last->end)
+        return now < next->queued ? CAUSE_HOST : CAUSE_LAUNCH;
+    return cause_of(trace, last, edge, &trace->lanes[lane]);
+}
+
+static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }
+
+/* Both ways find the same causes in the window of the whole trace; what was found is added to `all`. */
+static void expect_same_causes(const char *what, const struct trace *trace, uint64_t *all)
+{
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    uint64_t *time = allocate(3 * trace->n_records + 2, sizeof *time), n = 0;
+    uint64_t(*found)[CAUSES] = allocate(trace->header.n_lanes, sizeof *found);
+    time[n++] = steps.start;
+    time[n++] = steps.end;
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        time[n++] = record->queued;
+        time[n++] = record->start;
+        time[n++] = record->end;
+    }
+    SORT(time, n, by_time);
+    trace_causes(trace, &steps, found);
+    for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
+        uint64_t expected[CAUSES] = {0}, busy = 0, idle = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            bool runs_now = false;
+            if (time[i] < steps.start || time[i] >= steps.end || time[i] == time[i + 1])
+                continue;
+            for (const struct trace_record *record = trace->records;
+                 record < trace->records + trace->n_records && !runs_now; record++)
+                runs_now = trace->tasks[record->task].lane == lane && trace->tasks[record->task].list == steps.list &&
+                           record->start <= time[i] && time[i] < record->end;
+            const uint64_t length = time[i + 1] - time[i];
+            if (runs_now)
+                busy += length;
+            else
+                expected[cause_at(trace, steps.list, lane, time[i])] += length;
+        }
+        expect_causes(what, trace, lane, found[lane], expected);
+        for (int c = 0; c < CAUSES; c++) {
+            idle += found[lane][c];
+            all[c] += found[lane][c];
+        }
+        assert_int_equal(busy + idle, steps.end - steps.start);
+    }
+    free(time);
+    free(found);
+}
+
+/* Tasks of any role on any lanes, each of which writes a tensor of its device and reads two more that have been
+ * written; copies; some that skip steps.  Few bytes, so that tensors share some. */
+static struct list *random_list(uint64_t seed)
+{
+    enum { DEVICES = 4, TENSORS = 6, TASKS = 30 };
+    static const char *const device[DEVICES] = {"a", "b", "c", "host"},
+                             *const of_device[] = {"compute", "compute", "upload", "download", "download1"},
+                             *const of_host[] = {"cpu", "disk", "feed", "report", "cpu"},
+                             *const role[] = {"forward", "norm", "send", "feed", "update", "reduce"};
+    char *text = copy_string("device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\nlane a.download1\n"
+                             "lane b.download1\nlane c.download1\nlink a,b,c up 1e6 100us\nlink a,b,c down 1e6\n");
+    bool written[DEVICES][TENSORS] = {{false}};
+    struct draws draws = {.seed = seed};
+    for (int owner = 0; owner < DEVICES; owner++)
+        for (int i = 0; i < TENSORS; i++)
+            append_text(&text, "tensor %s%d %s %zu activations%s\n", device[owner], i, device[owner],
+                        200 + 100 * draw_below(&draws, 8), i < 2 ? " keep" : "");
+    for (int i = 0; i < TASKS; i++) {
+        size_t owner = draw_below(&draws, DEVICES);
+        size_t to = draw_below(&draws, TENSORS);
+        size_t other = draw_below(&draws, DEVICES);
+        if (draw_below(&draws, 4) == 0 && other != owner && written[other][0]) {
+            append_text(&text, "copy c%d %s0[0:200] %s0[0:200] role=%s\n", i, device[owner], device[other],
+                        role[draw_below(&draws, COUNT(role))]);
+            written[owner][0] = true;
+            continue;
+        }
+        const char *of_task = role[draw_below(&draws, COUNT(role))];
+        size_t microseconds = 100 * draw_below(&draws, 12);
+        const char *lane = (owner < 3 ? of_device : of_host)[draw_below(&draws, COUNT(of_host))];
+        append_text(&text, "task t%d %s.%s %zuus role=%s", i, device[owner], lane, microseconds, of_task);
+        const char *comma = " reads=";
+        for (size_t k = draw_below(&draws, 2); k < TENSORS; k += 1 + draw_below(&draws, TENSORS))
+            if (written[owner][k]) {
+                append_text(&text, "%s%s%zu", comma, device[owner], k);
+                comma = ",";
+            }
+        append_text(&text, " writes=%s%zu%s\n", device[owner], to, draw_below(&draws, 8) ? "" : " every=2");
+        written[owner][to] = true;
+    }
+    struct list *list = list_of("%s", text);
+    free(text);
+    return list;
+}
+
+static struct trace *trace_of(const struct simulation *sim)
+{
+    const char *path = temp_path("sim.trace");
+    write_simulation(sim, path, "");
+    return trace_open(path);
+}
+
+static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(lanes, i, one)
+    {
+        if (strcmp(text_at(one, "name"), lane) == 0)
+            return number_at(json_object_get(one, "causes"), cause);
+    }
+    test_failed("no lane %s\n", lane);
+    return 0;
+}
+
+/* Records that overlap, that run before they are queued or can: their parts add up all the same. */
+TEST(causes_of_absurd_records)
+{
+    uint64_t all[CAUSES] = {0};
+    struct draws draws = {0};
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        draws.seed = seed;
+        struct ran_at odd[COUNT(example)];
+        for (size_t i = 0; i < COUNT(example); i++) { /* a task's steps stay in order */
+            unsigned step = 100 * example[i].step, start = step + (unsigned)draw_below(&draws, 100);
+            unsigned end = start + (unsigned)draw_below(&draws, 50), queued = step + (unsigned)draw_below(&draws, 150);
+            odd[i] = (struct ran_at){example[i].step, example[i].task, start, end, queued};
+        }
+        struct trace *trace = trace_by_hand(odd, COUNT(odd));
+        expect_same_causes(lasting("absurd %d", (int)seed), trace, all);
+        trace_free(trace);
+    }
+}
+
+/* `use` runs in every other step, `make` in every third, for longer than both.  In step 8 `use` waits for what was made
+ * in step 6, and at no time for the host. */
+TEST(a_producer_that_skips_steps)
+{
+    struct list *list = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
+                                "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
+    finish_list(list);
+    struct simulation *sim = must_simulate(list, NULL);
+    json_t *told = simulation_json(sim);
+    assert_true(cause_ms(json_at(told, "lanes"), "a compute", "link") > 0);
+    expect_number("ms that the host delays a", cause_ms(json_at(told, "lanes"), "a compute", "host"), 0);
+    json_decref(told);
+    free_simulation(sim);
+    free_list_and_machine(list);
+}
+
+/* On some of the machines lanes and hosts take time too. */
+TEST(causes_of_random_lists)
+{
+    uint64_t all[CAUSES] = {0};
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct list *list = random_list(seed);
+        struct machine *machine = list->pool->machine;
+        finish_list(list);
+        machine->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
+        for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
+            machine->lane[i]->gap_seconds = 20e-6;
+        struct simulation *sim = must_simulate(list, NULL);
+        struct trace *trace = trace_of(sim);
+        expect_same_causes(lasting("list %d", (int)seed), trace, all);
+        json_t *told = simulation_json(sim), *lane;
+        size_t i;
+        json_array_foreach(json_object_get(told, "lanes"), i, lane)
+        {
+            double busy = number_at(lane, "busy_ms");
+            double idle = number_at(lane, "idle_ms");
+            double sum = 0;
+            for (int c = 0; c < CAUSES; c++)
+                sum += number_at(json_object_get(lane, "causes"), cause_name[c]);
+            assert_true(fabs(sum - idle) < 1e-9);
+            assert_true(fabs(busy + idle - 1e3 * sim->period) < 1e-5);
+            assert_true(!sim->settled || fabs(busy - 1e3 * sim->busy[i]) < 1e-4);
+        }
+        json_decref(told);
+        trace_free(trace);
+        free_simulation(sim);
+        free_list_and_machine(list);
+    }
+    for (int c = 0; c < CAUSES; c++)
+        if (all[c] == 0)
+            test_failed("no list waited for %s\n", cause_name[c]);
+}
+
+/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+
+/* Their heads tell: a step of 1F1B is 54 ms, of which a stage works 36; one with the norm is 14 ms. */
+TEST(causes_of_lists_that_are_known)
+{
+    static const struct {
+        const char *list, *lane, *cause;
+        double ms;
+    } known[] = {{"1f1b", "stage0 compute", "pipeline", 18}, {"1f1b", "stage3 compute", "pipeline", 18},
+                 {"clip", "host cpu", "norm", 10},           {"clip", "gpu compute", "link", 1.5},
+                 {"clip", "gpu upload", "cpu", 12},          {"clip", "gpu download", "compute", 12},
+                 {"chain", "gpu compute", "host", 0}};
+    for (size_t i = 0; i < COUNT(known); i++) {
+        json_t *plan = yard_json("plan --list data/steps/%s.txt --simulate --json", known[i].list);
+        expect_number(known[i].lane, cause_ms(json_at(plan, "simulation.lanes"), known[i].lane, known[i].cause) + 1,
+                      known[i].ms + 1);
+    }
+}
+
+/* The summary's parts and the export's gaps of a run are those that the reckoning finds. */
+LONG_TEST(causes_of_a_real_run)
+{
+    const char *path = lasting("%s", temp_path("real.trace"));
+    uint64_t all[CAUSES] = {0};
+    expect_yard(
+        0, "",
+        "train --model tiny -d %s --mesh pp=2 --micro-batch 1 --steps 4 --val-batches 1 --sample-tokens 0 --trace %s",
+        two_devices(), path);
+    struct trace *trace = trace_open(path);
+    expect_same_causes("a real run", trace, all);
+    assert_true(all[CAUSE_PIPELINE] > 0);
+    assert_true(all[CAUSE_NORM] > 0);
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    json_t *lanes = json_at(yard_json("trace summary %s --json", path), "lanes");
+    uint64_t(*found)[CAUSES] = allocate(trace->header.n_lanes, sizeof *found);
+    trace_causes(trace, &steps, found);
+    for (size_t i = 0; i < trace->header.n_lanes; i++)
+        for (int c = 0; c < CAUSES; c++)
+            expect_number(cause_name[c], 1 + cause_ms(lanes, trace->lanes[i].name, cause_name[c]),
+                          1 + 1e-6 * (double)found[i][c] / (double)steps.counted);
+    free(found);
+    trace_free(trace);
+}

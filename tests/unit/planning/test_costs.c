@@ -1,0 +1,308 @@
+/* test_costs.c - files of costs, that is profiles and descriptions of hardware: what they may say, and which times
+ * follow.
+ *
+ * It tests src/planning/predict.  Each line of a file arrives in the costs that are read; a mistake is named with its
+ * line; and the time of a task follows from flops, bytes and latency by the formula of the roofline.  A line that is
+ * believed though it says nothing that can be, a missing one that is taken for zero, and a copy without its latency are
+ * found.
+ *
+ * To see it fail: in costs_file.c, let the first number of a speed be below 1.
+ *
+ * Files are texts in this program; times follow from their numbers.  No OpenCL device is opened here: mistakes are made
+ * in forked children.
+ */
+#include "planning/predict/predict.h"
+#include "tests/support/support_paper.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+/* ---- reading them ---------------------------------------------------------------------------------------------- */
+
+static const char profile_text[] = "# made by hand\n"
+                                   "device = some device\ndriver = 1.0\nengine = own\nunits = 2\nvector = 8\n"
+                                   "shape = small # and round\n\n"
+                                   "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
+                                   "memory work = 4096\n"
+                                   "task small compute = 1000 100 400\n"
+                                   "task small compute = 5000 900 4000\n"
+                                   "task small compute layer=0 = 7000 100 400\n"
+                                   "task move upload = 3000 0 800\n"
+                                   "task read cpu = 2000 0 100\n";
+
+static void read_file(void *path) { free_costs(read_costs(path)); }
+
+TEST(a_profile_is_read)
+{
+    struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    assert_true(costs->measured);
+    assert_int_equal(costs->units, 2);
+    assert_int_equal(costs->vector, 8);
+    assert_int_equal(costs->n_tasks, 5);
+    assert_string_equal(costs->device, "some device");
+    assert_string_equal(costs->shape, "small");
+    expect_number("bytes per second up", costs->speed[LANE_UPLOAD].bytes_per_s, 1e9);
+    expect_number("latency down", costs->speed[LANE_DOWNLOAD].latency, 2e-6);
+    expect_number("peak of work tensors", costs->peak_memory[MEM_WORK], 4096);
+    assert_int_equal(costs->tasks[2].layer, 0);
+    assert_int_equal(costs->tasks[1].layer, -1);
+    expect_number("ns of task 1", costs->tasks[1].ns, 5000);
+    expect_number("flops of task 1", costs->tasks[1].flops, 900);
+    assert_int_equal(costs->tasks[1].lane, LANE_COMPUTE);
+    const char *again = temp_path("again.txt");
+    write_profile(again, costs, costs->shape);
+    struct costs *copy = read_costs(again);
+    assert_int_equal(copy->n_tasks, costs->n_tasks);
+    assert_memory_equal(copy->tasks, costs->tasks, costs->n_tasks * sizeof *costs->tasks);
+    assert_memory_equal(copy->speed, costs->speed, sizeof costs->speed);
+    assert_memory_equal(copy->peak_memory, costs->peak_memory, sizeof costs->peak_memory);
+    assert_string_equal(copy->driver, "1.0");
+    free_costs(copy);
+    free_costs(costs);
+}
+
+/* One line of a good file is replaced: the mistake is named with file and line. */
+static void expect_bad_line(const char *good, const char *line, const char *bad)
+{
+    char part[64];
+    const char *at = strstr(good, line);
+    assert_non_null(at);
+    int number = 1;
+    for (const char *before = good; before < at; before++)
+        number += *before == '\n';
+    char *text = lasting("%.*s%s%s", (int)(at - good), good, bad, at + strcspn(at, "\n"));
+    snprintf(part, sizeof part, "bad.txt, line %d: ", number);
+    expect_refusal(read_file, write_file("bad.txt", text, strlen(text)), EXIT_USAGE, part);
+}
+
+TEST(bad_lines_are_named)
+{
+    static const struct {
+        const char *line, *bad;
+    } cases[] = {
+        {"units", "units = 0"},
+        {"units", "units = two"},
+        {"units", "cores = 2"},
+        {"device", "device ="},
+        {"link up", "link upload = 1e9"},
+        {"link up", "link upload = 0 1e-6"},
+        {"link up", "link upload = 1e9 inf"},
+        {"link up", "link upload = 1e9 1e-6 s"},
+        {"link up", "link sideways = 1e9 1e-6"},
+        {"memory", "memory work = much"},
+        {"task move", "task move upload = 0 0 800"},
+        {"task move", "task move upload = 3000 0 800 5"},
+        {"task move", "task move upload = nan 0 800"},
+        {"task move", "task move upload = 3000 -1 800"},
+        {"task move", "task move upload layer=-1 = 3000 0 800"},
+        {"task move", "task move = 3000 0 800"},
+        {"task move", "task move sideways = 3000 0 800"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_bad_line(profile_text, cases[i].line, cases[i].bad);
+}
+
+TEST(bad_lines_of_hardware)
+{
+    static const char *const bad[] = {"flops = fast", "flops = -1", "flops = inf", "flops = nan", "flops = 1e999"};
+    char *good = hardware_text(&plausible_speeds);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_bad_line(good, "flops", bad[i]);
+    expect_bad_line(good, "memory", "memory = 0");
+    expect_bad_line(good, "memory", "memory = 12 apples");
+    expect_bad_line(good, "devices =", "devices = 1.5");
+    free(good);
+}
+
+/* Without line i, the file is refused, and what is missing named. */
+TEST(missing_lines_are_named)
+{
+    static const char *const needed[] = {"device", "driver", "engine", "units", "vector", "shape", "link upload"};
+    for (size_t i = 0; i < COUNT(needed); i++) {
+        const char *at = strstr(profile_text, needed[i]), *name = needed[i];
+        char part[64];
+        char *text = lasting("%.*s%s", (int)(at - profile_text), profile_text, at + strcspn(at, "\n"));
+        snprintf(part, sizeof part, "lack.txt: `%s", name);
+        expect_refusal(read_file, write_file("lack.txt", text, strlen(text)), EXIT_USAGE, part);
+    }
+    expect_refusal(read_file, (void *)"no/such/file", EXIT_IO, "no/such/file");
+    expect_refusal(read_file, (void *)"tests", EXIT_IO, "tests");
+    expect_refusal(read_file, write_file("empty.txt", "", 0), EXIT_USAGE, "empty.txt");
+}
+
+static void expect_cost(const struct costs *costs, const struct task *task, double ns, enum cost_source source)
+{
+    enum cost_source found;
+    expect_number(task->name, 1e9 * task_seconds(costs, task, &found), ns);
+    assert_int_equal(found, source);
+}
+
+static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
+{
+    struct task task = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes, .seconds = NAN};
+    snprintf(task.name, sizeof task.name, "%s", name);
+    return task;
+}
+
+/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000, and in layer 0 7000; the lane as a whole: 13000 ns
+ * for 4800 bytes. */
+TEST(costs_of_a_profile)
+{
+    struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *compute = paper.device->lane[LANE_COMPUTE], *cpu = paper.host->lane[LANE_CPU];
+    struct task same = paper_task(compute, "small", 100, 400), other = paper_task(compute, "small", 900, 4000);
+    struct task near_small = paper_task(compute, "small", 200, 500),
+                near_large = paper_task(compute, "small", 450, 3000);
+    struct task unseen = paper_task(compute, "unheard of", 5, 9600), host = paper_task(cpu, "read", 0, 201);
+    expect_cost(costs, &same, 1000, COST_MEASURED);
+    expect_cost(costs, &other, 5000, COST_MEASURED);
+    expect_cost(costs, &near_small, 2000, COST_SCALED); /* by FLOPs, from the nearest in bytes */
+    expect_cost(costs, &near_large, 5000 * 450 / 900, COST_SCALED);
+    expect_cost(costs, &unseen, 13000 * 9600 / 4800, COST_SCALED); /* by bytes, from the whole lane */
+    expect_cost(costs, &host, 4000, COST_SCALED);                  /* by bytes + 1 */
+    same.layer = 0;
+    expect_cost(costs, &same, 7000, COST_MEASURED);
+    same.layer = 1;
+    expect_cost(costs, &same, 1000, COST_MEASURED);
+    costs->scale_device = 2;
+    costs->scale_cpu = 4;
+    expect_cost(costs, &same, 500, COST_MEASURED);
+    expect_cost(costs, &unseen, 13000, COST_SCALED);
+    expect_cost(costs, &host, 1000, COST_SCALED);
+    end_paper(&paper);
+    free_costs(costs);
+}
+
+/* A copy: 800 bytes to the device, 1600 with what is read.  `link` alone changes it, `device` does not. */
+TEST(costs_of_copies)
+{
+    struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct tensor *to = new_bytes(&paper, paper.device, "to", 200, PERSISTENT),
+                  *from = new_bytes(&paper, paper.host, "from", 200, PERSISTENT);
+    struct lane *up = paper.device->lane[LANE_UPLOAD], *down = paper.device->lane[LANE_DOWNLOAD];
+    struct task known = *add_copy(paper.list, up, "move", to, from);
+    struct task unknown = *add_copy(paper.list, down, "back", from, to);
+    assert_true(seconds_of_copy(costs, "move", up, paper.device, paper.host, 800) == seconds_alone(costs, &known));
+    assert_true(seconds_of_copy(costs, "back", down, paper.host, paper.device, 800) == seconds_alone(costs, &unknown));
+    known.bytes = 800;
+    expect_cost(costs, &known, 3000, COST_MEASURED);
+    expect_cost(costs, &unknown, 2000 + 400, COST_MEASURED); /* latency + 800 bytes at 2e9 bytes/s */
+    costs->scale_device = 10;
+    expect_cost(costs, &known, 3000, COST_MEASURED);
+    expect_cost(costs, &unknown, 2400, COST_MEASURED);
+    costs->scale_link = 2;
+    expect_cost(costs, &known, 1500, COST_MEASURED);
+    expect_cost(costs, &unknown, 2000 + 200, COST_MEASURED);
+    end_paper(&paper);
+    free_costs(costs);
+}
+
+/* A byte takes 1 ns, a task 1 us more; support_paper.c describes a device of 0.5 TFLOP/s: 5e8 FLOPs take 1 ms. */
+static const struct speeds round_speeds = {
+    .per_link = 1,
+    .bytes_per_s = 1e9,
+    .launch = 1e-6,
+    .link = 1e9,
+    .latency = 5e-6,
+};
+
+/* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
+TEST(costs_by_the_roofline)
+{
+    struct paper paper = new_paper(1, &round_speeds);
+    struct lane *compute = paper.device->lane[LANE_COMPUTE];
+    struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 0, 4000);
+    struct task host = paper_task(paper.host->lane[LANE_CPU], "host", 0, 2000);
+    expect_cost(paper.costs, &flops, 1000 + 1e6, COST_MODELLED);
+    expect_cost(paper.costs, &bytes, 1000 + 4000, COST_MODELLED);
+    expect_cost(paper.costs, &host, 1000 + 2000, COST_MODELLED);
+    apply_what_if(paper.costs, paper.machine, "device=2x cpu=0.5x");
+    expect_cost(paper.costs, &flops, 1000 + 5e5, COST_MODELLED);
+    expect_cost(paper.costs, &bytes, 1000 + 2000, COST_MODELLED);
+    expect_cost(paper.costs, &host, 2000 + 4000, COST_MODELLED);
+    paper.costs->units = 8;
+    paper.costs->scale_device = 1;
+    bytes.file = flops.file = "x.cl";
+    for (size_t groups = 1; groups <= 20; groups++) {
+        bytes.grid = flops.grid = (struct grid){1, {groups * 64, 1, 1}, {64, 1, 1}};
+        expect_cost(paper.costs, &bytes, 1000 + 4000 * 8.0 / (double)MIN(groups, 8), COST_MODELLED);
+        expect_cost(paper.costs, &flops, 1000 + 1e6, COST_MODELLED); /* a product */
+    }
+    end_paper(&paper);
+}
+
+/* Lanes of the host may have speeds of their own; the disk's is shared by all that is on it. */
+TEST(costs_of_host_lanes)
+{
+    struct paper paper = new_paper(1, &round_speeds);
+    struct link const *link[2];
+    struct task *persist = add_host(paper.list, paper.host->lane[LANE_DISK], "persist", NULL, NULL);
+    struct task feed = paper_task(paper.host->lane[LANE_FEED], "feed", 0, 2000);
+    struct task cpu = paper_task(paper.host->lane[LANE_CPU], "cpu", 0, 2000);
+    add_access(persist, new_bytes(&paper, paper.host, "x", 500, PERSISTENT), ACCESS_READ);
+    paper.costs->speed[LANE_DISK] = (struct lane_speed){.bytes_per_s = 5e8, .latency = 3e-6};
+    paper.costs->speed[LANE_FEED] = (struct lane_speed){.bytes_per_s = 2e9};
+    expect_cost(paper.costs, persist, 3000 + 4000, COST_MODELLED);
+    expect_cost(paper.costs, &feed, 1000, COST_MODELLED);
+    expect_cost(paper.costs, &cpu, 1000 + 2000, COST_MODELLED);
+    describe_speeds(paper.machine, paper.costs);
+    links_of(persist, link);
+    assert_true(link[0]);
+    assert_true(link[0] == paper.host->described.disk);
+    assert_true(!link[1]);
+    expect_number("rate of the disk", link[0]->rate, 5e8);
+    expect_number("latency of the disk", link[0]->latency, 3e-6);
+    end_paper(&paper);
+}
+
+static void ask_what_if(void *words)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    apply_what_if(paper.costs, paper.machine, words);
+}
+
+TEST(what_if)
+{
+    static const char *const bad[] = {"link",    "link=",    "link=fast", "link=0x", "link=-1x", "link=infx",
+                                      "link=2y", "link=2xx", "mem=0",     "mem=8Q",  "gpu=2x",   "link=2x cpu"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_refusal(ask_what_if, (void *)bad[i], EXIT_USAGE, "--what-if: '");
+    struct paper paper = new_paper(2, &slow_speeds);
+    size_t host = paper.host->budget;
+    apply_what_if(paper.costs, paper.machine, "link=2x,\tcpu=0.5\ndevice=1.5x mem=8K");
+    expect_number("scale of links", paper.costs->scale_link, 2);
+    expect_number("scale of the CPU", paper.costs->scale_cpu, 0.5);
+    expect_number("scale of devices", paper.costs->scale_device, 1.5);
+    assert_int_equal(paper.machine->device[0].budget, 8192);
+    assert_int_equal(paper.machine->device[1].budget, 8192);
+    assert_int_equal(paper.host->budget, host);
+    end_paper(&paper);
+}
+
+static void check_print(void *changed)
+{
+    struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct device device = {.name = "some device", .units = 2, .shape.vector = 8};
+    free(costs->driver);
+    costs->driver = copy_string(""); /* as of a device without a driver */
+    if (strcmp(changed, "device") == 0)
+        snprintf(device.name, sizeof device.name, "another");
+    if (strcmp(changed, "units") == 0)
+        device.units = 4;
+    if (strcmp(changed, "vector") == 0)
+        device.shape.vector = 4;
+    check_fingerprint(costs, &device, strcmp(changed, "engine") ? "own" : "clblast");
+    free_costs(costs);
+}
+
+TEST(another_fingerprint_is_refused)
+{
+    expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
+    expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
+    expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", this run has \"4\"");
+    expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
+    assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
+}

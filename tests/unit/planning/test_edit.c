@@ -1,0 +1,414 @@
+/* test_edit.c - the verbs in which passes are written: insert, move, cut, repoint, undo.
+ *
+ * It tests edit.c of src/planning/pass.  After each verb the list means what it meant, or the verb refuses and says
+ * what is in the way; after undo no byte is other than before.  A task that moves past what it depends on, a wait that
+ * is lost with the task that it was for, and a piece that writes beside its part are found.
+ *
+ * To see it fail: in may_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
+ *
+ * Lists are small and written by hand, so that what must come of a verb can be seen.
+ */
+#include "planning/pass/pass.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+
+/*     f   compute   a <- w         w persists; a, b and c have 2048 bytes
+ *     g   compute   b <- a
+ *     h   compute   c <- a
+ *     i   compute   w <- b, c
+ */
+struct diamond {
+    struct paper paper;
+    struct tensor *w, *a, *b, *c;
+    struct task *f, *g, *h, *i;
+};
+
+static struct diamond new_diamond(void)
+{
+    struct diamond diamond = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *paper = &diamond.paper;
+    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    diamond.w = new_bytes(paper, paper->device, "w", 512, PERSISTENT);
+    diamond.a = new_bytes(paper, paper->device, "a", 512, TRANSIENT);
+    diamond.b = new_bytes(paper, paper->device, "b", 512, TRANSIENT);
+    diamond.c = new_bytes(paper, paper->device, "c", 512, TRANSIENT);
+    diamond.f = add_paper(paper, compute, "f", diamond.a, diamond.w, NULL);
+    diamond.g = add_paper(paper, compute, "g", diamond.b, diamond.a, NULL);
+    diamond.h = add_paper(paper, compute, "h", diamond.c, diamond.a, NULL);
+    diamond.i = add_paper(paper, compute, "i", diamond.w, diamond.b, diamond.c);
+    struct task *all[] = {diamond.f, diamond.g, diamond.h, diamond.i};
+    for (size_t i = 0; i < COUNT(all); i++)
+        set_elementwise(all[i]);
+    return diamond;
+}
+
+static struct task *add_named(struct diamond *diamond, const char *name)
+{
+    return add_paper(&diamond->paper, diamond->paper.device->lane[LANE_COMPUTE], name, NULL, NULL, NULL);
+}
+
+TEST(tasks_come_where_they_are_inserted)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    diamond.g->layer = 3;
+    diamond.g->micro = 1;
+    diamond.g->role = ROLE_BACKWARD;
+    struct edit *edit = open_edit(list);
+    insert_behind(edit, diamond.g);
+    add_named(&diamond, "g1");
+    struct task *second = add_named(&diamond, "g2");
+    insert_before(edit, diamond.f);
+    add_named(&diamond, "f-2");
+    add_named(&diamond, "f-1");
+    insert_before(edit, second);
+    add_named(&diamond, "g1.5");
+    insert_behind(edit, diamond.i);
+    add_named(&diamond, "end");
+    commit_edit(edit);
+    expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end");
+    assert_int_equal(second->layer, 3);
+    assert_int_equal(second->micro, 1);
+    assert_int_equal(second->role, ROLE_BACKWARD);
+    add_named(&diamond, "later"); /* no edit is open: at the end, and of no layer */
+    assert_int_equal(list->task[list->n - 1]->layer, -1);
+    expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end later");
+    end_paper(&diamond.paper);
+}
+
+TEST(a_copy_before_a_task_leaves_the_place)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    struct edit *edit = open_edit(list);
+    insert_behind(edit, diamond.h);
+    list->tags.layer = 5;
+    add_copy_before(edit, diamond.f, diamond.paper.device->lane[LANE_UPLOAD], "copy", diamond.b, diamond.c);
+    add_named(&diamond, "h1");
+    add_copy_before(edit, diamond.i, diamond.paper.device->lane[LANE_UPLOAD], "late", diamond.b, diamond.c);
+    add_named(&diamond, "h2");
+    commit_edit(edit);
+    expect_order(list, "copy f g h h1 h2 late i");
+    for (size_t i = 0; i < list->n; i++)
+        assert_int_equal(list->task[i]->layer,
+                         strchr("fghi", list->task[i]->name[0]) && !list->task[i]->name[1] ? -1 : 5);
+    end_paper(&diamond.paper);
+}
+
+TEST(moves_stop_at_data_edges)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    struct edit *edit = open_edit(list);
+    assert_false(sink(edit, diamond.f, diamond.h));
+    assert_false(hoist(edit, diamond.i, diamond.g));
+    assert_false(sink(edit, diamond.i, diamond.f));
+    assert_false(hoist(edit, diamond.f, diamond.g));
+    assert_true(sink(edit, diamond.g, diamond.g));
+    assert_true(sink(edit, diamond.g, diamond.h));
+    assert_true(hoist(edit, diamond.g, diamond.h));
+    assert_true(hoist(edit, diamond.h, diamond.g));
+    commit_edit(edit);
+    expect_order(list, "f h g i");
+    end_paper(&diamond.paper);
+}
+
+/* "After" a task that is cut means after its last piece; "after" one that has left means where it was. */
+TEST(insertion_stays_when_a_task_is_cut)
+{
+    struct diamond diamond = new_diamond();
+    struct task *piece[2];
+    struct edit *edit = open_edit(diamond.paper.list);
+    insert_behind(edit, diamond.g);
+    cut(edit, diamond.g, 2, piece);
+    add_named(&diamond, "new");
+    insert_before(edit, diamond.h);
+    cut(edit, diamond.h, 2, piece);
+    add_named(&diamond, "more");
+    insert_behind(edit, diamond.i);
+    drop(edit, diamond.i);
+    add_named(&diamond, "end");
+    commit_edit(edit);
+    expect_order(diamond.paper.list, "f g g new more h h end");
+    end_paper(&diamond.paper);
+}
+
+/* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
+TEST(what_stands_in_the_way_of_a_move)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *lane = paper.device->lane[LANE_COMPUTE];
+    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1024, PERSISTENT);
+    struct task *a = add_paper(&paper, lane, "a", new_range(paper.pool, tensor, "x[0:512]", 0, 512), NULL, NULL);
+    struct task *b = add_paper(&paper, lane, "b", new_range(paper.pool, tensor, "x[512:1024]", 512, 1024), NULL, NULL);
+    struct task *update = add_paper(&paper, lane, "update", NULL, NULL, NULL);
+    b->gate = GATE_HOLDS;
+    update->gate = GATE_HELD;
+    struct edit *edit = open_edit(paper.list);
+    assert_true(sink(edit, a, b));
+    assert_true(hoist(edit, a, b));
+    assert_true(hoist(edit, b, a));
+    assert_true(sink(edit, b, a));
+    assert_false(hoist(edit, update, b));
+    commit_edit(edit);
+    expect_order(paper.list, "a b update");
+    end_paper(&paper);
+}
+
+/* By position: "1 after 0, 2 after 3'". */
+static void expect_afters(const struct list *list, const char *expected)
+{
+    size_t n;
+    char *all = copy_string("");
+    struct after_pair *pairs = find_after_pairs(list, &n);
+    for (size_t i = 0; i < n; i++)
+        append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].second, pairs[i].first,
+                    pairs[i].previous ? "'" : "");
+    assert_string_equal(all, expected);
+    free(pairs);
+    free(all);
+}
+
+/* Pieces, repeats and stand-ins wait as their original did, and are waited for; moves keep the order that was said. */
+TEST(waits_that_no_tensor_says_are_handed_on)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    struct task *piece[2];
+    struct task *mark = add_named(&diamond, "mark"), *end = add_named(&diamond, "end"),
+                *other = add_named(&diamond, "other");
+    add_after(list, end, diamond.h, SAME_STEP);
+    add_after(list, diamond.h, diamond.g, SAME_STEP);
+    add_after(list, diamond.h, end, STEP_BEFORE);
+    add_after(list, mark, mark, STEP_BEFORE);
+    expect_afters(list, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
+    struct edit *edit = open_edit(list);
+    assert_false(hoist(edit, diamond.h, diamond.g));
+    assert_false(sink(edit, diamond.g, diamond.h));
+    assert_true(hoist(edit, end, mark));
+    assert_false(hoist(edit, end, diamond.h));
+    assert_int_equal(cut(edit, diamond.h, 2, piece), 2);
+    assert_false(sink(edit, piece[0], end));
+    insert_before(edit, diamond.i);
+    stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lane[LANE_CPU], "in", diamond.b, diamond.a, NULL),
+             diamond.g);
+    insert_behind(edit, other);
+    repeat(edit, piece[1]);
+    commit_edit(edit);
+    expect_order(list, "f h h in i end mark other h");
+    expect_afters(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
+    end_paper(&diamond.paper);
+}
+
+TEST(undo_leaves_nothing)
+{
+    struct diamond diamond = new_diamond();
+    struct paper *paper = &diamond.paper;
+    size_t n = paper->pool->n;
+    struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
+    struct edit *edit = open_edit(paper->list);
+    struct task *piece[3];
+    assert_true(sink(edit, diamond.g, diamond.h));
+    set_home(edit, diamond.w, paper->host);
+    struct tensor *tensor = new_bytes(paper, paper->device, "x", 512, TRANSIENT);
+    repoint(edit, diamond.g, diamond.a, tensor);
+    assert_int_equal(cut(edit, diamond.h, 3, piece), 3);
+    insert_behind(edit, diamond.f);
+    stand_in(edit, repeat(edit, diamond.f), diamond.f);
+    assert_ptr_equal(diamond.g->access[1].tensor, tensor);
+    assert_ptr_equal(part->device, paper->host);
+    undo_edit(edit);
+    expect_order(paper->list, "f g h i");
+    assert_ptr_equal(diamond.g->access[1].tensor, diamond.a);
+    assert_ptr_equal(diamond.w->device, paper->device);
+    assert_ptr_equal(part->device, paper->device);
+    assert_int_equal(paper->pool->n, n + 1);
+    for (size_t i = 0; i < paper->pool->n; i++) { /* each storage knows the views that are left, and no others */
+        size_t views = 0, chain = 0;
+        const struct tensor *storage = paper->pool->tensors[i];
+        for (size_t k = 0; k < paper->pool->n; k++)
+            views += paper->pool->tensors[k]->storage == storage;
+        for (const struct tensor *one = storage; one && storage->storage == storage; one = one->view, chain++)
+            assert_ptr_equal(one->storage, storage);
+        assert_int_equal(chain, views);
+    }
+    uint64_t last = diamond.i->origin;
+    assert_int_equal(add_named(&diamond, "next")->origin, last + 1);
+    end_paper(paper);
+}
+
+/* Pieces and repeats are of the task's message, what stands in for it too, and what is added beside it is not. */
+TEST(messages_are_handed_on)
+{
+    struct diamond diamond = new_diamond();
+    struct paper *paper = &diamond.paper;
+    diamond.h->message = 7;
+    paper->list->last_message = 7;
+    struct edit *edit = open_edit(paper->list);
+    struct task *piece[3];
+    insert_behind(edit, diamond.h);
+    assert_int_equal(add_named(&diamond, "beside")->message, 0);
+    assert_int_equal(repeat(edit, diamond.h)->message, 7);
+    struct task *other = add_paper(paper, paper->device->lane[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
+    stand_in(edit, other, diamond.h);
+    assert_int_equal(other->message, 7);
+    assert_int_equal(cut(edit, other, 3, piece), 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(piece[i]->message, 7);
+    paper->list->last_message = 9; /* a pass sends two messages more */
+    undo_edit(edit);
+    assert_int_equal(diamond.h->message, 7);
+    assert_int_equal(paper->list->last_message, 7);
+    end_paper(paper);
+}
+
+/* In a list from a step file: bytes need be no multiple of an element's. */
+TEST(ranges_are_repointed_to_the_byte)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct tensor *a = new_bytes_tensor(paper.pool, paper.device, MEM_WORK, "a", 7),
+                  *b = tensor_like(paper.pool, paper.device, a);
+    struct task *task =
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
+    struct edit *edit = open_edit(paper.list);
+    repoint(edit, task, a, b);
+    commit_edit(edit);
+    const struct tensor *now = task->access[0].tensor;
+    assert_int_equal(b->bytes, 7);
+    assert_ptr_equal(now->storage, b);
+    assert_int_equal(now->offset, 1);
+    assert_int_equal(now->bytes, 2);
+    end_paper(&paper);
+}
+
+/* 2048 bytes on an alignment of 512: four pieces are the most. */
+TEST(pieces_cover_the_task)
+{
+    for (size_t wanted = 1; wanted <= 6; wanted++) {
+        struct diamond diamond = new_diamond();
+        struct task *piece[6];
+        diamond.h->flops = 1000;
+        struct values *values = number_values(diamond.paper.list);
+        struct edit *edit = open_edit(diamond.paper.list);
+        size_t n = cut(edit, diamond.h, wanted, piece);
+        size_t at = 0;
+        size_t bytes = 0;
+        double flops = 0;
+        assert_int_equal(n, MIN(wanted, 4));
+        for (size_t i = 0; i < n; i++) {
+            const struct tensor *out = piece[i]->access[0].tensor;
+            assert_int_equal(out->offset, at);
+            assert_int_equal(out->offset % 512, 0);
+            assert_int_equal(piece[i]->piece_begin, at);
+            at += out->bytes;
+            bytes += piece[i]->bytes;
+            flops += piece[i]->flops;
+        }
+        assert_int_equal(at, 2048);
+        assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
+        expect_number("flops", flops, 1000);
+        commit_edit(edit);
+        finish_paper(&diamond.paper);
+        expect_sound("the list", diamond.paper.list, values);
+        free_values(values);
+        end_paper(&diamond.paper);
+    }
+}
+
+TEST(a_piece_is_cut_again)
+{
+    struct diamond diamond = new_diamond();
+    struct task *half[2], *quarter[2];
+    struct values *values = number_values(diamond.paper.list);
+    struct edit *edit = open_edit(diamond.paper.list);
+    cut(edit, diamond.h, 2, half);
+    assert_int_equal(cut(edit, half[1], 2, quarter), 2);
+    assert_int_equal(quarter[1]->piece_begin, 1536); /* 3/4 of 2048 */
+    commit_edit(edit);
+    finish_paper(&diamond.paper);
+    expect_sound("the list", diamond.paper.list, values);
+    free_values(values);
+    end_paper(&diamond.paper);
+}
+
+/* A marker copies a tensor onto itself, which is nothing.  A copy within a storage moves bytes. */
+TEST(copies_within_a_storage_are_work)
+{
+    struct diamond diamond = new_diamond();
+    struct lane *lane = diamond.paper.host->lane[LANE_CPU];
+    struct tensor *all = new_bytes(&diamond.paper, diamond.paper.host, "all", 8, PERSISTENT);
+    struct tensor *front = new_range(diamond.paper.pool, all, "front", 0, 4);
+    struct tensor *back = new_range(diamond.paper.pool, all, "back", 4, 8);
+    struct task *marker = add_copy(diamond.paper.list, lane, "marker", front, front);
+    struct task *moves = add_copy(diamond.paper.list, lane, "moves", back, front);
+    assert_true(copies_nothing(marker));
+    assert_int_equal(marker->bytes, 0);
+    assert_false(copies_nothing(moves));
+    assert_int_equal(moves->bytes, 8); /* 4 are read, 4 written */
+    end_paper(&diamond.paper);
+}
+
+/* The word says whether the task works, and is no work itself. */
+TEST(looking_at_a_word_is_no_work)
+{
+    struct diamond diamond = new_diamond();
+    struct tensor *word = new_bytes(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
+    size_t bytes = diamond.g->bytes;
+    int n_access = diamond.g->n_access;
+    assert_true(bytes > 0);
+    need_choice(diamond.g, word, 1, ASSUME_RUNS);
+    assert_int_equal(diamond.g->bytes, bytes);
+    assert_int_equal(diamond.g->n_access, n_access + 1);
+    assert_true(touches_bytes(diamond.g, word, ACCESS_READ));
+    end_paper(&diamond.paper);
+}
+
+/* A word for each task: fwd reads w, own writes it too; on the host upd makes w's mirror anew; up copies that to w, and
+ * off its first half to w's second. */
+static size_t guest_uses(const char *words)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *compute = paper.device->lane[LANE_COMPUTE], *cpu = paper.host->lane[LANE_CPU];
+    struct tensor *w = new_bytes(&paper, paper.device, "w", 512, PERSISTENT),
+                  *a = new_bytes(&paper, paper.device, "a", 512, TRANSIENT);
+    struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
+    struct edit *edit = open_edit(paper.list);
+    struct tensor *tensor = mirror(edit, w, paper.host);
+    struct tensor *from = new_range(paper.pool, tensor, "front", 0, tensor->bytes / 2);
+    struct tensor *to = new_range(paper.pool, w, "back", tensor->bytes / 2, tensor->bytes);
+    char *rest = lasting("%s", words);
+    for (char *word; (word = strsep(&rest, " "));) {
+        insert_behind(edit, last);
+        if (strcmp(word, "fwd") == 0)
+            last = add_paper(&paper, compute, "fwd", a, w, NULL);
+        else if (strcmp(word, "own") == 0)
+            last = add_paper(&paper, compute, "own", w, w, NULL);
+        else if (strcmp(word, "upd") == 0)
+            last = add_paper(&paper, cpu, "upd", tensor, NULL, NULL);
+        else if (strcmp(word, "up") == 0)
+            last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "up", w, tensor);
+        else
+            last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "off", to, from);
+    }
+    commit_edit(edit);
+    struct uses *uses = find_uses(paper.list->task, paper.list->n, paper.pool);
+    size_t n = uses_of_guest(uses, w);
+    free_uses(uses);
+    end_paper(&paper);
+    return n;
+}
+
+/* Only where the copies up, and nothing else, write w, and all readers come before the host's update. */
+TEST(what_can_be_a_guest)
+{
+    static const struct {
+        const char *words;
+        size_t uses;
+    } cases[] = {
+        {"fwd upd up", 1}, {"fwd fwd upd up", 2}, {"fwd upd fwd up", 0}, {"fwd own upd up", 0},
+        {"upd up fwd", 0}, {"fwd upd off", 0},    {"upd up", 0},         {"fwd fwd", 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (guest_uses(cases[i].words) != cases[i].uses)
+            test_failed("%s: %zu uses, expected %zu\n", cases[i].words, guest_uses(cases[i].words), cases[i].uses);
+}

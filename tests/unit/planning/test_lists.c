@@ -1,0 +1,318 @@
+/* test_lists.c - step files: the words that they may have, those that they may not have, and writing a list as a file.
+ *
+ * It tests src/planning/lists: every word of a file arrives in the list that is read; a mistake is named with its line
+ * and its word; a list that is written and read again has the same times and the same text.  A word that is lost, a
+ * sentence about the wrong line, and a number that is cut when it is written are found.
+ *
+ * To see it fail: in line.c, let whole numbers be outside of their limits.
+ *
+ * The files are texts in this program.  What they must lead to follows from their words.  No OpenCL device is opened
+ * here: mistakes are made in forked children.  (Times by hand: test_simulate_times.c.  Their order: test_order.c.
+ * Their memory: test_place.c.)
+ */
+#include "planning/lists/lists.h"
+#include "planning/predict/predict.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static void expect_machine_as_written(const struct machine *machine)
+{
+    const struct device *device = &machine->device[0], *host = machine->host;
+    const struct link *up = device->described.link[LINK_UP];
+    assert_string_equal(device->id, "server.0");
+    assert_int_equal(device->budget, 2048);
+    assert_int_equal(device->alignment, 512);
+    assert_int_equal(host->budget, 1 << 30);
+    assert_int_equal(host->alignment, 64);
+    expect_number("rate of the link", up->rate, 1e3);
+    expect_number("latency of the link", up->latency, 2e-3);
+    assert_int_equal(up->max_lanes, 4);
+    expect_number("rate of a queue", up->queue_rate, 250);
+    assert_false(device->described.link[LINK_DOWN]);
+    expect_number("rate of the disk", host->described.disk->rate, 5e8);
+}
+
+TEST(every_word_is_kept)
+{
+    struct list *list = read_text_list("# a comment\n"
+                                       "device server.0 memory=2K align=512   # another\n"
+                                       "device host memory=1G align=64\n"
+                                       "lane server.0.download2\n"
+                                       "link server.0 up 1e3 2ms queues=4 queue=250\n"
+                                       "disk 5e8 1us\n"
+                                       "tensor w server.0 64 parameters\n"
+                                       "tensor x server.0 64 work keep\n"
+                                       "tensor h host 64 optimizer\n"
+                                       "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
+                                       "reads=w[0:16],x writes=x[32:64],w\n"
+                                       "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
+                                       "task f host.feed 0 role=feed\n"
+                                       "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
+    const struct machine *machine = list->pool->machine;
+    const struct task *task = list->task[0], *copy = list->task[1];
+    expect_machine_as_written(machine);
+    expect_number("seconds", task->seconds, 1.5e-3);
+    expect_number("seconds on the host", task->on_host.seconds, 3e-3);
+    assert_int_equal(task->when.every, 4);
+    assert_int_equal(task->layer, 2);
+    assert_int_equal(task->micro, 1);
+    assert_int_equal(task->role, ROLE_BACKWARD);
+    assert_int_equal(task->n_access, 4);
+    assert_int_equal(task->access[0].tensor->bytes, 16);
+    assert_int_equal(task->access[2].tensor->offset, 32);
+    assert_true(task->access[0].tensor->storage == list->pool->tensors[0]);
+    assert_true(is_copy(copy));
+    assert_true(copy->lane == lane_of(&machine->device[0], LANE_DOWNLOAD, 2));
+    assert_int_equal(copy->role, ROLE_SEND);
+    assert_int_equal(copy->access[0].tensor->offset, 1);
+    assert_int_equal(copy->access[1].tensor->offset, 5);
+    assert_true(list->task[2]->lane == machine->host->lane[LANE_FEED]);
+    assert_int_equal(list->task[2]->role, ROLE_FEED);
+    assert_true(list->pool->tensors[1]->persistent);
+    assert_true(list->pool->tensors[2]->persistent);
+    assert_int_equal(copy->message, 0);
+    assert_int_equal(list->task[3]->message, 7);
+    assert_int_equal(list->last_message, 7);
+    free_list_and_machine(list);
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+
+static void read_mistake(void *text) { free_list_and_machine(read_list(write_file("wrong.txt", text, strlen(text)))); }
+
+#define START GPU "lane gpu.upload1\nlink gpu up 1e9\ntensor x gpu 64 work\ntensor h host 64 work\n" /* five lines */
+
+TEST(mistakes_name_line_and_word)
+{
+    static const struct {
+        const char *line, *says;
+    } mistakes[] = {
+        {"tsak a gpu.compute 1", "line 6: 'tsak': expected device, lane, link, disk, tensor, task or copy"},
+        {"device", "line 6: 'device' ends too early: expected device NAME"},
+        {"device b", "line 6: 'b': expected memory=BYTES"},
+        {"device b memory=1x", "line 6: '1x': expected a number of bytes"},
+        {"device gpu memory=1", "line 6: 'gpu': expected a name that has not been used above"},
+        {"device b memory=1 memory=2", "line 6: 'memory=2': expected each option once"},
+        {"device b memory=1 speed=2", "line 6: 'speed=2': expected device NAME memory=BYTES"},
+        {"device b,c memory=1", "line 6: 'b,c': expected a name of at most 23 characters"},
+        {"device b memory=1 \001", "line 6: '?': expected characters that can be shown"},
+        {"lane gpu", "line 6: 'gpu': expected DEVICE.KIND[N]"},
+        {"lane b.upload1", "line 6: 'b.upload1': expected DEVICE.KIND[N], the device declared above"},
+        {"lane gpu.upload0", "line 6: '0': expected a whole number from 1"},
+        {"lane gpu.upload1", "line 6: 'gpu.upload1': expected a lane that is not declared above"},
+        {"lane gpu.upload2 gap=x", "line 6: 'x': expected a time"},
+        {"link gpu sideways 1", "line 6: 'sideways': expected up or down"},
+        {"link gpu down", "line 6: 'down' ends too early: expected link DEVICE"},
+        {"link gpu down 1G", "line 6: '1G': expected a rate in bytes per second"},
+        {"link gpu down 0", "line 6: '0': expected a rate"},
+        {"link gpu down 1 queues=1\nlane gpu.download1",
+         "line 7: 'gpu.download1': expected at most 1 download lane of gpu, as queues= of its link says, not 2"},
+        {"lane gpu.download1\nlane gpu.download2\nlink gpu down 1 queues=2",
+         "line 8: 'gpu': expected at most 2 download lanes of gpu"},
+        {"link gpu up 1", "line 6: 'gpu': expected a device that has no link in this direction yet"},
+        {"link host up 1", "line 6: 'host': expected a device: a link joins it to the host"},
+        {"link b up 1", "line 6: 'b': expected a device that is declared above"},
+        {"disk", "line 6: 'disk' ends too early: expected disk RATE"},
+        {"disk 1\ndisk 2", "line 7: 'disk': expected one disk"},
+        {"tensor", "line 6: 'tensor' ends too early: expected tensor NAME"},
+        {"tensor y gpu 4", "line 6: '4' ends too early: expected tensor NAME DEVICE BYTES CLASS"},
+        {"tensor y gpu 4 junk", "line 6: 'junk': expected parameters, gradients, optimizer, activations or work"},
+        {"task", "line 6: 'task' ends too early: expected task NAME"},
+        {"task t", "line 6: 't' ends too early: expected task NAME LANE"},
+        {"task t gpu.compute", "line 6: 'gpu.compute' ends too early: expected task NAME LANE TIME"},
+        {"task t gpu.compute 1 reads=y", "line 6: 'y': expected a tensor that is declared above"},
+        {"task t gpu.compute 1 reads=x[", "line 6: 'x[': expected NAME or NAME[begin:end]"},
+        {"task t gpu.compute 1 writes=x[2:2]", "line 6: 'x[2:2]': expected bytes begin:end of x, which has 64"},
+        {"task t gpu.compute 1 role=actor", "line 6: 'actor': expected a role: forward"},
+        {"task t gpu.compute 1 reads=x,,x", "line 6: ',': expected a name before and after each comma"},
+        {"task t gpu.compute 1 reads=x,", "line 6: ',': expected a name before and after each comma"},
+        {"task t gpu.compute 1 every=3 rest=3", "line 6: 'task': expected rest= below every=, which is 3"},
+        {"task t gpu.compute 1 after=u",
+         "line 6: 'u': expected NAME of a task, or NAME' for its run in the step before"},
+        {"task t gpu.compute 1 after=u'", "line 6: 'u'': expected NAME of a task"},
+        {"task t gpu.compute 1 after=t''", "line 6: 't''': expected NAME of a task"},
+        {"task t gpu.compute 1 after=t", "line 6: 't': expected a task above: t stands below, or is this task"},
+        {"task t gpu.compute 1\ntask u gpu.compute 1 after=t,v\ntask v gpu.compute 1",
+         "line 7: 'v': expected a task above: v stands below, or is this task (v' is that of the step before)"},
+        {"task t gpu.compute 1\ntask u gpu.compute 1 after=,t", "line 7: ',': expected a name before and after"},
+        {"copy c x h[0:64] after=x", "line 6: 'x': expected NAME of a task"},
+        {"task t' gpu.compute 1", "line 6: 't'': expected a task's name without '"},
+        {"copy c x", "line 6: 'x' ends too early: expected copy NAME TO[b:e] FROM[b:e]"},
+        {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},
+        {"copy c x[0:8] x[4:12]", "line 6: 'x[0:8]': expected other bytes than those it copies"},
+        {"copy c h[0:8] h[8:16]", "line 6: 'c': expected lane= where both tensors are on the host"},
+        {"copy c x h role=broadcast msg=0", "line 6: '0': expected a whole number from 1"},
+        {"copy c x h role=send msg=1", "line 6: 'c': expected role=broadcast beside msg="},
+        {"", "there is no task in it"},
+        {"disk 1 2 a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G",
+         "expected fewer words in a line"},
+    };
+    for (size_t i = 0; i < COUNT(mistakes); i++) {
+        char *text = lasting(START "%s\n", mistakes[i].line);
+        expect_refusal(read_mistake, text, EXIT_USAGE, mistakes[i].says);
+        expect_refusal(read_mistake, text, EXIT_USAGE, "wrong.txt");
+    }
+}
+
+/* What is refused is not offered, and what is offered is taken. */
+TEST(roles_that_are_offered_are_taken)
+{
+    char offer[256] = "expected a role: forward";
+    for (int k = ROLE_FORWARD; k < ROLES; k++) {
+        char *text = lasting(START "task t gpu.compute 1 role=%s\n", role_name[k]);
+        if (k < ROLES_BY_HAND) {
+            struct list *list = read_text_list(text);
+            assert_int_equal(list->task[0]->role, k);
+            free_list_and_machine(list);
+            if (k > ROLE_FORWARD)
+                snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
+                         k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
+        } else {
+            char *says = lasting("line 6: '%s': %s", role_name[k], offer);
+            expect_refusal(read_mistake, text, EXIT_USAGE, says);
+        }
+    }
+}
+
+static void place_list(void *text)
+{
+    struct list *list = list_of("%s", (char *)text);
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+}
+
+/* To the byte: a list on paper has no guards. */
+TEST(memory_is_what_is_written)
+{
+    free_list_and_machine(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
+                                         "task t gpu.compute 1 reads=y writes=x\n"));
+    expect_refusal(place_list,
+                   "device gpu memory=99\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
+                   "task t gpu.compute 1 reads=y writes=x\n",
+                   EXIT_USAGE, "budget of 99 B; use smaller tensors, or a larger memory= or --device-mem");
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+TEST(a_models_list_and_back)
+{
+    for (int ranks = 1; ranks <= 4; ranks += 3) {
+        struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
+        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+        expect_round_trip(trainer->train, sim);
+        free_simulation(sim);
+        free_trainer(trainer);
+    }
+}
+
+/* The profile has gaps between tasks, a host that takes its time, and copies whose times were measured. */
+TEST(a_profiles_list_and_back)
+{
+    struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
+    const char *profile = "device = d\ndriver = 1\nengine = own\nunits = 2\nvector = 8\nshape = s\n"
+                          "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
+                          "gap compute = 3e-6\ngap cpu = 1.1e-5\nissue = 2.3e-6\n"
+                          "task batch.upload upload = 3000 0 800\ntask attn.qkv compute = 5000 900 4000\n";
+    struct costs *costs = read_costs(write_file("profile.txt", profile, strlen(profile)));
+    struct simulation *sim = must_simulate(trainer->train, costs);
+    expect_round_trip(trainer->train, sim);
+    free_simulation(sim);
+    free_costs(costs);
+    free_trainer(trainer);
+}
+
+/* Memory that is kept counts, though no task touches it. */
+TEST(what_nobody_touches_is_written)
+{
+    struct list *list =
+        read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
+                           "task t gpu.compute 1\n");
+    char *text = list_as_text(list, (double[]){1});
+    assert_non_null(strstr(text, "tensor w gpu 100 parameters\ntensor k gpu 1 work keep\ntask t"));
+    free(text);
+    free_list_and_machine(list);
+}
+
+TEST(names_are_made_their_own)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    for (int i = 0; i < 3; i++)
+        add_paper(&paper, paper.host->lane[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, TRANSIENT), NULL,
+                  NULL);
+    add_paper(&paper, paper.host->lane[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, TRANSIENT), NULL, NULL);
+    finish_paper(&paper);
+    char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
+    assert_non_null(strstr(text, "tensor x host 4"));
+    assert_non_null(strstr(text, "tensor x~2 host 4"));
+    assert_non_null(strstr(text, "tensor x~3 host 4"));
+    assert_non_null(strstr(text, "tensor x~2~2 host 4"));
+    assert_non_null(strstr(text, "task a_task host.cpu 3 writes=x~3\ntask _2 host.cpu 4 writes=x~2~2\n"));
+    free_list_and_machine(read_text_list(text));
+    free(text);
+    end_paper(&paper);
+}
+
+/* ---- what if ----------------------------------------------------------------------------------------------------- */
+
+struct factors { /* of speeds */
+    double link, device, cpu;
+};
+
+/* A chain of stages with copies between, which are updated on the host or on the device. */
+static char *random_chain(uint64_t seed, const struct factors *by, int memory)
+{
+    uint64_t n = 0;
+    char *text = lasting("device host memory=1G\ndisk 1e9 1e-3\n");
+    for (int i = 0; i < 3; i++) {
+        double draw[6];
+        for (size_t k = 0; k < COUNT(draw); k++) {
+            draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n);
+            n++;
+        }
+        text = lasting("%sdevice d%d memory=%d\nlink d%d up %.17g 1e-3 queue=%.17g\nlink d%d down %.17g\n"
+                       "tensor x%d d%d 4000 activations\ntensor h%d host 4000 work keep\n"
+                       "tensor w%d d%d 4000 parameters\ntensor g%d d%d 4000 gradients\n"
+                       "task back d%d.compute %.17g role=backward reads=w%d writes=x%d,g%d\ncopy down h%d x%d\n"
+                       "task move d%d.upload %.17g reads=g%d\n"
+                       "task adam d%d.compute %.17g role=update cpu=%.17g reads=g%d,w%d writes=w%d\n"
+                       "task note host.cpu %.17g reads=h%d\ntask keep host.disk 0.5 reads=h%d\n",
+                       text, i, memory, i, 9000 * draw[0] * by->link, 5000 * draw[0] * by->link, i,
+                       8000 * draw[1] * by->link, i, i, i, i, i, i, i, i, draw[2] / by->device, i, i, i, i, i, i,
+                       draw[3] / by->link, i, i, draw[4] / by->device, draw[5] / by->cpu, i, i, i, draw[5] / by->cpu, i,
+                       i);
+    }
+    return text;
+}
+
+/* --what-if gives what the list gives whose numbers are edited by hand, to the digit. */
+LONG_TEST(what_if_edits_the_list)
+{
+    static const struct factors as_drawn = {.link = 1, .device = 1, .cpu = 1};
+    static const struct factors factors[] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};
+    char *list = lasting("%s", write_file("chain.txt", "", 0)),
+         *edited = lasting("%s", write_file("edited.txt", "", 0));
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        const struct factors *by = &factors[seed % COUNT(factors)];
+        const char *text = random_chain(seed, &as_drawn, 90000);
+        write_file("chain.txt", text, strlen(text));
+        text = random_chain(seed, by, 20000);
+        write_file("edited.txt", text, strlen(text));
+        const char *with = seed % 2 ? "--overlap all-cpu" : "--clip 0";
+        char *words = lasting("plan --list %s %s --what-if link=%gx,device=%gx,cpu=%gx", list, with, by->link,
+                              by->device, by->cpu);
+        struct ran ours = run_yard("%s,mem=20000 --print-list", words);
+        struct ran theirs = run_yard("plan --list %s %s --print-list", edited, with);
+        assert_int_equal(ours.code, 0);
+        assert_string_equal(ours.out, theirs.out);
+        double period = number_at(yard_json("%s --device-mem 20000 --simulate --json", words), "simulation.step_ms");
+        json_t *by_hand = yard_json("plan --list %s %s --simulate --json", edited, with);
+        assert_true(period == number_at(by_hand, "simulation.step_ms"));
+    }
+    expect_yard(EXIT_USAGE, "memory= or --device-mem", "plan --list %s --device-mem 11000", list);
+    expect_yard(EXIT_USAGE, "memory= or --host-mem", "plan --list %s --host-mem 11000", list);
+    expect_yard(EXIT_USAGE, "for the host (--host-mem): raise --host-mem, or use --recompute, --swap-what, a smaller",
+                "plan --model nano --hardware data/hardware/server.txt --swap auto --host-mem 1K");
+    expect_yard(EXIT_USAGE, "expected words such as", "plan --list %s --simulate --what-if gpu=2x", list);
+    expect_yard(EXIT_USAGE, "add --simulate", "plan --list %s --what-if link=2x", list);
+}

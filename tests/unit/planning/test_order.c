@@ -1,0 +1,308 @@
+/* test_order.c - what must come before what: updates that wait for the norm, rings, tasks that may be skipped,
+ * and waits that no tensor says.
+ *
+ * It tests gate_updates(), which --clip calls (src/planning/lists), depend(), and verify() (src/planning/proof).  A
+ * list that is right must be accepted.  Then one wait is taken away, or one task is moved, and verify() must say which
+ * two tasks nothing orders any more.
+ *
+ * To see it fail: in gate.c, look for ROLE_NORM in place of ROLE_UPDATE where an update must know the norm.
+ *
+ * The lists are texts in this program.  Orders and times were worked out by hand.
+ */
+#include "planning/lists/lists.h"
+#include "planning/predict/predict.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+
+/* ---- clipping ---------------------------------------------------------------------------------------------------- */
+
+#define TWO_LAYERS                                                                                                     \
+    GPU "tensor w gpu 4 parameters\ntensor v gpu 4 parameters\ntensor g gpu 4 gradients\ntensor f gpu 4 gradients\n"   \
+        "task back gpu.compute 2 role=backward reads=w writes=g\n"                                                     \
+        "task adam host.cpu 1 role=update reads=g,w writes=w\n"                                                        \
+        "task tell host.report 1 reads=w\n"                                                                            \
+        "task back gpu.compute 3 role=backward reads=v writes=f\n"                                                     \
+        "task adam host.cpu 1 role=update reads=f,v writes=v\n"
+
+static struct list *gated_list(const char *text)
+{
+    struct list *list = list_of("%s", text);
+    gate_updates(list);
+    struct values *values = number_values(list);
+    finish_list(list);
+    char *wrong = verify(list, values);
+    if (wrong)
+        test_failed("the list is wrong: %s\n", wrong);
+    free_values(values);
+    return list;
+}
+
+/* By hand: backwards 0-5, then both updates; the second runs beside the next step's first backward. */
+TEST(updates_wait_for_the_last_backward)
+{
+    struct list *list = gated_list(TWO_LAYERS);
+    struct simulation *sim = must_simulate(list, NULL);
+    expect_order(list, "back back adam tell adam");
+    expect_number("period", sim->period, 6);
+    expect_number("first update", sim->moments[2].start, 5);
+    end_simulation(sim);
+    list = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
+    sim = must_simulate(list, NULL);
+    expect_order(list, "back back norm adam tell adam late"); /* the norm takes the backwards' place */
+    expect_number("first update", sim->moments[3].start, 2);  /* when g is there; the norm reads nothing, starts at 0 */
+    end_simulation(sim);
+}
+
+/* The second norm runs in every other step only; in the others the first one holds the update. */
+TEST(a_gate_that_is_skipped_hides_no_other)
+{
+    struct list *list = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
+                                       "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
+    struct simulation *sim = must_simulate(list, NULL);
+    expect_number("update without the second norm", sim->moments[2].start, 3);
+    expect_number("update after the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
+    end_simulation(sim);
+}
+
+static void gate_list(void *text) { gated_list(text); }
+
+TEST(gradients_may_not_follow_from_updates)
+{
+    expect_refusal(gate_list,
+                   GPU "tensor w gpu 4 parameters\n"
+                       "task adam gpu.compute 1 role=update reads=w writes=w\n"
+                       "task back gpu.compute 1 role=backward reads=w\n",
+                   EXIT_USAGE, "task 1 back is of role backward and follows from an update, which --clip holds");
+}
+
+TEST(who_reads_the_norm_is_not_gated)
+{
+    struct list *list = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
+                                       "task norm gpu.compute 2 role=norm writes=n\n"
+                                       "task pass host.cpu 1 reads=n writes=m\n"
+                                       "task adam host.cpu 1 role=update reads=m,w writes=w\n"
+                                       "task norm gpu.download 9 role=norm reads=n\n");
+    expect_order(list, "norm pass adam norm");
+    assert_int_equal(list->task[2]->gate, GATE_NONE);
+    free_list_and_machine(list);
+}
+
+TEST(verify_sees_an_update_that_is_not_gated)
+{
+    struct list *list = gated_list(TWO_LAYERS);
+    struct task *adam = list->task[2];
+    size_t dropped = 0;
+    for (size_t e = 0; e < adam->n_edges; e++)
+        if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
+            assert_true(adam->edges[e].wait);
+            adam->edges[e].wait = false;
+            dropped++;
+        }
+    assert_int_equal(dropped, 1);
+    expect_wrong("the list", verify(list, NULL), "task 2 adam, an update, may start before task 0 back has ended");
+    free_list_and_machine(list);
+}
+
+/* ---- tasks that may be skipped ----------------------------------------------------------------------------------- */
+
+/* b may be skipped, decided late: c waits for a by itself. */
+TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
+{
+    const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
+                           "task c gpu.compute 1 reads=x\n";
+    struct list *list = list_of("%s", text);
+    struct task *task = list->task[2];
+    list->task[1]->member.needed = true;
+    finish_list(list);
+    expect_sound("the list", list, NULL);
+    for (size_t e = 0; e < task->n_edges; e++)
+        task->edges[e].wait &= task->edges[e].producer != 0;
+    expect_wrong("the list", verify(list, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
+    free_list_and_machine(list);
+}
+
+/* In step 5 the reader runs and the writer does not, though both run in step 1. */
+TEST(verify_looks_at_all_sets_that_run_together)
+{
+    const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
+                           "task r gpu.compute 1 every=4 rest=1 reads=x\n";
+    struct list *list = list_of("%s", text);
+    finish_list(list);
+    expect_wrong("the list", verify(list, NULL), "task 1 r reads tensor x before anything is written to it");
+    free_list_and_machine(list);
+    text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=2 writes=x\ntask w gpu.compute 1 every=2 rest=1 "
+               "writes=x\ntask r gpu.compute 1 reads=x\n";
+    free_list_and_machine(read_text_list(text)); /* one of the two always runs */
+}
+
+/* ---- rings ------------------------------------------------------------------------------------------------------- */
+
+/* Iterations have members of a ring of their own, so nothing leads from one to the next.  In exchange an iteration may
+ * touch its member only while it has it. */
+TEST(verify_sees_what_touches_a_ring_too_late)
+{
+    static const char *const lists[] = {
+        "task copy gpu.download 1 reads=x writes=b\ntask persist host.disk 1 reads=b\ntask commit host.disk 1\n",
+        "task copy gpu.download 1 reads=x writes=b\ntask persist host.cpu 1 reads=b\ntask commit host.disk 1\n",
+        "task copy gpu.download 1 reads=x writes=b\ntask look host.cpu 1 reads=b\n"
+        "task persist host.disk 1 reads=b\ntask commit host.disk 1\n",
+        "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\ntask persist host.disk 1 reads=b\n"};
+    static const char *const wrong[] = {
+        NULL, "task 0 copy touches ring b, and may run when its iteration has returned its member of it",
+        "task 1 look touches ring b, and may run when its iteration has no member of it",
+        "task 0 copy touches ring b, and may run when its iteration has returned its member of it"};
+    for (int k = 0; k < 4; k++) {
+        struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
+        for (size_t i = 0; i < list->n; i++) {
+            struct task *task = list->task[i];
+            task->member.needed = strcmp(task->name, "look") != 0;
+            task->member.returned = strcmp(task->name, "commit") == 0;
+            for (int a = 0; a < task->n_access; a++)
+                if (task->access[a].tensor->device->is_host)
+                    task->access[a].tensor->storage->ring = &list->pool->ring;
+        }
+        finish_list(list);
+        for (size_t e = 0; e < list->n_edges; e++)
+            assert_false(list->edges[e].previous);
+        if (wrong[k])
+            expect_wrong("the list", verify(list, NULL), wrong[k]);
+        else
+            expect_sound("the list", list, NULL);
+        free_list_and_machine(list);
+    }
+}
+
+/* Nothing but an edge leads from the persist to the task that ends the ring.  It counts if it is a wait within the
+ * iteration, and if the persist always runs. */
+TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
+{
+    static const char *const text = GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
+                                        "task copy gpu.download 1 reads=x writes=b\n"
+                                        "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
+    for (int k = 0; k < 4; k++) {
+        struct list *list = list_of("%s", text);
+        struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
+        for (size_t i = 0; i < list->n; i++)
+            list->task[i]->member.needed = true;
+        list->task[1]->condition.needs = k == 3;
+        list->task[2]->member.returned = true;
+        list->pool->tensors[1]->ring = &list->pool->ring;
+        finish_list(list);
+        list->task[2]->edges = &edge;
+        list->task[2]->n_edges = 1;
+        if (k == 0)
+            expect_sound("the list", list, NULL);
+        else
+            expect_wrong("the list", verify(list, NULL),
+                         "touches ring b, and may run when its iteration has returned its member of it");
+        free_list_and_machine(list);
+    }
+}
+
+/* What an iteration reads of a ring it has written itself: another iteration's value is in another member. */
+TEST(verify_sees_a_read_of_a_ring_before_its_write)
+{
+    struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
+                                    "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
+                                    "task commit host.disk 1\n");
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->member.needed = true;
+    list->task[2]->member.returned = true;
+    list->pool->tensors[1]->ring = &list->pool->ring;
+    finish_list(list);
+    expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");
+    free_list_and_machine(list);
+}
+
+/* ---- waits that no tensor says ----------------------------------------------------------------------------------- */
+
+/* The second launch waits for the last work of the step before. */
+#define RELAY                                                                                                          \
+    GPU "task launch host.cpu 1\ntask work gpu.compute 4 after=launch\ntask launch host.cpu 1 after=work'\n"           \
+        "task work gpu.compute 2 after=launch\ntask sum gpu.download 3 after=work\n"                                   \
+        "task end gpu.upload 1 after=sum,work,launch\n"
+
+TEST(tasks_wait_for_those_that_are_named)
+{
+    struct simulation *sim = simulate_text(RELAY);
+    const struct task *again = sim->list->task[2], *end = sim->list->task[5];
+    assert_int_equal(again->n_edges, 1);
+    assert_true(again->edges[0].producer == 3 && again->edges[0].previous && again->edges[0].wait);
+    assert_int_equal(end->n_edges, 3);
+    expect_number("work", sim->moments[1].start, 1);
+    expect_number("sum", sim->moments[4].start, 1 + 4 + 2);
+    expect_number("end", sim->moments[5].start, 1 + 4 + 2 + 3);
+    expect_number("period", sim->period, 4 + 2); /* launches are hidden */
+    expect_round_trip(sim->list, sim);
+    end_simulation(sim);
+    expect_period(GPU "task a gpu.compute 2 after=c'\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 6, 1);
+    expect_period(GPU "task a gpu.compute 2\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 3, 1);
+    expect_period(GPU "task a host.cpu 2 every=2\ntask b gpu.compute 1 after=a\n", 1.5, 2);
+}
+
+/* What is meant is written, though the name alone would mean another task. */
+TEST(who_is_awaited_has_a_name_of_its_own)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *lane = paper.device->lane[LANE_COMPUTE];
+    struct task *first = add_paper(&paper, paper.host->lane[LANE_CPU], "k", NULL, NULL, NULL);
+    struct task *second = add_paper(&paper, lane, "k", NULL, NULL, NULL);
+    struct task *third = add_paper(&paper, paper.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
+    struct task *other = add_paper(&paper, lane, "k~2", NULL, NULL, NULL);
+    add_after(paper.list, third, second, SAME_STEP);
+    add_after(paper.list, third, other, STEP_BEFORE);
+    add_after(paper.list, other, third, STEP_BEFORE);
+    add_after(paper.list, other, third, SAME_STEP);
+    add_after(paper.list, other, first, SAME_STEP);
+    add_after(paper.list, first, second, STEP_BEFORE);
+    finish_paper(&paper);
+    char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
+    assert_non_null(strstr(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 "));
+    assert_non_null(strstr(text, ".compute 2\ntask k host.disk 3 after=k~4,k~2'\n"));
+    assert_non_null(strstr(text, "task k~2 ") && strstr(text, ".compute 4 after=k~3,k,k'\n"));
+    struct list *again = read_text_list(text);
+    char *twice = list_as_text(again, (double[]){1, 2, 3, 4});
+    assert_string_equal(text, twice);
+    free(text);
+    free(twice);
+    free_list_and_machine(again);
+    end_paper(&paper);
+}
+
+/* What follows from a held update goes along with it. */
+TEST(what_waits_for_an_update_is_held_with_it)
+{
+    struct list *list = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"
+                                       "task adam gpu.upload 1 role=update writes=w\ntask tell host.cpu 1 after=adam\n"
+                                       "task free host.cpu 1 after=back\ntask back gpu.compute 1 role=backward\n");
+    expect_order(list, "back free back adam tell");
+    free_list_and_machine(list);
+}
+
+/* Without its wait each is unordered, and one that stands before all that it waits for is seen too. */
+TEST(verify_sees_a_task_that_does_not_wait)
+{
+    static const struct {
+        size_t task;
+        const char *says;
+    } dropped[] = {
+        {1, "task 1 work may start before task 0 launch has ended, which after= tells it to wait for"},
+        {2,
+         "task 2 launch may start before task 3 work of the step before has ended, which after= tells it to wait for"},
+        {4, "task 4 sum may start before task 3 work has ended, which after= tells it to wait for"},
+    };
+    for (size_t i = 0; i < COUNT(dropped); i++) {
+        struct list *list = read_text_list(RELAY);
+        assert_true(list->task[dropped[i].task]->edges[0].wait);
+        list->task[dropped[i].task]->edges[0].wait = false;
+        expect_wrong("the list", verify(list, NULL), dropped[i].says);
+        free_list_and_machine(list);
+    }
+    struct list *list = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
+    struct task *a = list->task[0];
+    list->task[0] = list->task[1];
+    list->task[1] = a;
+    finish_list(list);
+    expect_wrong("the list", verify(list, NULL), "task 0 b comes before all that after= tells it to wait for");
+    free_list_and_machine(list);
+}

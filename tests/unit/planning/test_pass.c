@@ -1,0 +1,281 @@
+/* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
+ * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
+ *
+ * To see it fail: in recompute.c, let `selective` make all again that `full` does: is_meant() is true.
+ */
+#include "planning/lists/lists.h"
+#include "planning/predict/plan.h"
+#include "planning/predict/predict.h"
+#include "techniques/recompute/recompute.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/pace/pace.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STEPS = 3 };
+
+/* Passes do not decline, but on a single device there may be nothing to do, and with ZeRO-3 nothing to send. */
+static struct state train_with(const char *words, int64_t delays)
+{
+    struct settings *settings = settings_of(words);
+    settings->serial = delays < 0;
+    settings->draw_seed = pace_options.delay_seed = delays;
+    struct trainer *trainer = open_training(settings, LIST_TRAIN);
+    for (const struct pass_report *report = reports_of(trainer).report;
+         report < reports_of(trainer).report + reports_of(trainer).n; report++)
+        if (report->declined && trainer->machine->n_devices > 1 &&
+            (trainer->mesh.zero != 3 || strcmp(report->pass->name, "broadcast") != 0))
+            test_failed("%s: %s declines: %s\n", words, report->pass->name, report->reason);
+    run_steps(trainer, 1, STEPS);
+    check_training(trainer, STEPS);
+    struct state all = read_whole_state(trainer);
+    free_trainer(trainer);
+    return all;
+}
+
+/* ---- all combinations -------------------------------------------------------------------------------------------- */
+
+static size_t count_ways(const struct pass *pass)
+{
+    size_t n = 0;
+    while (n < COUNT(pass->turned_on) && pass->turned_on[n])
+        n++;
+    return n;
+}
+
+/* Some words, and of each pass nothing or one of its ways; the serial list without passes gives the bits.  So many
+ * combinations, spread over all, or all with COMBINATIONS=all in the environment. */
+static void expect_same_bits_whatever_is_on(const char *words, size_t wanted)
+{
+    struct state expected = train_with(words, -1);
+    size_t n_passes, n = 1, stride;
+    const struct pass *const *pass = all_passes(&n_passes);
+    for (size_t i = 0; i < n_passes; i++)
+        n *= count_ways(pass[i]) + 1;
+    stride = getenv("COMBINATIONS") ? 1 : MAX(n / wanted, 1);
+    while (stride > 1 && (n % stride == 0 || stride % 2 == 0 || stride % 3 == 0)) /* else some way is never tried */
+        stride++;
+    for (size_t nth = 1; nth < n; nth += stride) {
+        const char *text = words;
+        size_t rest = nth;
+        for (size_t i = 0; i < n_passes; i++) {
+            size_t ways = count_ways(pass[i]) + 1, way = rest % ways;
+            if (way > 0)
+                text = lasting("%s %s", text, pass[i]->turned_on[way - 1]);
+            rest /= ways;
+        }
+        struct state state = train_with(text, (int64_t)nth);
+        assert_int_equal(state.n, expected.n);
+        expect_same_bits(text, state.values, expected.values, expected.n);
+        free(state.values);
+    }
+    free(expected.values);
+}
+
+#define TINY "--model tiny --seq-len 16 "
+
+TEST(combinations)
+{
+    need_own_products();
+    expect_same_bits_whatever_is_on(TINY "-d 0:0 --gemm own", 12);
+}
+
+TEST(combinations_on_two_devices)
+{
+    need_own_products();
+    char *words = lasting(TINY "-d %s --micro-batch 1 --gemm own", two_devices());
+    expect_same_bits_whatever_is_on(words, 24);
+}
+
+LONG_TEST(combinations_with_clblast)
+{
+    expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast", 6);
+}
+
+/* ---- recompute --------------------------------------------------------------------------------------------------- */
+
+static struct trainer *plan_recompute(enum recompute how)
+{
+    struct settings *settings =
+        settings_of("--layers 4 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1");
+    predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
+    recompute_options.mode = how;
+    return new_plan(settings, LIST_TRAIN);
+}
+
+static size_t count_tasks(const struct list *list, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        n += strcmp(list->task[i]->name, name) == 0;
+    return n;
+}
+
+/* 4 layers, 2 micro-batches: so often is each task of a layer's forward repeated, or not. */
+TEST(what_is_repeated)
+{
+    static const struct {
+        enum recompute how;
+        const char *repeated[4], *kept[2];
+    } cases[] = {
+        {RECOMPUTE_FULL, {"attn.ln", "attn.proj", "mlp.gelu", "attn.mix"}, {"mlp.proj", "mlp.residual"}},
+        {RECOMPUTE_SELECTIVE, {"attn.scores", "attn.softmax", "mlp.gelu", "mlp.gelu"}, {"attn.mix", "attn.qkv"}}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct trainer *trainer = plan_recompute(cases[i].how);
+        expect_sound(word_of("recompute", (int)cases[i].how), trainer->train, values_of(trainer, trainer->train));
+        for (size_t k = 0; k < COUNT(cases[i].repeated); k++)
+            assert_int_equal(count_tasks(trainer->train, cases[i].repeated[k]), 2 * 4 * 2);
+        for (size_t k = 0; k < COUNT(cases[i].kept); k++)
+            assert_int_equal(count_tasks(trainer->train, cases[i].kept[k]), 4 * 2);
+        free_trainer(trainer);
+    }
+}
+
+/* Bytes at the peak: what is predicted for the schedule, for the arena, and what is then asked of OpenCL. */
+TEST(less_is_kept)
+{
+    static const enum recompute how[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
+    size_t high[3], allocated[3];
+    double period[3];
+    for (int i = 0; i < 3; i++) {
+        struct trainer *trainer = plan_recompute(how[i]);
+        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+        high[i] = trainer->train->peak_total[0];
+        period[i] = sim->period;
+        free_simulation(sim);
+        free_trainer(trainer);
+        struct settings *settings = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
+        recompute_options.mode = how[i];
+        trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
+        allocated[i] = trainer->machine->allocated;
+        assert_true(trainer->train->peak_total[0] <= allocated[i]);
+        free_trainer(trainer);
+    }
+    for (int i = 1; i < 3; i++)
+        if (high[i] >= high[i - 1] || allocated[i] >= allocated[i - 1] || period[i] <= period[i - 1])
+            test_failed("%d: high %zu, allocated %zu, period %g; before: %zu, %zu, %g\n", i, high[i], allocated[i],
+                        period[i], high[i - 1], allocated[i - 1], period[i - 1]);
+}
+
+TEST(recompute_passes_the_audit) { free(train_with(TINY "-d 0:0 --recompute full --serial --audit", -1).values); }
+
+/* ---- yard plan --------------------------------------------------------------------------------------------------- */
+
+TEST(plan_reports_passes)
+{
+    json_t *plan = yard_json("plan --model tiny --hardware data/hardware/server.txt --simulate --json --recompute full "
+                             "--after recompute"),
+           *passes_on = json_object_get(plan, "passes");
+    assert_int_equal(json_array_size(passes_on), 1);
+    json_t *first = json_array_get(passes_on, 0);
+    assert_string_equal(text_at(first, "pass"), "recompute");
+    assert_true(json_is_false(json_object_get(first, "declined")));
+    expect_text(text_at(first, "reason"), "full: ");
+    expect_yard(EXIT_USAGE, "--after takes the name of a pass, not \"swop\"",
+                "plan --model tiny --hardware data/hardware/server.txt --after swop");
+    expect_yard(EXIT_USAGE, "off|full|selective|auto", "train --recompute some");
+}
+
+static json_t *overlap_of(const char *options)
+{
+    json_t *plan = yard_json("plan --model nano --hardware data/hardware/workstation.txt --clip 0 --json "
+                             "--overlap plan --swap auto %s",
+                             options);
+    return json_at(plan, "passes.0");
+}
+
+/* Overlap chooses before swap has made room, in a budget in which no choice fits: as if it had the room. */
+TEST(overlap_counts_on_swap)
+{
+    json_t *all = overlap_of(""), *tight = overlap_of("--device-mem 30M");
+    const char *same[] = {"declined", "choice", "period_ms", "local_ms"};
+    for (size_t i = 0; i < COUNT(same); i++)
+        assert_true(json_equal(json_object_get(all, same[i]), json_object_get(tight, same[i])));
+    assert_non_null(strchr(text_at(tight, "choice"), 'C'));
+}
+
+/* The best plan does not fit, even with what recompute will make again.  Overlap knows how much that is, and takes a
+ * plan that fits then, instead of hoping that recompute makes room. */
+TEST(overlap_counts_on_recompute)
+{
+    const char *words = "plan --model tiny --layers 4 --seq-len 64 --batch 4 --hardware data/hardware/server.txt "
+                        "--overlap plan --recompute full --device-mem";
+    expect_yard(EXIT_OK, "pass recompute: full", "%s 1500K", words);
+    expect_yard(EXIT_USAGE, "at least 1.40 MiB are needed", "%s 800K", words);
+}
+
+/* A list written by hand goes through the same passes: the numbers are those of its comment. */
+TEST(passes_on_a_step_file)
+{
+    json_t *plan = yard_json("plan --list data/steps/recompute.txt --recompute full --simulate --verify --json");
+    assert_true(json_is_false(json_at(plan, "passes.0.declined")));
+    assert_true(fabs(number_at(plan, "simulation.step_ms") - 18) < 1e-9);
+    /* w, g, x, one of h0 and h1, y0, in MiB */
+    assert_int_equal(number_at(plan, "memory.0.peak.train.together"), (16 + 16 + 1 + 64 + 1) << 20);
+    struct ran ran = expect_yard(
+        EXIT_OK, "", "plan --list data/steps/recompute.txt --recompute full --after recompute --print-list");
+    struct list *list = read_list(ran.stdout_path);
+    assert_int_equal(list->n, 8 + 2); /* `expand` of both layers is repeated */
+    free_list_and_machine(list);
+}
+
+/* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks,
+ * 0 where it declines. */
+TEST(lists_that_no_model_has)
+{
+    static const struct {
+        const char *tasks;
+        size_t repeated;
+    } lists[] = {
+        {"task f gpu.compute 1 writes=h\ntask b gpu.compute 1 reads=h\n", 0}, /* neither task belongs to a layer */
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h[1:4]\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h[1:3] writes=g\n",
+         1},
+        {"task f gpu.compute 1 layer=1000000 micro=1000000 role=forward reads=x writes=h\n"
+         "task b gpu.compute 1 layer=1000000 micro=1000000 role=backward reads=h writes=g\n",
+         1},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n" /* y is made again too, and read by none */
+         "task f gpu.compute 1 layer=0 role=forward reads=h writes=i,y\n"
+         "task f gpu.compute 1 layer=1 role=forward reads=y writes=g\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=i writes=g\n",
+         2},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n" /* x has changed */
+         "task f gpu.compute 1 layer=1 role=forward reads=x writes=x\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=x,h\n" /* in place */
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=w writes=h\n" /* updated meanwhile */
+         "task u gpu.compute 1 layer=0 role=update reads=w writes=w\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n" /* it is not needed in each step */
+         "task b gpu.compute 1 layer=0 role=backward every=2 reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=w,h\n" /* what it leaves is kept */
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+    };
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        struct list *list = list_of("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
+                                    "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
+                                    "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
+                                    lists[i].tasks);
+        struct values *values = number_values(list);
+        size_t n, before = list->n;
+        recompute_options.mode = RECOMPUTE_FULL;
+        struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
+        recompute_options.mode = RECOMPUTE_OFF;
+        finish_list(list);
+        char *wrong = verify(list, values);
+        if (wrong || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
+            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, list->n, before,
+                        wrong ? wrong : report->reason);
+        free_reports(report, n);
+        free_values(values);
+        free_list_and_machine(list);
+    }
+}

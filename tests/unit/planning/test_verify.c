@@ -1,0 +1,588 @@
+/* test_verify.c - proving that a list computes what it should.
+ *
+ * It tests verify() and compare_values() of src/planning/proof.  verify() looks at bytes and order, compare_values() at
+ * what is computed; a pass that only moves values round must pass both.  Finished lists are broken on purpose, one way
+ * at a time, and each test says which checker must notice.  A checker that is blind to one way of being wrong is found.
+ *
+ * To see it fail: in verify.c, take each edge for a wait: leave out edge->wait beside source_of().
+ *
+ * No OpenCL device is opened here.
+ */
+#include "planning/pass/edit.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+
+/* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
+
+/* Place and order the list again, as is done after passes. */
+static void finish_again(struct trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        struct tensor *tensor = trainer->pool->tensors[i];
+        tensor->list = NULL;
+        tensor->held_from = INT32_MAX;
+        tensor->held_until = NONE;
+        tensor->slab = NONE;
+    }
+    finish_list(trainer->train);
+}
+
+static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 2); }
+
+/* Caught by verify(): order.  The values are those of the list's own order, so nothing is wrong with them. */
+TEST(a_dropped_wait)
+{
+    struct trainer *trainer = plan_two();
+    expect_sound("whole", trainer->train, values_of(trainer, trainer->train));
+    assert_true(expect_waits_needed(trainer->train, 4) > 40);
+    assert_null(compare_values(values_of(trainer, trainer->train), trainer->train));
+    free_trainer(trainer);
+}
+
+static void move_task(struct list *list, size_t from, size_t to)
+{
+    struct task *task = list->task[from];
+    if (from < to)
+        memmove(&list->task[from], &list->task[from + 1], (to - from) * sizeof task);
+    else
+        memmove(&list->task[to + 1], &list->task[to], (from - to) * sizeof task);
+    list->task[to] = task;
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->index = i;
+}
+
+/* The last task before i that writes what i reads, or NONE. */
+static int producer_of(const struct list *list, int i, const struct tensor *tensor)
+{
+    for (int k = i - 1; k >= 0; k--)
+        for (int a = 0; a < list->task[k]->n_access; a++)
+            if (share_bytes(list->task[k]->access[a].tensor, tensor) && (list->task[k]->access[a].mode & ACCESS_WRITE))
+                return k;
+    return NONE;
+}
+
+/* Caught by compare_values(): it reads another value, or what is not yet written.  Placed and ordered as it now stands,
+ * the list is in itself sound wherever the tensor persists, so verify() alone may have nothing to say. */
+TEST(a_task_before_its_producer)
+{
+    struct trainer *trainer = plan_two();
+    struct list *list = trainer->train;
+    size_t moved = 0, by_verify = 0;
+    for (int i = 0; i < (int)list->n; i += 3)
+        for (int a = 0; a < list->task[i]->n_access; a++) {
+            const struct access *access = &list->task[i]->access[a];
+            int k = access->mode & ACCESS_READ ? producer_of(list, i, access->tensor) : NONE;
+            if (k == NONE)
+                continue;
+            move_task(list, (size_t)i, (size_t)k);
+            finish_again(trainer);
+            char *wrong = verify(list, NULL);
+            by_verify += wrong != NULL;
+            free(wrong);
+            expect_wrong(list->task[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
+            move_task(list, (size_t)k, (size_t)i);
+            moved++;
+            break;
+        }
+    assert_true(moved > 50);
+    assert_true(by_verify > moved / 2);
+    finish_again(trainer);
+    expect_sound("moved back", list, values_of(trainer, trainer->train));
+    free_trainer(trainer);
+}
+
+static bool same_task(const struct task *a, const struct task *b)
+{
+    return a->layer == b->layer && a->lane == b->lane && strcmp(a->name, b->name) == 0;
+}
+
+/* Caught by compare_values(): both tensors are written and live, so the list is sound in itself. */
+TEST(the_wrong_micro_batch)
+{
+    struct trainer *trainer = plan_two();
+    struct list *list = trainer->train;
+    size_t tried = 0;
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < i && list->task[i]->micro == 1; k++) {
+            if (list->task[k]->micro != 0 || !same_task(list->task[i], list->task[k]))
+                continue;
+            for (int a = 0; a < list->task[i]->n_access; a++) {
+                struct access *access = &list->task[i]->access[a];
+                struct tensor *right = access->tensor, *wrong = list->task[k]->access[a].tensor;
+                if (access->mode != ACCESS_READ || right == wrong)
+                    continue;
+                access->tensor = wrong;
+                expect_wrong(list->task[i]->name, compare_values(values_of(trainer, trainer->train), list),
+                             "reads other values");
+                access->tensor = right;
+                tried++;
+            }
+        }
+    assert_true(tried > 50);
+    free_trainer(trainer);
+}
+
+/* A tensor that is written once and read later, up to its end. */
+static bool is_simple(const struct list *list, const struct tensor *tensor)
+{
+    size_t writes = 0;
+    bool read_last = false;
+    if (tensor->storage != tensor || tensor->persistent || tensor->list != list ||
+        tensor->held_until <= tensor->held_from + 1)
+        return false;
+    for (int i = tensor->held_from; i <= tensor->held_until; i++)
+        for (int a = 0; a < list->task[i]->n_access; a++)
+            if (list->task[i]->access[a].tensor->storage == tensor) {
+                writes += (list->task[i]->access[a].mode & ACCESS_WRITE) != 0;
+                read_last = list->task[i]->access[a].mode == ACCESS_READ;
+            }
+    return writes == 1 && read_last;
+}
+
+/* Caught by verify(): bytes.  As if the life of a tensor had ended too early: another tensor, which is first written
+ * while it is still to be read, lies on its bytes.  `from` and `to`: how far before its last reader. */
+static size_t free_early(struct trainer *trainer, int from, int to)
+{
+    size_t tried = 0;
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        for (size_t k = 0; is_simple(trainer->train, tensor) && k < trainer->pool->n; k++) {
+            struct tensor *other = trainer->pool->tensors[k];
+            if (other == tensor || other->storage != other || other->list != trainer->train ||
+                other->device != tensor->device || other->bytes > tensor->bytes ||
+                other->held_from <= tensor->held_from || other->held_from < tensor->held_until - from ||
+                other->held_from > tensor->held_until - to)
+                continue;
+            size_t address = other->address;
+            int slab = other->slab;
+            other->address = tensor->address;
+            other->slab = tensor->slab;
+            depend(trainer->train, ALL_EDGES);
+            assert_null(
+                compare_values(values_of(trainer, trainer->train), trainer->train)); /* which looks at no addresses */
+            expect_wrong(tensor->name, verify(trainer->train, NULL), "tensor");
+            other->address = address;
+            other->slab = slab;
+            tried++;
+            break;
+        }
+    }
+    depend(trainer->train, ALL_EDGES);
+    return tried;
+}
+
+TEST(freed_too_early)
+{
+    struct trainer *trainer = plan_two();
+    assert_true(free_early(trainer, 1 << 20, 1) > 30);
+    assert_true(free_early(trainer, 0, 0) > 5);
+    expect_sound("mended", trainer->train, values_of(trainer, trainer->train));
+    free_trainer(trainer);
+}
+
+/* ---- swapping: copies that change nothing, and such that do ---------------------------------------------------- */
+
+/* a goes out to h and comes back as b, which g reads; w persists.
+ *
+ *     f   compute    a          out  download  h <- a        in  upload  b <- h        g  compute  w <- b
+ */
+struct exchange {
+    struct paper paper;
+    struct values *plain; /* the values of the list without the copies */
+    struct tensor *a, *b, *h;
+};
+
+static struct exchange new_swap(enum lifetime of_h)
+{
+    struct exchange exchange = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *paper = &exchange.paper;
+    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    exchange.a = new_bytes(paper, paper->device, "a", 8, TRANSIENT);
+    exchange.b = new_bytes(paper, paper->device, "b", 8, TRANSIENT);
+    exchange.h = new_bytes(paper, paper->host, "h", 8, of_h);
+    struct tensor *tensor = new_bytes(paper, paper->device, "w", 8, PERSISTENT);
+    add_paper(paper, compute, "f", exchange.a, tensor, NULL);
+    add_paper(paper, compute, "g", tensor, exchange.a, NULL);
+    exchange.plain = number_values(paper->list);
+    add_copy(paper->list, paper->device->lane[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
+    add_copy(paper->list, paper->device->lane[LANE_UPLOAD], "in", exchange.b, exchange.h);
+    move_task(paper->list, 1, 3);
+    paper->list->task[3]->access[1].tensor = exchange.b;
+    return exchange;
+}
+
+static void order_swap(struct exchange *exchange)
+{
+    must(place(exchange->paper.pool, &exchange->paper.list, 1, PLACE_TO_CHECK));
+    depend(exchange->paper.list, ALL_EDGES);
+}
+
+static void end_swap(struct exchange *exchange)
+{
+    free_values(exchange->plain);
+    end_paper(&exchange->paper);
+}
+
+/* Caught by both when h is new in every step; by compare_values() alone when h keeps what the last step left there. */
+TEST(swapped_in_before_out)
+{
+    for (int persists = 0; persists < 2; persists++) {
+        struct exchange exchange = new_swap(persists ? PERSISTENT : TRANSIENT);
+        move_task(exchange.paper.list, 2, 1);
+        order_swap(&exchange);
+        expect_wrong("in before out", compare_values(exchange.plain, exchange.paper.list), "other values");
+        if (persists)
+            expect_sound("sound in itself", exchange.paper.list, NULL);
+        else
+            expect_wrong("in before out", verify(exchange.paper.list, NULL), "tensor h before anything is written");
+        end_swap(&exchange);
+    }
+}
+
+/* Caught by verify(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
+TEST(a_swap_needs_its_waits)
+{
+    struct exchange exchange = new_swap(TRANSIENT);
+    order_swap(&exchange);
+    expect_waits_needed(exchange.paper.list, 1);
+    end_swap(&exchange);
+}
+
+/* Caught by compare_values(): it is w that goes out and comes back as b. */
+TEST(a_swap_of_another_value)
+{
+    struct exchange exchange = new_swap(TRANSIENT);
+    exchange.paper.list->task[1]->access[1].tensor = exchange.paper.list->task[0]->access[1].tensor; /* out: h <- w */
+    order_swap(&exchange);
+    expect_sound("sound in itself", exchange.paper.list, NULL);
+    expect_wrong("w in place of a", compare_values(exchange.plain, exchange.paper.list), "task 3 g");
+    end_swap(&exchange);
+}
+
+/* What persists is a result too: a copy to it counts although no task of the list reads it. */
+TEST(a_copy_that_is_left_out)
+{
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct paper paper = new_paper(1, &slow_speeds);
+        struct tensor *x = new_bytes(&paper, paper.device, "x", 8, TRANSIENT),
+                      *y = new_bytes(&paper, paper.device, "y", 8, TRANSIENT);
+        struct tensor *result = new_bytes(&paper, paper.host, "result", 8, PERSISTENT);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", x, NULL, NULL);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, x, NULL);
+        add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
+        struct values *values = number_values(paper.list);
+        if (wrong)
+            paper.list->task[2]->access[1].tensor = x;
+        else
+            paper.list->n--;
+        expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, paper.list), "");
+        paper.list->n = 3;
+        free_values(values);
+        end_paper(&paper);
+    }
+}
+
+/* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
+
+/* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
+typedef bool change(struct trainer *trainer, struct edit *edit, size_t place, int fault);
+
+static struct task *nth_task(const struct trainer *trainer, const char *name, size_t nth)
+{
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        if (strcmp(trainer->train->task[i]->name, name) != 0)
+            continue;
+        if (nth == 0)
+            return trainer->train->task[i];
+        nth--;
+    }
+    return NULL;
+}
+
+/* In every place, and with every fault: verify accepts the good change and no other.  Returns the faults it caught. */
+static size_t try_change(const char *what, change *make, int ranks, int faults)
+{
+    size_t caught = 0;
+    for (int fault = 0; fault <= faults; fault++)
+        for (size_t place = 0;; place++) {
+            struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
+            struct edit *edit = open_edit(trainer->train);
+            bool made = make(trainer, edit, place, fault);
+            commit_edit(edit);
+            finish_again(trainer);
+            char *wrong = made ? verify(trainer->train, values_of(trainer, trainer->train)) : NULL;
+            if (made && (wrong != NULL) != (fault > 0))
+                test_failed("%s, fault %d in place %zu: %s\n", what, fault, place, wrong ? wrong : "nothing wrong");
+            if (made && fault)
+                expect_wrong(what, compare_values(values_of(trainer, trainer->train), trainer->train), "");
+            caught += wrong != NULL;
+            free(wrong);
+            free_trainer(trainer);
+            if (!made)
+                break;
+        }
+    print_message("%s: %zu faults caught\n", what, caught);
+    return caught;
+}
+
+/* Elementwise tasks of all kinds are cut into three; one piece is left out, reads the piece beside, or comes twice. */
+static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place, int fault)
+{
+    static const char *const names[] = {"adamw", "tied.add", "reduce.add", "mlp.gelu", "mlp.gelu.dx", "mlp.residual"};
+    struct task *piece[3], *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
+    if (!task)
+        return false;
+    size_t n = cut(edit, task, 3, piece);
+    assert_int_equal(n, 3);
+    if (fault >= 1 && fault <= 3)
+        drop(edit, piece[fault - 1]);
+    for (int i = 0; i < task->n_access && fault == 4; i++)
+        if (piece[0]->access[i].mode == ACCESS_READ && piece[0]->access[i].tensor->bytes >= 512) {
+            piece[1]->access[i].tensor = piece[0]->access[i].tensor;
+            break;
+        }
+    return true;
+}
+
+static struct tensor *twin_on(struct trainer *trainer, const struct tensor *tensor, struct device *device)
+{
+    const struct tensor_form form = {
+        .device = device,
+        .class = tensor->class,
+        .name = tensor->name,
+        .element = tensor->element,
+        .shape = tensor->shape,
+    };
+    return new_tensor(trainer->pool, &form);
+}
+
+/* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is
+ * left on the old tensor; it reads another layer's q and k; it is left out. */
+static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t place, int fault)
+{
+    struct task *scores = nth_task(trainer, "attn.scores", place), *softmax = nth_task(trainer, "attn.softmax", place);
+    if (!scores)
+        return false;
+    struct tensor *att = softmax->access[0].tensor, *qkv = scores->access[1].tensor; /* (of CLBlast: out, a, b) */
+    struct tensor *other = nth_task(trainer, "attn.scores", place ^ 1)->access[1].tensor;
+    struct task *reader = NULL;
+    for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
+        for (int k = 0; k < trainer->train->task[i]->n_access; k++)
+            reader = trainer->train->task[i]->access[k].tensor == att ? trainer->train->task[i] : reader;
+    assert_string_equal(reader->name, "attn.dv");
+    struct tensor *twin = twin_on(trainer, att, att->device);
+    insert_before(edit, reader);
+    struct task *again = repeat(edit, scores);
+    repoint(edit, again, att, twin);
+    if (fault == 2)
+        repoint(edit, again, qkv, other);
+    if (fault != 3) {
+        again = repeat(edit, softmax);
+        if (fault != 1)
+            repoint(edit, again, att, twin);
+    }
+    repoint(edit, reader, att, twin);
+    return true;
+}
+
+/* The accesses of an AdamW task: those of its arguments up to ADAMW_STATE (model.h). */
+enum { ADAMW_ACCESSES = ADAMW_STATE + 1 };
+
+/* What can be wrong with an update on the host. */
+enum update_fault {
+    NO_FAULT,
+    VALUE_STAYS_AWAY, /* the new parameters do not come back */
+    OTHER_GRADIENT,
+    OTHER_CONTROL, /* other settings: the learning rate ... */
+    VALUE_NEVER_CAME,
+    M_STAYS, /* m stays on the device, and the host has a copy, which it changes in vain */
+    LAST_FAULT = M_STAYS
+};
+
+struct host_update {
+    struct task *adamw;                /* that of the device, which leaves the list */
+    struct task *mine;                 /* that of the host */
+    struct task *up;                   /* the parameters' copy back to the device */
+    struct task *down[ADAMW_ACCESSES]; /* the copies to the host; NULL: the tensor lives there */
+};
+
+static struct task *copy_to_host(struct trainer *trainer, const struct task *adamw, int access)
+{
+    struct tensor *from = adamw->access[access].tensor;
+    struct tensor *there = twin_on(trainer, from, trainer->machine->host);
+    return add_copy(trainer->train, adamw->lane->device->lane[LANE_DOWNLOAD], "to.host", there, from);
+}
+
+static struct host_update update_on_host_well(struct trainer *trainer, struct edit *edit, struct task *adamw)
+{
+    struct device *host = trainer->machine->host;
+    struct lane *up = adamw->lane->device->lane[LANE_UPLOAD];
+    struct tensor *there[ADAMW_ACCESSES];
+    struct host_update update = {.adamw = adamw};
+    insert_before(edit, adamw);
+    for (int i = 0; i < ADAMW_ACCESSES; i++) {
+        there[i] = adamw->access[i].tensor;
+        if (i == ADAMW_M || i == ADAMW_V) {
+            set_home(edit, there[i], host);
+            continue;
+        }
+        update.down[i] = copy_to_host(trainer, adamw, i);
+        there[i] = update.down[i]->access[0].tensor;
+    }
+    update.mine = add_host(trainer->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
+    for (int i = 0; i < ADAMW_ACCESSES; i++)
+        add_access(update.mine, there[i], adamw->access[i].mode);
+    update.up = add_copy(trainer->train, up, "from.host", adamw->access[ADAMW_P].tensor, there[ADAMW_P]);
+    stand_in(edit, update.mine, adamw);
+    return update;
+}
+
+/* The gradient of another update on the same device, as large as this one's; or, where there is none, m. */
+static struct tensor *another_gradient(const struct trainer *trainer, const struct task *adamw)
+{
+    const struct tensor *own = adamw->access[ADAMW_G].tensor;
+    struct task *other = nth_task(trainer, "adamw", 0);
+    for (size_t nth = 1; other; nth++) {
+        struct tensor *gradient = other->access[ADAMW_G].tensor;
+        if (other != adamw && gradient->device == own->device && gradient->bytes == own->bytes)
+            return gradient;
+        other = nth_task(trainer, "adamw", nth);
+    }
+    return adamw->access[ADAMW_M].tensor;
+}
+
+static struct tensor *persistent_twin(struct trainer *trainer, const struct tensor *tensor)
+{
+    struct tensor *twin = twin_on(trainer, tensor, tensor->device);
+    twin->persistent = true;
+    return twin;
+}
+
+static void spoil(struct trainer *trainer, struct edit *edit, const struct host_update *update, enum update_fault fault)
+{
+    struct access *gradient = &update->down[ADAMW_G]->access[1]; /* what the copy reads */
+    struct access *control = &update->down[ADAMW_CONTROL]->access[1];
+    struct tensor *tensor = update->adamw->access[ADAMW_M].tensor;
+    switch (fault) {
+    case NO_FAULT:
+        break;
+    case VALUE_STAYS_AWAY:
+        drop(edit, update->up);
+        break;
+    case OTHER_GRADIENT:
+        gradient->tensor = another_gradient(trainer, update->adamw);
+        break;
+    case OTHER_CONTROL:
+        control->tensor = persistent_twin(trainer, control->tensor);
+        break;
+    case VALUE_NEVER_CAME:
+        drop(edit, update->down[ADAMW_P]);
+        update->mine->access[ADAMW_P].tensor->persistent = true;
+        break;
+    case M_STAYS:
+        set_home(edit, tensor, update->adamw->lane->device);
+        insert_before(edit, update->mine);
+        repoint(edit, update->mine, tensor, copy_to_host(trainer, update->adamw, ADAMW_M)->access[0].tensor);
+        break;
+    }
+}
+
+/* An update runs on the host. */
+static bool update_on_host(struct trainer *trainer, struct edit *edit, size_t place, int fault)
+{
+    struct task *adamw = nth_task(trainer, "adamw", place);
+    if (!adamw)
+        return false;
+    struct host_update update = update_on_host_well(trainer, edit, adamw);
+    spoil(trainer, edit, &update, fault);
+    return true;
+}
+
+/* Three ranks' gradients are summed as (g0 + g1) + g2.  Faults: g1 and g2 change places, in all of it or in one piece
+ * of three; g1 comes twice. */
+static bool change_chain(struct trainer *trainer, struct edit *edit, size_t place, int fault)
+{
+    struct task *first = nth_task(trainer, "reduce.add", 2 * place),
+                *second = nth_task(trainer, "reduce.add", 2 * place + 1);
+    struct task *a[3], *b[3];
+    if (!first)
+        return false;
+    size_t n = cut(edit, first, 3, a);
+    assert_int_equal(n, cut(edit, second, 3, b));
+    for (size_t i = 0; i < n && fault; i++) {
+        if (fault == 2 && i != 1 % n)
+            continue;
+        struct tensor *g1 = a[i]->access[1].tensor;
+        if (fault != 3)
+            a[i]->access[1].tensor = b[i]->access[1].tensor;
+        b[i]->access[1].tensor = g1;
+    }
+    return true;
+}
+
+TEST(pieces_repeats_and_stand_ins)
+{
+    /* The faults, each in every place that the list has for it. */
+    const size_t updates = 7; /* on two ranks those of two layers, of the embedding, and on one of the last LayerNorm */
+    assert_int_equal(try_change("cut", cut_a_task, 2, 4), 4 * 6);
+    assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 3 * 8);
+    assert_int_equal(try_change("stand in", update_on_host, 2, LAST_FAULT), LAST_FAULT * updates);
+    assert_int_equal(try_change("chain", change_chain, 3, 3), 3 * 10);
+}
+
+/* Work that nothing reads counts as well. */
+TEST(a_piece_is_missing)
+{
+    for (size_t missing = 0; missing < 3; missing++) {
+        struct paper paper = new_paper(1, &slow_speeds);
+        struct task *piece[3];
+        struct tensor *x = new_bytes(&paper, paper.device, "x", 512, TRANSIENT),
+                      *y = new_bytes(&paper, paper.device, "y", 512, TRANSIENT);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
+        struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, x, NULL);
+        set_elementwise(task);
+        struct values *values = number_values(paper.list);
+        struct edit *edit = open_edit(paper.list);
+        assert_int_equal(cut(edit, task, 3, piece), 3);
+        drop(edit, piece[missing]);
+        commit_edit(edit);
+        expect_wrong("a piece is missing", compare_values(values, paper.list), "work");
+        free_values(values);
+        end_paper(&paper);
+    }
+}
+
+/* What a move between two devices leaves on the host is no result: another way there is as good.  The copy of a result
+ * is not missed before the list is compared. */
+TEST(a_move_that_takes_another_way)
+{
+    struct paper paper = new_paper(2, &slow_speeds);
+    struct device *there = &paper.machine->device[1];
+    struct tensor *w = new_bytes(&paper, paper.device, "w", 64, PERSISTENT);
+    struct tensor *x = new_bytes(&paper, paper.device, "x", 64, TRANSIENT);
+    struct tensor *y = new_bytes(&paper, there, "y", 64, TRANSIENT);
+    struct tensor *z = new_bytes(&paper, there, "z", 64, PERSISTENT);
+    struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, PERSISTENT);
+    struct tensor *way = new_bytes(&paper, paper.host, "way", 64, TRANSIENT);
+    add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, w, NULL);
+    add_move(paper.list, "move", y, x, FOR_MOVES);
+    struct task *down = paper.list->task[1], *up = paper.list->task[2];
+    add_paper(&paper, there->lane[LANE_COMPUTE], "g", z, y, NULL);
+    struct task *result = add_copy(paper.list, there->lane[LANE_DOWNLOAD], "result", kept, z);
+    struct values *values = number_values(paper.list);
+    struct edit *edit = open_edit(paper.list);
+    insert_before(edit, down);
+    add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "out", way, x);
+    add_copy(paper.list, there->lane[LANE_UPLOAD], "in", y, way);
+    drop(edit, down);
+    drop(edit, up);
+    commit_edit(edit);
+    finish_list(paper.list);
+    expect_sound("another way", paper.list, values);
+    edit = open_edit(paper.list);
+    drop(edit, result);
+    commit_edit(edit);
+    expect_wrong("no result", compare_values(values, paper.list), "a tensor that persists ends with another value");
+    free_values(values);
+    end_paper(&paper);
+}

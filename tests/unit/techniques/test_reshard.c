@@ -1,0 +1,320 @@
+/* test_reshard.c - a checkpoint's pieces, and bringing them from one mesh to another and back.
+ *
+ * It tests src/techniques/reshard.  Each element of a tensor is in one piece.  A plan that copies pieces of one mesh
+ * to those of another is proved right, and a plan with any copy changed is refused.  A checkpoint that goes from K
+ * ranks to N and back to K is the same to the byte.  Elements that are lost, copied twice or put elsewhere are found.
+ *
+ * To see it fail: in pieces.c, let a stretch end with its row where width > columns, in place of <.
+ *
+ * Models and meshes are drawn by chance (support_state.h): uneven heads, layers and vocabularies.  Each value follows
+ * from a seed, the number of its tensor, and its place in it.
+ *
+ *     YARD_PAIRS=300 build/tests/test_reshard      so many random pairs of meshes
+ *
+ * (Damaged checkpoints: test_reshard_strict.c.  Runs that go on: test_reshard_resume.c.  yard ckpt:
+ * test_reshard_commands.c.)
+ */
+#include "techniques/reshard/compare.h"
+#include "techniques/reshard/copy_plan.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/folder.h"
+#include "techniques/reshard/transfer.h"
+#include "tests/support/support_state.h"
+
+#include <dirent.h>
+#include <math.h>
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+/* Each element of a tensor is in one piece, and each piece's are where the plan to the whole says. */
+TEST(pieces_cover_each_tensor_once)
+{
+    for (uint32_t i = 0; i < 60; i++) {
+        struct random_case chosen = random_case(1000 + i);
+        struct pieces *pieces = cut_state(&chosen.config, &chosen.from);
+        for (size_t t = 0; t < pieces->n; t++) {
+            size_t n = tensor_elements(&pieces->tensor[t]), covered = 0, run;
+            bool *taken = allocate(n, sizeof *taken);
+            for (size_t k = 0; k < pieces->tensor[t].n; k++)
+                for (size_t e = 0; e < piece_elements(&pieces->tensor[t].piece[k]); e++, covered++) {
+                    size_t at = element_of(&pieces->tensor[t], &pieces->tensor[t].piece[k], e, &run);
+                    assert_true(at < n);
+                    assert_true(!taken[at]);
+                    taken[at] = true;
+                }
+            assert_int_equal(covered, n);
+            free(taken);
+        }
+        free_pieces(pieces);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
+    }
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static void expect_refuted(const struct copies *copies, const char *what)
+{
+    struct problem *found = prove_copies(copies);
+    if (!found)
+        test_failed("a plan with %s was not refused\n", what);
+    free(found);
+}
+
+/* One copy at a time is made wrong. */
+static void sabotage(struct copies *copies)
+{
+    for (size_t i = 0; i < copies->n; i++) {
+        struct copy sound = copies->copy[i], *copy = &copies->copy[i];
+        copy->n--;
+        expect_refuted(copies, "a copy that is too short");
+        copy->n = sound.n + 1;
+        expect_refuted(copies, "a copy that is too long");
+        *copy = sound;
+        copy->from_offset++;
+        expect_refuted(copies, "another element");
+        *copy = sound;
+        copy->to_offset++;
+        expect_refuted(copies, "another place");
+        *copy = sound;
+        copy->from_piece = (copy->from_piece + 1) % (copies->from->n + 1);
+        expect_refuted(copies, "another piece");
+        *copy = copies->copy[(i + 1) % copies->n];
+        if (copies->n > 1)
+            expect_refuted(copies, "a copy that is missing, and one that is there twice");
+        *copy = sound;
+    }
+    copies->n--;
+    expect_refuted(copies, "its last copy missing");
+    copies->n++;
+    assert_null(prove_copies(copies));
+}
+
+TEST(wrong_plans_are_refused)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        struct random_case chosen = random_case(2000 + i);
+        struct pieces *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
+        for (size_t t = 0; t < from->n; t += 5) {
+            struct copies copies = plan_copies(&from->tensor[t], &to->tensor[t], "a test");
+            if (copies.n < 200)
+                sabotage(&copies);
+            free(copies.copy);
+        }
+        free_pieces(from);
+        free_pieces(to);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
+    }
+}
+
+static void plan_with_a_hole(void *argument)
+{
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    changed.n--;
+    plan_copies(&changed, argument, "a test");
+}
+
+static void plan_with_a_replica(void *argument)
+{
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    struct piece pieces[] = {changed.piece[0], changed.piece[1], changed.piece[0]};
+    changed.piece = pieces;
+    changed.n = 3;
+    plan_copies(&changed, argument, "a test");
+}
+
+static void plan_to_a_replica(void *argument)
+{
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    struct piece pieces[] = {changed.piece[0], changed.piece[1], changed.piece[0]};
+    changed.piece = pieces;
+    changed.n = 3;
+    plan_copies(argument, &changed, "a test");
+}
+
+static void plan_with_an_overlap(void *argument)
+{
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    changed.piece[1].begin[0]--;
+    plan_copies(&changed, &changed, "a test");
+}
+
+TEST(holes_and_overlaps_have_no_plan)
+{
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.tp = 2});
+    struct pieces *pieces = cut_state(&small_config, &mesh);
+    expect_refusal(plan_with_a_hole, &pieces->tensor[0], 1, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &pieces->tensor[0], 1,
+                   "a test: the pieces of tensor wte.weight, value, do not");
+    expect_refusal(plan_to_a_replica, &pieces->tensor[0], 1, "more than one has element 0 of 72");
+    expect_refusal(plan_with_an_overlap, &pieces->tensor[0], 1, "more than one has element");
+    free_pieces(pieces);
+    free_mesh(&mesh);
+}
+
+/* ---- K to N to K ------------------------------------------------------------------------------------------------- */
+
+static void expect_same_folders(const char *found, const char *expected)
+{
+    DIR *folder = opendir(found);
+    for (const struct dirent *dirent; (dirent = readdir(folder));)
+        if (dirent->d_name[0] != '.') {
+            char *ours = lasting("%s/%s", found, dirent->d_name), *theirs = lasting("%s/%s", expected, dirent->d_name);
+            expect_same_file(ours, theirs);
+        }
+    closedir(folder);
+    assert_int_equal(count_files(found), count_files(expected));
+}
+
+static uint64_t reshard_to(const char *from, const char *to, const struct config *config, const struct mesh *mesh)
+{
+    struct checkpoint *old = open_checkpoint(from), *new = allocate(1, sizeof *new);
+    *new = (struct checkpoint){.path = copy_string(to),
+                               .step = old->step,
+                               .session = old->session,
+                               .tokenizer = copy_string(old->tokenizer),
+                               .options = json_incref(old->options),
+                               .pieces = cut_state(config, mesh)};
+    uint64_t moved = reshard(old, new);
+    free_checkpoint(old);
+    free_checkpoint(new);
+    return moved;
+}
+
+TEST(resharded_and_back_is_the_same)
+{
+    const char *first = temp_path("k");
+    const char *cut = temp_path("n");
+    const char *again = temp_path("again");
+    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_PAIRS", 8); i++) {
+        struct random_case chosen = random_case(i);
+        uint64_t bytes = 0;
+        remove_folder(first);
+        remove_folder(cut);
+        remove_folder(again);
+        write_random_state(first, &chosen.config, &chosen.from, 7, 1, i);
+        uint64_t there = reshard_to(first, cut, &chosen.config, &chosen.to),
+                 back = reshard_to(cut, again, &chosen.config, &chosen.from);
+        struct checkpoint *checkpoint = open_checkpoint(cut);
+        expect_state(checkpoint, i);
+        for (size_t t = 0; t < checkpoint->pieces->n; t++)
+            bytes += 4 * tensor_elements(&checkpoint->pieces->tensor[t]);
+        assert_int_equal(there, bytes);
+        assert_int_equal(back, bytes);
+        expect_same_folders(first, again);
+        free_checkpoint(checkpoint);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
+    }
+}
+
+static void expect_mesh(struct mesh mesh, const struct mesh *expected, int zero)
+{
+    char found[64], wanted[64];
+    assert_string_equal(format_mesh(found, &mesh), format_mesh(wanted, expected));
+    assert_int_equal(mesh.zero, zero);
+}
+
+/* Without --mesh the strategy is kept, whatever becomes of the pieces; with one both change. */
+TEST(merged_pieces_keep_the_strategy)
+{
+    const char *trained = temp_path("trained");
+    const char *merged = temp_path("merged");
+    const char *cut = temp_path("recut");
+    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_PAIRS", 8); i++) {
+        struct random_case chosen = random_case(3000 + i);
+        remove_folder(trained);
+        remove_folder(merged);
+        remove_folder(cut);
+        write_random_state(trained, &chosen.config, &chosen.from, 7, 1, i);
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", trained, merged);
+        char mesh[64];
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &chosen.to));
+        struct checkpoint *whole = open_checkpoint(merged), *recut = open_checkpoint(cut);
+        expect_mesh(whole->pieces->mesh, &one_rank, chosen.from.zero);
+        expect_mesh(strategy_of(whole), &chosen.from, chosen.from.zero);
+        expect_mesh(recut->pieces->mesh, &chosen.to, chosen.from.zero);
+        expect_mesh(strategy_of(recut), &chosen.to, chosen.from.zero);
+        expect_state(whole, i);
+        expect_state(recut, i);
+        json_t *said = yard_json("ckpt ls --json '%s'", merged);
+        assert_true(number_at(said, "mesh.dp") == 1);
+        assert_true(number_at(said, "strategy.dp") == chosen.from.dp);
+        free_checkpoint(whole);
+        free_checkpoint(recut);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
+    }
+}
+
+/* ---- large tensors ----------------------------------------------------------------------------------------------- */
+
+/* Sets the first value of the first tensor, with a hash that fits. */
+static void put_first(const struct checkpoint *checkpoint, float value)
+{
+    size_t size;
+    struct piece *piece = &checkpoint->pieces->tensor[0].piece[0];
+    char *file = rank_file(checkpoint, piece->rank), *bytes = read_whole(file, &size);
+    memcpy(bytes + piece->file_offset, &value, sizeof value);
+    overwrite(file, bytes, size);
+    piece->hash = hash_bytes(bytes + piece->file_offset, ELEMENT_BYTES * piece_elements(piece), 0);
+    free(file);
+    free(bytes);
+}
+
+/* Tensor 3 of two states, which were written with the seeds 9 and 10: their distance, and the second one's norm. */
+static void expect_distances(const struct checkpoint *nine, const struct checkpoint *ten)
+{
+    struct difference difference = compare_tensor(nine, ten, 3);
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < tensor_elements(&ten->pieces->tensor[3]); i++) {
+        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
+        norm += pow((double)state_value(10, 3, i), 2);
+    }
+    assert_true(fabs(difference.distance / sqrt(distance) - 1) < 1e-9);
+    assert_true(fabs(difference.norm / sqrt(norm) - 1) < 1e-9);
+}
+
+/* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
+TEST(large_tensors_are_streamed)
+{
+    struct config config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
+    const char *path = temp_path("large"), *cut_path = temp_path("cut");
+    struct mesh from = mesh_of(&config, (struct mesh){.tp = 3}),
+                to = mesh_of(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 3});
+    write_random_state(path, &config, &from, 1, 1, 9);
+    assert_true(reshard_to(path, cut_path, &config, &to) > 5000000);
+    struct checkpoint *cut = open_checkpoint(cut_path), *whole = open_checkpoint(path);
+    expect_state(cut, 9);
+    for (size_t i = 0; i < cut->pieces->n; i++)
+        assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
+    write_random_state(temp_path("b"), &config, &from, 1, 1, 10);
+    struct checkpoint *checkpoint = open_checkpoint(temp_path("b"));
+    expect_distances(cut, checkpoint);
+    free_checkpoint(checkpoint);
+    put_first(whole, 0);
+    for (int nan = 0; nan < 2; nan++) {
+        put_first(cut, nan ? NAN : -0.0F);
+        struct difference difference = compare_tensor(whole, cut, 0);
+        assert_int_equal(difference.elements, 1);
+        assert_true(nan ? isnan(difference.most) : difference.most == 0);
+    }
+    const struct piece *piece = &cut->pieces->tensor[0].piece[0];
+    assert_true(4 * piece_elements(piece) > 600000); /* more than two windows */
+    char *file = rank_file(cut, piece->rank);
+    size_t size;
+    char *bytes = read_whole(file, &size);
+    bytes[piece->file_offset + 4 * piece_elements(piece) - 1] ^= 1;
+    overwrite(file, bytes, size);
+    struct problem *found = verify_tensor(cut, 0);
+    assert_true(found);
+    assert_true(strstr(found->sentence, "is damaged: tensor wte.weight"));
+    free(found);
+    free(bytes);
+    free(file);
+    free_checkpoint(cut);
+    free_checkpoint(whole);
+    free_mesh(&from);
+    free_mesh(&to);
+}

@@ -1,0 +1,184 @@
+/* test_reshard_commands.c - `yard ckpt`: ls, verify, diff, reshard and export, and what they leave alone.
+ *
+ * It tests ckpt.c, ckpt_*.c and export.c of src/techniques/reshard.  A damaged checkpoint that is called sound, a file
+ * that is replaced though it is none of ours, and an export with other values or a wrong description are found.
+ *
+ * To see it fail: in ckpt_verify.c, leave out the call of verify_tensor().
+ *
+ * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
+ */
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/folder.h"
+#include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
+
+/* ---- the commands ------------------------------------------------------------------------------------------------ */
+
+/* yard must end with this code and say `part` after these words, which have two paths in them. */
+static void expect_ckpt(const char *format, const char *first, const char *second, int code, const char *part)
+{
+    char words[1024];
+    snprintf(words, sizeof words, format, first, second);
+    expect_yard(code, part, "%s", words);
+}
+
+TEST(the_commands)
+{
+    char *saved = small_state("commands");
+    char *other = temp_path("other");
+    char *bin = temp_path("m.bin");
+    char *hf = temp_path("hf");
+    expect_ckpt("ckpt ls '%s'%s", saved, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
+    expect_ckpt("ckpt ls --json '%s'%s", saved, "", 0, "\"sections\": 3");
+    expect_ckpt("ckpt verify '%s'%s", saved, "", 0, "sound");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other, 0, "dp=3,pp=1,tp=1, zero 3");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other, 2, "is a folder with files in it");
+    expect_ckpt("ckpt diff '%s' '%s'", saved, other, 0, "0 of");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other, 2, "use tp=2");
+    expect_ckpt("ckpt reshard '%s' '%s' --plan --json", saved, other, 0, "\"from_offset\": 0");
+    expect_ckpt("ckpt export '%s' '%s'", saved, hf, 0, "Hugging Face's form");
+    expect_ckpt("ckpt export '%s' '%s'", other, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is no folder");
+    expect_ckpt("ckpt lst '%s'%s", saved, "", 2, "it takes ls, verify, diff, reshard or export");
+    char *file = lasting("%s/rank-2.safetensors", other);
+    size_t n;
+    char *bytes = read_whole(file, &n);
+    bytes[n - 1] ^= 1;
+    overwrite(file, bytes, n);
+    expect_ckpt("ckpt verify '%s'%s", other, "", 1, "is damaged: tensor");
+    expect_ckpt("ckpt verify --json '%s'%s", other, "", 1, "\"sound\": false");
+    free(bytes);
+    free(saved);
+}
+
+/* ckpt verify looks at all states of a folder; other commands take the newest that is complete, with a warning. */
+TEST(a_folder_is_verified_whole)
+{
+    size_t n;
+    char *folder = temp_path("several"), *file = lasting("%s/step-2/rank-0.safetensors", folder);
+    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
+    make_folder(folder);
+    for (uint32_t step = 1; step <= 3; step++) {
+        char *path = lasting("%s/step-%u", folder, step);
+        write_random_state(path, &small_config, &mesh, step, 1, step);
+    }
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 0, "step-1: sound");
+    expect_ckpt("ckpt verify --json '%s'%s", folder, "", 0, "\"step\": 3");
+    char *bytes = read_whole(file, &n);
+    bytes[n - 1] ^= 1;
+    overwrite(file, bytes, n);
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "step-2/rank-0.safetensors is damaged: tensor");
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "step-1: sound");
+    overwrite(file, bytes, n - 1);
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "it is cut short");
+    expect_ckpt("ckpt ls '%s'%s", folder, "", 0, "is passed over");
+    free(bytes);
+    free_mesh(&mesh);
+}
+
+/* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
+TEST(nothing_else_is_replaced)
+{
+    char *saved = small_state("kept");
+    char *file = lasting("%s-file", saved);
+    char *bin = lasting("%s.bin", saved);
+    char *other = lasting("%s-other.bin", saved), *within = lasting("%s/x", saved);
+    char *odd = lasting("%s-\377", saved), *slash = lasting("%s-slash/", saved);
+    overwrite(file, "precious", 8);
+    overwrite(other, "precious", 8);
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export '%s' '%s'", saved, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export '%s' '%s'", saved, other, 2, "is a file of another kind");
+    expect_ckpt("ckpt export '%s' '%s'", saved, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("train --model tiny --save '%s'%s", saved, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s-hf/'", saved, saved, 0, "Hugging");
+    make_folder(slash);
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, slash, 0, "written, in");
+    expect_ckpt("ckpt reshard --json '%s' '%s'", saved, odd, 0, "kept-?\"");
+    struct outcome outcome = run_child(check_checkpoint, saved);
+    size_t n;
+    char *text = read_whole(file, &n);
+    assert_int_equal(outcome.code, 0);
+    assert_string_equal(text, "precious");
+    free(text);
+    free(saved);
+}
+
+static void expect_small_config(const char *path)
+{
+    json_t *json = json_load_file(path, 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
+    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
+    json_decref(json);
+}
+
+/* llm.c's file and Hugging Face's have the same parameters. */
+TEST(exports_agree)
+{
+    char *saved = small_state("exported");
+    char *bin = temp_path("agree.bin");
+    char *hf = temp_path("agree");
+    struct checkpoint *checkpoint = open_checkpoint(saved);
+    remove_folder(hf);
+    export_llmc(checkpoint, bin);
+    struct tokenizer bytes = tokenizer_from_text("bytes", "");
+    json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
+    assert_int_equal(json_object_size(vocab), 256);
+    export_huggingface(checkpoint, hf, tokenizer, -1);
+    assert_true(number_at(vocab, "A") == 'A');
+    assert_true(number_at(vocab, "\u0120") == ' ');
+    assert_true(number_at(vocab, "\u00ff") == 255);
+    export_huggingface(checkpoint, hf, tokenizer, -1); /* a second time: nothing of the first one is kept beside it */
+    assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
+    char *file = lasting("%s/model.safetensors", hf);
+    struct llmc_model *model = open_llmc_model(bin);
+    struct safetensors *st = open_safetensors(file);
+    size_t n = 3 * 8 * 8; /* qkvw: after 128 rows of wte, 4 of wpe, and ln_1 */
+    float *theirs = allocate(n, sizeof *theirs), *ours = allocate(n, sizeof *ours);
+    read_at(model->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
+    struct param qkv = {.shape = {3 * small_config.channels, small_config.channels}, .conv1d = true};
+    read_floats(st, find_tensor(st, "h.0.attn.c_attn.weight"), ours);
+    ours = transpose_conv1d(&qkv, ours, FILE_TO_OURS);
+    expect_same_bits("qkvw", ours, theirs, n);
+    for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
+        assert_true(theirs[i] == state_value(5, 6, i));
+    assert_int_equal(read_config(file, 0).heads, 2);
+    assert_int_equal(read_config(bin, 0).vocab, 9);
+    expect_small_config(lasting("%s/config.json", hf));
+    close_llmc_model(model);
+    close_safetensors(st);
+    free_checkpoint(checkpoint);
+    free(theirs);
+    free(ours);
+    free(saved);
+}
+
+static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("untied.bin")); }
+
+TEST(a_head_of_its_own_is_exported)
+{
+    struct config config = small_config;
+    config.tied = false;
+    struct mesh mesh = mesh_of(&config, (struct mesh){.tp = 2});
+    const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
+    write_random_state(path, &config, &mesh, 3, 1, 5);
+    struct checkpoint *checkpoint = open_checkpoint(path);
+    export_huggingface(checkpoint, hf, NULL, -1);
+    char *file = lasting("%s/model.safetensors", hf), *about = lasting("%s/config.json", hf);
+    size_t n;
+    char *text = read_whole(about, &n);
+    assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
+    assert_false(read_config(file, 0).tied);
+    expect_refusal(export_it, checkpoint, 2, "which llm.c's format has no place for");
+    free_checkpoint(checkpoint);
+    free_mesh(&mesh);
+    free(text);
+}

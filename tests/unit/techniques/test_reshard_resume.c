@@ -1,0 +1,356 @@
+/* test_reshard_resume.c - a run that is broken off and goes on is, to the bit, the run that was not.
+ *
+ * It tests resume.c and save_and_load.c of src/techniques/reshard, and `yard train --resume`.  State that is not saved
+ * (Adam's moments, the place in the data, the strategy) shows as other bits; a folder that two runs write, and one that
+ * another model is saved to, must be refused.
+ *
+ * To see it fail: in resume.c, go on with other data: leave out the comparison with hash_data().
+ *
+ * What is expected is the state of the same run without a break: two steps, a checkpoint, and two more steps, on meshes
+ * of every kind.
+ */
+#include "planning/predict/plan.h"
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/resume.h"
+#include "techniques/reshard/save_and_load.h"
+#include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
+
+/* ---- runs that go on --------------------------------------------------------------------------------------------- */
+
+enum { HALF = 2 };
+#define TRAIN "--model tiny --layers 4 --batch 12 --val-share 0 --steps 4 "
+
+/* Parameters of a unit begin on multiples of UNIT_ALIGN; what lies between them is never updated to anything. */
+static void expect_zeros_between(const struct model *model)
+{
+    for (int u = 0; u < model->params->n_units && model->mesh->tp == 1 && model->mesh->zero == 0; u++) {
+        struct tensor *moment = model->replica[0].m[u];
+        float *values = allocate(model->params->unit[u].elements, sizeof *values);
+        if (moment)
+            read_tensor(moment, values);
+        for (int i = model->params->unit[u].first_param;
+             i < model->params->unit[u].first_param + model->params->unit[u].n_params; i++) {
+            const struct param *param = &model->params->param[i];
+            size_t n = (size_t)(param->shape[0] * param->shape[1]);
+            for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
+                assert_true(values[param->offset + k] == 0);
+        }
+        free(values);
+    }
+}
+
+static struct trainer *start(const char *words)
+{
+    struct settings *settings = settings_of(words);
+    struct trainer *trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
+    if (settings->resumed) {
+        load_checkpoint(trainer->model, settings->source.checkpoint, LOAD_ALL_STATE);
+        expect_zeros_between(trainer->model);
+    } else
+        init_random(trainer->model, (uint64_t)settings->seed);
+    return trainer;
+}
+
+static struct state end(struct trainer *trainer)
+{
+    struct state state = read_whole_state(trainer);
+    close_source(&((struct settings *)trainer->settings)->source);
+    free_trainer(trainer);
+    return state;
+}
+
+static void save_half(struct trainer *trainer, const char *folder)
+{
+    struct checkpoint *checkpoint = describe_training(trainer, HALF);
+    make_folder(folder);
+    save_checkpoint(trainer->model, folder, checkpoint);
+    free_checkpoint(checkpoint);
+}
+
+static const char *resume_words(const char *folder, const char *more)
+{
+    static char words[1024];
+    snprintf(words, sizeof words, "--resume %s %s", folder, more);
+    return words;
+}
+
+static const char *const meshes[] = {
+    "-d 0:0",
+    "-d 0:0x2 --zero 0",
+    "-d 0:0x3 --zero 1 --recompute full",
+    "-d 0:0x2 --zero 2",
+    "-d 0:0x2 --mesh pp=2 --micro-batch 3",
+    "-d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe",
+    "-d 0:0x2 --mesh pp=2 --micro-batch 3 --pipeline interleaved --recompute selective",
+    "-d 0:0x2 --mesh tp=2",
+    "-d 0:0x2 --mesh tp=2 --clip 0",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 0",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 1",
+    "-d 0:0x4 --mesh dp=2,pp=2 --zero 2 --micro-batch 2",
+    "-d 0:0x4 --mesh pp=2,tp=2 --stages 1,3 --untied",
+    "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 3",
+    "-d 0:0 --grad-groups 2 --micro-batch 3",
+    "-d 0:0x3 --zero 3",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 3 --micro-batch 3",
+    "-d 0:0x2 --swap layer --swap-what activations,optimizer --recompute selective",
+};
+
+/* Two steps, a break, and two more give the bits of four, with the options and the strategy of the checkpoint alone. */
+TEST(a_resumed_run_is_the_unbroken_one)
+{
+    need_own_products();
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        char words[512];
+        const char *folder = temp_path("resumed");
+        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
+        struct trainer *trainer = start(words);
+        run_steps(trainer, 1, HALF);
+        save_half(trainer, folder);
+        run_steps(trainer, HALF + 1, 2 * HALF);
+        struct state whole = end(trainer);
+        trainer = start(resume_words(folder, ""));
+        run_steps(trainer, HALF + 1, 2 * HALF);
+        struct state resumed = end(trainer);
+        assert_int_equal(whole.n, resumed.n);
+        expect_same_bits(meshes[i], resumed.values, whole.values, whole.n);
+        free(whole.values);
+        free(resumed.values);
+    }
+}
+
+/* What is written from the devices has the bytes of what a checkpoint of them is exported to. */
+TEST(the_saved_model_is_the_checkpoint_s)
+{
+    need_own_products();
+    const char *folder = temp_path("saved");
+    const char *ours = temp_path("ours.safetensors");
+    const char *its = temp_path("its.safetensors");
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        char words[512];
+        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
+        struct trainer *trainer = start(words);
+        run_steps(trainer, 1, HALF);
+        save_half(trainer, folder);
+        struct checkpoint *checkpoint = open_checkpoint(folder);
+        save_model(trainer->model, ours, HALF, checkpoint->tokenizer);
+        export_safetensors(checkpoint, its, PLAIN_NAMES);
+        expect_same_file(ours, its);
+        free_checkpoint(checkpoint);
+        free_trainer(trainer);
+    }
+}
+
+/* On each mesh the state of each other one is, once loaded, the same to the bit; values alone where that is wanted. */
+TEST(any_mesh_loads_any_other)
+{
+    need_own_products();
+    static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 3",
+                                        "-d 0:0x4 --mesh pp=2,tp=2 --zero 0", "-d 0:0x2 --mesh tp=2"};
+    const char *folder = temp_path("loaded");
+    for (size_t i = 1; i < COUNT(meshes); i += 3) {
+        char words[512];
+        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
+        struct trainer *trainer = start(words);
+        bool untied = trainer->settings->untied;
+        run_steps(trainer, 1, HALF);
+        save_half(trainer, folder);
+        struct state saved = end(trainer);
+        for (size_t k = 0; k < COUNT(other) && !untied; k++) {
+            snprintf(words, sizeof words, "%s --micro-batch 0", other[k]);
+            struct state loaded = end(start(resume_words(folder, words)));
+            expect_same_bits(other[k], loaded.values, saved.values, saved.n);
+            free(loaded.values);
+        }
+        struct source source = open_source(folder, 0);
+        trainer = new_trainer(settings_of("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"),
+                              LIST_TRAIN | OPEN_DATA);
+        if (!untied) {
+            init_from_source(trainer->model, &source);
+            struct state values = read_whole_state(trainer);
+            expect_same_bits("--init", values.values, saved.values, saved.n_parameters);
+            for (size_t k = values.n_parameters; k < values.n; k++)
+                assert_true(values.values[k] == 0);
+            free(values.values);
+        }
+        close_source(&source);
+        free_trainer(trainer);
+        free(saved.values);
+    }
+}
+
+/* The strategy goes on with another dp; one device runs plainly and keeps the record; others are refused. */
+TEST(the_strategy_is_rescaled)
+{
+    const char *folder = temp_path("strategy");
+    struct trainer *trainer = start(TRAIN "-d 0:0x4 --mesh dp=2,tp=2");
+    save_half(trainer, folder);
+    free(end(trainer).values);
+    static const struct {
+        const char *words;
+        int dp, pp, tp;
+        const char *record;
+    } cases[] = {
+        {"", 2, 1, 2, "dp=2,pp=1,tp=2"},
+        {"-d 0:0x2", 1, 1, 2, "dp=1,pp=1,tp=2"},
+        {"-d 0:0x8", 4, 1, 2, "dp=4,pp=1,tp=2"},
+        {"-d 0:0", 1, 1, 1, "dp=2,pp=1,tp=2"},
+        {"-d 0:0x2 --mesh pp=2", 1, 2, 1, "dp=1,pp=2,tp=1"},
+        {"-d 0:0x4", 2, 1, 2, "dp=2,pp=1,tp=2"},
+        {"-d 0:0 --mesh dp=1", 1, 1, 1, "dp=1,pp=1,tp=1"},
+    };
+    const char *merged = lasting("%s-merged", folder);
+    expect_yard(EXIT_OK, "dp=1,pp=1,tp=1, zero 1, of strategy dp=2,pp=1,tp=2;", "ckpt reshard '%s' '%s'", folder,
+                merged);
+    for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
+        const size_t k = i / 2;
+        trainer = new_plan(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN | OPEN_DATA);
+        assert_int_equal(trainer->mesh.dp, cases[k].dp);
+        assert_int_equal(trainer->mesh.pp, cases[k].pp);
+        assert_int_equal(trainer->mesh.tp, cases[k].tp);
+        assert_string_equal(text_at(recorded_options(trainer), "mesh"), cases[k].record);
+        close_source(&((struct settings *)trainer->settings)->source);
+        free_trainer(trainer);
+    }
+    static const struct {
+        const char *words;
+        int ahead;
+    } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
+    for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
+        trainer = new_plan(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA);
+        assert_int_equal(trainer->ahead, batches[i].ahead);
+        struct checkpoint *checkpoint = describe_training(trainer, HALF + 1); /* whole batches, and one more */
+        assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);
+        free_checkpoint(checkpoint);
+        close_source(&((struct settings *)trainer->settings)->source);
+        free_trainer(trainer);
+    }
+    expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=1,pp=1,tp=2 with 2", "train --resume '%s' -d 0:0x3",
+                folder);
+    expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=6,pp=1,tp=2 with 12", "train --resume '%s' -d 0:0x16",
+                folder);
+}
+
+static int count_lines(const char *path, const char *with)
+{
+    size_t size;
+    char *text = read_whole(path, &size);
+    int n = 0;
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        n += strstr(line, with) != NULL;
+    free(text);
+    return n;
+}
+
+/* A run that is stopped and resumed leaves the files and the log of one that was not. */
+TEST(the_command_line_resumes)
+{
+    const char *whole = temp_path("cli-whole");
+    const char *broken = temp_path("cli-broken");
+    const char *log = temp_path("cli.jsonl");
+    const char *words = "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0";
+    struct ran ran = expect_yard(EXIT_OK, "", "%s --save '%s'", words, whole);
+    ran = expect_yard(EXIT_OK, "", "%s --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'", words, broken,
+                      log);
+    char *expected =
+        format_string("yard train --resume %s --save %s --save-every 1 --keep 2 --log %s", broken, broken, log);
+    assert_non_null(strstr(ran.err, expected));
+    assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
+    FILE *file = fopen(log, "a");                     /* as a run that was killed within a line leaves it */
+    assert_true(file);
+    assert_true(fputs("{\"step\":4,\"lo", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    ran = expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
+    char *sound = lasting("%s/step-5", whole), *resumed = lasting("%s/step-5", broken);
+    char *expected_file = lasting("%s/rank-0.safetensors", sound),
+         *file_there = lasting("%s/rank-0.safetensors", resumed);
+    expect_same_file(expected_file, file_there);
+    assert_int_equal(count_lines(log, "{\"run\""), 1);
+    assert_int_equal(count_lines(log, "\"norm\""), 5);
+    ran = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", sound, resumed);
+    ran = run_yard("%s", strstr(expected, "train"));
+    assert_int_equal(ran.code, 0);
+    assert_true(strstr(ran.err, "nothing is left to train"));
+    assert_true(!strstr(ran.err, "warning"));
+    size_t n;
+    char *manifest = lasting("%s/step-5/" MANIFEST, broken), *text = read_whole(manifest, &n);
+    char *vector = strndup(strstr(text, "\"vector\":"), strcspn(strstr(text, "\"vector\":"), ","));
+    char *step = lasting("%s/step-5", broken);
+    change_manifest(step, text, vector, "\"vector\":3");
+    ran = run_yard("%s", strstr(expected, "train"));
+    assert_int_equal(ran.code, 0);
+    assert_true(strstr(ran.err, "was trained with vectors of 3 floats"));
+    free(text);
+    free(vector);
+    ran = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
+    assert_int_equal(ran.code, 0);
+    assert_true(strstr(ran.err, "the data are not those that"));
+    free(expected);
+}
+
+static uint64_t run_of(const char *path)
+{
+    struct checkpoint *checkpoint = open_checkpoint(path);
+    uint64_t run = checkpoint->run;
+    assert_string_equal(checkpoint->program, YARD_VERSION);
+    free_checkpoint(checkpoint);
+    return run;
+}
+
+static void expect_other_models_refused(const char *words, const char *folder)
+{
+    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        struct ran ran = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
+        assert_int_equal(ran.code, 2);
+        assert_true(strstr(ran.err, "is another model"));
+    }
+}
+
+/* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
+TEST(a_folder_is_one_run_s)
+{
+    const char *folder = temp_path("it's mine"),
+               *words = "train --model tiny --steps 2 --val-share 0 --sample-tokens 0";
+    make_folder(folder);
+    int lock = lock_folder("a test", folder);
+    struct ran ran = run_yard("%s --save \"%s\"", words, folder);
+    assert_int_equal(ran.code, 2);
+    assert_true(strstr(ran.err, "another run is writing there"));
+    assert_int_equal(count_files(folder), 2);
+    close(lock);
+    char *stray = lasting("%s/step-7.tmp-2147483647", folder);
+    make_folder(stray); /* as a run leaves it that was killed */
+    ran = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
+    assert_int_not_equal(access(stray, F_OK), 0);
+    const char *resumes = strstr(ran.err, "train --resume '");
+    assert_int_equal(ran.code, 0);
+    assert_true(resumes);
+    ran = expect_yard(EXIT_OK, "", "%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
+    expect_newest_checkpoint(folder, "step-2");
+    char *first = lasting("%s/step-1", folder), *other = lasting("%s-other", folder);
+    assert_int_equal(access(first, F_OK), 0); /* it is the same run that goes on */
+    const char *snapshot = lasting("%s.snap", other);
+    ran = run_yard("train --resume \"%s\" --save \"%s\" --snapshot \"%s\" --steps 3 --val-share 0 --sample-tokens 0",
+                   folder, other, snapshot);
+    assert_int_equal(ran.code, 0);
+    assert_int_equal(last_session(folder), 2);
+    assert_int_equal(last_session(other), 3);
+    const uint64_t run = run_of(folder);
+    assert_true(run);
+    assert_int_equal(run, run_of(first));
+    assert_int_equal(run, run_of(other));
+    assert_int_equal(run, run_of(snapshot));
+    ran = expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
+    expect_text(ran.out, lasting("later is %s/step-3\n", other));
+    expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
+    ran = run_yard("%s --save \"%s\"", words, folder);
+    assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
+    assert_int_equal(ran.code, 0);
+    assert_int_equal(last_session(folder), 3);
+    assert_true(run_of(folder) != run);
+    expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
+    expect_other_models_refused(words, folder);
+}

@@ -1,0 +1,241 @@
+/* test_place.c - memory of lists that are never run: budgets, what is pinned for whom, and what verify() says.
+ *
+ * It tests place() (src/trainer/step) and verify() (src/planning/proof).  What is placed is within the budget to the
+ * byte, or it is refused with the number that would be enough and the option that gives it; a byte is counted once; and
+ * a list four times as long takes little more than four times the work.
+ *
+ * To see it fail: in place.c, let an arena exceed its budget by a byte.
+ *
+ * The lists are those of data/steps, texts in this program, and one that is as long as a test wants it.  A budget is
+ * taken from what the list needs, a byte or a half below it.
+ */
+#include "planning/lists/lists.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "trainer/step/place.h"
+
+/* ---- budgets ----------------------------------------------------------------------------------------------------- */
+
+/* What is placed is within the budget to the byte, or refused. */
+static void expect_within(struct list *list, size_t budget, size_t enough)
+{
+    struct device *device = &list->pool->machine->device[0];
+    device->budget = budget;
+    struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
+    if (wrong ? budget >= enough : device->placed_bytes > budget)
+        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, device->placed_bytes,
+                    wrong ? wrong->sentence : "accepted");
+    free(wrong);
+}
+
+TEST(no_byte_above_the_budget)
+{
+    static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *path = lasting("data/steps/%s.txt", lists[i]);
+        struct list *list = read_list(path);
+        must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+        size_t enough = list->pool->machine->device[0].placed_bytes;
+        for (size_t less = 0; less < 3; less++)
+            expect_within(list, enough - less, enough);
+        expect_within(list, enough / 2, enough);
+        free_list_and_machine(list);
+    }
+}
+
+/* However small a budget is, the sentence says what the whole list holds, and not only what lay there when the first
+ * tensor found no room. */
+TEST(what_is_needed_is_that_of_the_whole_list)
+{
+    char bytes[32];
+    struct list *list = read_list("data/steps/swap.txt");
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+    struct device *device = &list->pool->machine->device[0];
+    const size_t held = list->peak_total[0];
+    const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
+    for (size_t part = 2; part <= 16; part *= 2) {
+        device->budget = held / part;
+        struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
+        assert_non_null(wrong);
+        if (!strstr(wrong->sentence, need))
+            test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
+        free(wrong);
+    }
+    free_list_and_machine(list);
+}
+
+/* What is to be raised is what the budget comes from: a limit of the process only where nobody has set a smaller
+ * budget. */
+TEST(the_option_that_would_make_room_is_named)
+{
+    struct list *list = read_list("data/steps/swap.txt");
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+    struct device *device = &list->pool->machine->device[0];
+    const size_t half = device->placed_bytes / 2;
+    for (int limited = 0; limited < 2; limited++)
+        for (int set = 0; set < 2; set++) {
+            const char *option = limited && !set ? "or limit" : "or --device-mem";
+            device->limited = limited;
+            device->budget = half;
+            device->memory = set ? 4 * half : half;
+            struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
+            assert_non_null(wrong);
+            expect_text(wrong->sentence, option);
+            free(wrong);
+        }
+    free_list_and_machine(list);
+}
+
+/* n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse. */
+static char *nested_lives(int n, int sizes)
+{
+    char *text = NULL;
+    FILE *file = fopen(temp_path("nested.txt"), "w");
+    assert_non_null(file);
+    fprintf(file, "device gpu memory=1G share\n");
+    for (int i = 0; i < n; i++)
+        fprintf(file, "tensor a%d gpu %d activations\n", i, 1000 + i * 7919 % sizes);
+    for (int i = 0; i < n; i++)
+        fprintf(file, "task f gpu.compute 1us role=forward writes=a%d\n", i);
+    for (int i = n; i-- > 0;)
+        fprintf(file, "task b gpu.compute 1us role=backward reads=a%d\n", i);
+    assert_int_equal(fclose(file), 0);
+    text = read_text(temp_path("nested.txt"));
+    return text;
+}
+
+/* Giving addresses takes little more than four times the work for four times the tensors, whatever their sizes.  (It is
+ * counted: the time says what else the machine does.)  Looking at all lives that are there took 100 times the work. */
+TEST(long_lists_of_nested_lives)
+{
+    static const int sizes[] = {1, 9000};
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        double looks[2];
+        for (int round = 0; round < 2; round++) {
+            int n = 4000 << 2 * round;
+            char *text = nested_lives(n, sizes[k]);
+            struct list *list = list_of("%s", text);
+            const size_t before = places_looked_at;
+            must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+            looks[round] = (double)(places_looked_at - before);
+            size_t bytes = 0;
+            for (size_t i = 0; i < list->pool->n; i++)
+                bytes += list->pool->tensors[i]->bytes;
+            assert_int_equal(list->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
+            free_list_and_machine(list);
+            free(text);
+        }
+        if (looks[1] > 6 * looks[0] || looks[1] > 4000.0 * 16000)
+            test_failed("%d sizes: %g looks for 4000 tensors, %g for 16000\n", sizes[k], looks[0], looks[1]);
+    }
+}
+
+/* The host has an arena for each context, and a byte of one is counted once: its memory is enough to the byte. */
+TEST(memory_of_all_contexts_is_counted_once)
+{
+    struct paper paper = new_paper(2, &slow_speeds);
+    struct device *host = paper.host;
+    for (int i = 0; i < 2; i++) {
+        struct device *device = &paper.machine->device[i];
+        add_copy(paper.list, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, PERSISTENT),
+                 new_bytes(&paper, device, "x", 1024, PERSISTENT));
+    }
+    paper.machine->n_contexts = 2;
+    host->uses_ram = true;
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
+    assert_true(host->placed_bytes >= 2 * 4096);
+    host->memory = host->placed_bytes;
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
+    host->memory--;
+    struct problem *wrong = place(paper.pool, &paper.list, 1, PLACE_TO_CHECK);
+    assert_non_null(wrong);
+    expect_text(wrong->sentence, "share one memory");
+    free(wrong);
+    end_paper(&paper);
+}
+
+/* ---- where bytes lie --------------------------------------------------------------------------------------------- */
+
+/* Members that stand in no task lie where the first one does: pinned for the device that copies it. */
+TEST(members_of_a_ring_are_placed_alike)
+{
+    struct list *list =
+        list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
+                    "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
+    struct tensor *tensor = list->pool->tensors[1], *other = list->pool->tensors[2];
+    tensor->ring = &list->pool->ring;
+    tensor->next_member = other;
+    finish_list(list);
+    assert_ptr_equal(tensor->copier, &list->pool->machine->device[0]);
+    assert_ptr_equal(other->copier, tensor->copier);
+    assert_ptr_equal(nth_member(tensor, 1), tensor);
+    assert_ptr_equal(nth_member(tensor, 2), other);
+    free_list_and_machine(list);
+}
+
+/* Two devices with a context each, and a way from a to b in two copies, which the list has in the other order: up to b
+ * goes what the step before has brought down.  The bytes, all members of the ring, are pinned for the one that copies
+ * down. */
+TEST(a_move_is_pinned_for_the_device_that_copies_down)
+{
+    struct paper paper = new_paper(2, &slow_speeds);
+    struct device *from = &paper.machine->device[0], *to = &paper.machine->device[1];
+    struct tensor *a = new_bytes(&paper, from, "a", 1024, PERSISTENT),
+                  *b = new_bytes(&paper, to, "b", 1024, PERSISTENT);
+    struct tensor *tensor = new_bytes(&paper, paper.host, "h", 1024, PERSISTENT),
+                  *member = new_bytes(&paper, paper.host, "h2", 1024, PERSISTENT);
+    tensor->ring = &paper.pool->ring;
+    tensor->next_member = member;
+    add_copy(paper.list, to->lane[LANE_UPLOAD], "up", b, tensor);
+    add_copy(paper.list, from->lane[LANE_DOWNLOAD], "down", tensor, a);
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
+    assert_ptr_equal(tensor->copier, from);
+    assert_ptr_equal(member->copier, from);
+    end_paper(&paper);
+}
+
+/* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
+TEST(verify_looks_at_memory)
+{
+    struct list *list = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
+                                       "task f gpu.compute 1 writes=y\n");
+    struct tensor *p = list->pool->tensors[0], *y = list->pool->tensors[1];
+    assert_int_equal(p->slab, 0);
+    assert_int_equal(y->slab, 1);
+    assert_int_equal(p->address, y->address);
+    list->pool->machine->device[0].budget = 15;
+    expect_wrong("the list", verify(list, NULL), "device gpu holds 16 bytes, its budget is 15");
+    y->slab = 0;
+    y->address = 7;
+    expect_wrong("the list", verify(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
+    y->address = 8;
+    list->pool->machine->device[0].budget = 16;
+    expect_sound("the list", list, NULL);
+    free_list_and_machine(list);
+}
+
+/* What lies on another device is copied; a word by which the host chooses is not. */
+TEST(verify_sees_a_task_that_reads_another_device)
+{
+    static const struct {
+        const char *tasks, *wrong;
+    } lists[] = {{"task f a.compute 1 writes=x\ntask g b.compute 1 reads=x\n",
+                  "task 1 g of device b touches tensor x of device a: only a copy may"},
+                 {"task f b.upload 1 writes=x[0:4]\n",
+                  "task 0 f of device b touches tensor x[0:4] of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ntask g host.cpu 1 reads=x\n",
+                  "task 1 g of device host touches tensor x of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ncopy c y x\ntask g b.compute 1 reads=y\n", NULL},
+                 {"task f a.compute 1 writes=x\ncopy c h x\ntask g host.cpu 1 reads=h\n", NULL}};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *text =
+            format_string(A_AND_B "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
+        struct list *list = read_text_list(text); /* order and bytes are right */
+        char *wrong = verify_devices(list);
+        if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
+            test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
+        free(wrong);
+        free(text);
+        free_list_and_machine(list);
+    }
+}
