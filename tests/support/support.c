@@ -115,8 +115,8 @@ const char *two_devices(void)
         return found;
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
     cl_uint most = 0;
-    clGetDeviceInfo(machine->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
-    bool can_be_cut = most >= 2 && machine->device[0].units >= 2;
+    clGetDeviceInfo(machine->devices[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
+    bool can_be_cut = most >= 2 && machine->devices[0].units >= 2;
     close_machine(machine);
     found = can_be_cut ? "0:0/2" : "0:0x2";
     return found;
@@ -160,7 +160,7 @@ void contexts_joined(void)
 void need_own_products(void)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
-    bool short_loops = machine->device[0].quirks.short_loops;
+    bool short_loops = machine->devices[0].quirks.short_loops;
     close_machine(machine);
     if (short_loops)
         skip();

@@ -28,7 +28,7 @@ bool take_shape(size_t shape)
 {
     if (shape == SHAPES)
         return false;
-    device = &machines[shape]->device[0];
+    device = &machines[shape]->devices[0];
     return true;
 }
 
@@ -43,7 +43,7 @@ struct buffers { /* arrays on the device; the same array twice is one buffer: ke
     int n;
 };
 
-static cl_command_queue queue(void) { return device->lane[LANE_COMPUTE]->queue; }
+static cl_command_queue queue(void) { return device->lanes[LANE_COMPUTE]->queue; }
 
 static cl_mem buffer_of(struct buffers *buffers, const struct value *value)
 {

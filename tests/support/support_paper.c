@@ -38,7 +38,7 @@ struct paper new_paper(int n_devices, const struct speeds *s)
 {
     struct paper paper = {.costs = read_costs(write_hardware("paper.txt", s))};
     paper.machine = virtual_machine(paper.costs, n_devices);
-    paper.device = &paper.machine->device[0];
+    paper.device = &paper.machine->devices[0];
     paper.host = paper.machine->host;
     paper.pool = new_pool(paper.machine);
     paper.list = new_list(paper.pool, "paper");
@@ -115,8 +115,8 @@ void expect_order(const struct list *list, const char *names)
 {
     char *found = copy_string("");
     for (size_t i = 0; i < list->n; i++) {
-        assert_int_equal(list->task[i]->index, i);
-        append_text(&found, "%s%s", i ? " " : "", list->task[i]->name);
+        assert_int_equal(list->tasks[i]->index, i);
+        append_text(&found, "%s%s", i ? " " : "", list->tasks[i]->name);
     }
     assert_string_equal(found, names);
     free(found);
@@ -135,14 +135,14 @@ struct simulation *simulate_durations(const struct list *list, const double *sec
     drop_links(machine);
     machine->issue_seconds = 0;
     for (int i = 0; i < machine->n_lanes; i++)
-        machine->lane[i]->gap_seconds = 0;
+        machine->lanes[i]->gap_seconds = 0;
     for (size_t i = 0; i < list->n; i++) {
-        had[i] = list->task[i]->seconds;
-        list->task[i]->seconds = seconds[i];
+        had[i] = list->tasks[i]->seconds;
+        list->tasks[i]->seconds = seconds[i];
     }
     struct simulation *sim = must_simulate(list, NULL);
     for (size_t i = 0; i < list->n; i++)
-        list->task[i]->seconds = had[i];
+        list->tasks[i]->seconds = had[i];
     free(had);
     return sim;
 }
@@ -197,18 +197,19 @@ void expect_round_trip(const struct list *list, const struct simulation *sim)
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
-        assert_true(again->task[i]->gate != GATE_HELD);
-        assert_string_equal(again->task[i]->name, list->task[i]->name);
+        assert_true(again->tasks[i]->gate != GATE_HELD);
+        assert_string_equal(again->tasks[i]->name, list->tasks[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)
-        assert_int_equal(again->task[i]->message, list->task[i]->role == ROLE_BROADCAST ? list->task[i]->message : 0);
+        assert_int_equal(again->tasks[i]->message,
+                         list->tasks[i]->role == ROLE_BROADCAST ? list->tasks[i]->message : 0);
     depend(again, ALL_EDGES);
     assert_int_equal(again->n, list->n);
     assert_int_equal(second->steps, sim->steps);
     for (size_t i = 0; i < (size_t)sim->steps * list->n; i++)
         if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
             test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % list->n,
-                        list->task[i % list->n]->name, second->moments[i].start, second->moments[i].end,
+                        list->tasks[i % list->n]->name, second->moments[i].start, second->moments[i].end,
                         sim->moments[i].start, sim->moments[i].end);
     assert_true(second->period == sim->period);
     end_simulation(second);

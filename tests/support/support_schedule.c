@@ -17,9 +17,9 @@ struct machine *open_two(bool apart)
 void close_used(struct machine *machine)
 {
     for (int i = 0; i < machine->n_lanes; i++) {
-        stop_thread(&machine->lane[i]->thread);
-        stop_thread(&machine->lane[i]->forwarder);
-        stop_thread(&machine->lane[i]->aside_thread);
+        stop_thread(&machine->lanes[i]->thread);
+        stop_thread(&machine->lanes[i]->forwarder);
+        stop_thread(&machine->lanes[i]->aside_thread);
     }
     close_machine(machine);
 }
@@ -50,7 +50,7 @@ static struct task *kernel_task(struct list *list, const char *name, const char 
 {
     struct kernel_call call = {.file = "elementwise.cl", .function = function, .args = args, .n_args = n};
     call.grid = cover(of->device, count_elements(of));
-    return add_kernel(list, of->device->lane[LANE_COMPUTE], name, &call);
+    return add_kernel(list, of->device->lanes[LANE_COMPUTE], name, &call);
 }
 #define KERNEL(s, name, function, of, ...)                                                                             \
     kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
@@ -93,7 +93,7 @@ void no_work(void *context, const struct task *task, uint32_t iteration)
 struct journey new_journey(host_function *make, void *context)
 {
     struct journey journey = {.machine = open_one()};
-    struct device *dev = &journey.machine->device[0], *host = journey.machine->host;
+    struct device *dev = &journey.machine->devices[0], *host = journey.machine->host;
     journey.pool = new_pool(journey.machine);
     struct list *list = journey.list = new_list(journey.pool, "journey");
     journey.h = new_array(journey.pool, host, "h", 64, TRANSIENT);
@@ -101,12 +101,12 @@ struct journey new_journey(host_function *make, void *context)
     journey.d = new_array(journey.pool, dev, "d", 64, TRANSIENT);
     journey.o = new_array(journey.pool, dev, "o", 64, TRANSIENT);
     journey.p = new_array(journey.pool, dev, "p", 64, PERSISTENT);
-    add_access(add_host(list, host->lane[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
-    add_copy(list, dev->lane[LANE_UPLOAD], "carry", journey.d, journey.h);
+    add_access(add_host(list, host->lanes[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
+    add_copy(list, dev->lanes[LANE_UPLOAD], "carry", journey.d, journey.h);
     add_two(list, "twice", journey.o, journey.d, journey.d);
     add_accumulate(list, "sum", journey.p, journey.o);
-    add_copy(list, dev->lane[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
-    add_access(add_host(list, host->lane[LANE_REPORT], "show", no_work, NULL), journey.r, ACCESS_READ);
+    add_copy(list, dev->lanes[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
+    add_access(add_host(list, host->lanes[LANE_REPORT], "show", no_work, NULL), journey.r, ACCESS_READ);
     return journey;
 }
 

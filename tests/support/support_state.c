@@ -85,9 +85,9 @@ void write_random_state(const char *path, const struct config *config, const str
                                       .pieces = cut_state(config, m)};
     struct ranks_written written = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        for (size_t p = 0; p < checkpoint->pieces->tensor[i].n; p++) {
-            struct piece *piece = &checkpoint->pieces->tensor[i].piece[p];
-            fill_piece(&checkpoint->pieces->tensor[i], i, piece, seed, written.file[piece->rank]);
+        for (size_t p = 0; p < checkpoint->pieces->tensors[i].n; p++) {
+            struct piece *piece = &checkpoint->pieces->tensors[i].pieces[p];
+            fill_piece(&checkpoint->pieces->tensors[i], i, piece, seed, written.files[piece->rank]);
         }
     publish_ranks(&written, checkpoint);
     free_checkpoint(checkpoint);
@@ -97,7 +97,7 @@ bool has_state(const struct checkpoint *checkpoint, uint64_t seed)
 {
     bool same = true;
     for (size_t i = 0; i < checkpoint->pieces->n && same; i++) {
-        size_t n = tensor_elements(&checkpoint->pieces->tensor[i]);
+        size_t n = tensor_elements(&checkpoint->pieces->tensors[i]);
         float *values = allocate(n, sizeof *values);
         read_kept(checkpoint, i, values);
         for (size_t k = 0; k < n; k++)
@@ -141,21 +141,21 @@ struct stored store_of(const struct config *config, const struct mesh *mesh, int
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < stored.model->params->n_units; u++) {
-            struct range shard = shard_of(params_of(stored.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
+            struct range shard = shard_of(params_of(stored.model, r)->units[u].elements, dp_of(mesh, r), mesh->dp);
             size_t middle = payloads == HALF_PAYLOADS ? (shard.begin + shard.end) / 2 : shard.end;
             if (!has_stage(mesh, r, stage_of(stored.model, u)))
                 continue;
             if (shard.begin < middle)
-                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, {shard.begin, middle}};
+                *APPEND(stored.plan.ranges, stored.plan.n, cap) = (struct state_range){r, u, {shard.begin, middle}};
             if (middle < shard.end)
-                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, {middle, shard.end}};
+                *APPEND(stored.plan.ranges, stored.plan.n, cap) = (struct state_range){r, u, {middle, shard.end}};
         }
     return stored;
 }
 
 void free_stored(struct stored *stored)
 {
-    free(stored->plan.range);
+    free(stored->plan.ranges);
     free(stored->plan.ring);
     free_pieces(stored->pieces);
     free_model(stored->model);
@@ -166,12 +166,12 @@ void free_stored(struct stored *stored)
 static void fill_tensor(const struct stored *stored, const struct state_range *range, size_t tensor, uint64_t seed,
                         float *out)
 {
-    const struct kept_tensor *t = &stored->pieces->tensor[tensor];
-    const struct param *param = &params_of(stored->model, range->rank)->param[t->param];
+    const struct kept_tensor *t = &stored->pieces->tensors[tensor];
+    const struct param *param = &params_of(stored->model, range->rank)->params[t->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
     for (size_t k = 0; k < t->n; k++) {
-        const struct piece *piece = &t->piece[k];
+        const struct piece *piece = &t->pieces[k];
         size_t first = cut ? piece->memory_offset : param->offset;
         if (cut && tp_of(stored->plan.mesh, piece->rank) != tp_of(stored->plan.mesh, range->rank))
             continue;
@@ -183,13 +183,13 @@ static void fill_tensor(const struct stored *stored, const struct state_range *r
 
 float *fill_payload(const struct stored *stored, size_t payload, uint64_t seed)
 {
-    const struct state_range *range = &stored->plan.range[payload];
+    const struct state_range *range = &stored->plan.ranges[payload];
     float *out = allocate((size_t)payload_bytes(range), 1);
     memset(out, 0x55, (size_t)payload_bytes(range));
     for (size_t i = 0; i < stored->pieces->n; i++)
-        if (range->unit == stored->pieces->tensor[i].unit)
+        if (range->unit == stored->pieces->tensors[i].unit)
             fill_tensor(stored, range, i, seed,
-                        out + stored->pieces->tensor[i].role * payload_bytes(range) / KEPT_ROLES / ELEMENT_BYTES);
+                        out + stored->pieces->tensors[i].role * payload_bytes(range) / KEPT_ROLES / ELEMENT_BYTES);
     return out;
 }
 
@@ -353,7 +353,7 @@ struct image make_image(const char *path, struct snapfile *layout)
 size_t first_piece(const char *path)
 {
     struct checkpoint *checkpoint = open_snapshot(path);
-    size_t at = checkpoint->pieces->tensor[0].piece[0].file_offset;
+    size_t at = checkpoint->pieces->tensors[0].pieces[0].file_offset;
     free_checkpoint(checkpoint);
     return at;
 }

@@ -43,11 +43,11 @@ struct bpe *random_bpe(struct draws *draws, int n)
             const size_t k = draw_below(draws, letters + (size_t)bpe->n - 258);
             pair[i] = k < letters ? bpe->of_byte[(unsigned char)few[k]] : 258 + (int)(k - letters);
         }
-        const struct token *left = &bpe->token[pair[0]], *right = &bpe->token[pair[1]];
+        const struct token *left = &bpe->tokens[pair[0]], *right = &bpe->tokens[pair[1]];
         char *both = format_string("%.*s%.*s", (int)left->n, left->bytes, (int)right->n, right->bytes);
         bool known = strlen(both) > 12;
         for (int i = 258; i < bpe->n; i++)
-            known |= bpe->token[i].n == strlen(both) && memcmp(bpe->token[i].bytes, both, strlen(both)) == 0;
+            known |= bpe->tokens[i].n == strlen(both) && memcmp(bpe->tokens[i].bytes, both, strlen(both)) == 0;
         free(both);
         if (known)
             continue;

@@ -31,7 +31,7 @@ static void append_state(struct state *state, struct model *model, enum kept fir
 {
     for (enum kept role = first; role < end; role++)
         for (int i = 0; i < model->params->n; i++)
-            read_param(model, i, role, append(state, param_elements(&model->params->param[i])));
+            read_param(model, i, role, append(state, param_elements(&model->params->params[i])));
 }
 
 static void clear(struct tensor *tensor)
@@ -45,8 +45,8 @@ static void clear(struct tensor *tensor)
 void begin_anew(struct trainer *trainer)
 {
     init_random(trainer->model, 1337);
-    for (const struct replica *replica = trainer->model->replica;
-         replica < trainer->model->replica + n_ranks(trainer->model->mesh); replica++) {
+    for (const struct replica *replica = trainer->model->replicas;
+         replica < trainer->model->replicas + n_ranks(trainer->model->mesh); replica++) {
         clear(replica->state);
         for (int unit = 0; unit < trainer->model->params->n_units; unit++) {
             clear(replica->m[unit]);
@@ -59,7 +59,7 @@ struct state read_state(struct trainer *trainer, int rank)
 {
     struct state state = {0};
     struct model *model = trainer->model;
-    struct replica *replica = &model->replica[rank];
+    struct replica *replica = &model->replicas[rank];
     for (int i = 0; i < model->params->n; i++)
         if (replica->by_param[i].value)
             read_tensor(replica->by_param[i].value, append(&state, count_elements(replica->by_param[i].value)));
@@ -95,15 +95,15 @@ size_t expect_waits_needed(struct list *list, size_t nth)
 {
     size_t waits = 0;
     for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < list->task[i]->n_edges; k++) {
-            struct edge *edge = &list->task[i]->edges[k];
+        for (size_t k = 0; k < list->tasks[i]->n_edges; k++) {
+            struct edge *edge = &list->tasks[i]->edges[k];
             if (!edge->wait)
                 continue;
             waits++;
             if ((waits - 1) % nth != 0)
                 continue;
             edge->wait = false;
-            expect_wrong(list->task[i]->name, verify(list, NULL), "nothing orders them");
+            expect_wrong(list->tasks[i]->name, verify(list, NULL), "nothing orders them");
             edge->wait = true;
         }
     return waits;
@@ -156,7 +156,7 @@ void check_training(struct trainer *trainer, uint32_t last_step)
     assert_true(isfinite(step_result(trainer, last_step)->loss));
     expect_equal_replicas(trainer, "replica");
     for (int i = 0; i <= trainer->machine->n_devices; i++)
-        assert_int_equal(damaged_guards(&trainer->machine->device[i]), 0);
+        assert_int_equal(damaged_guards(&trainer->machine->devices[i]), 0);
 }
 
 struct state train(struct settings *settings, uint32_t steps)
@@ -175,13 +175,13 @@ void expect_equal_replicas(const struct trainer *trainer, const char *words)
     for (int i = 0; i < model->params->n; i++) {
         float **seen = allocate((size_t)trainer->mesh.tp, sizeof *seen);
         for (int rank = 0; rank < n_ranks(&trainer->mesh); rank++) {
-            struct weight weight = model->replica[rank].by_param[i];
+            struct weight weight = model->replicas[rank].by_param[i];
             if (!weight.value || !weight.value->storage->persistent)
                 continue;
             float *values = allocate(count_elements(weight.value), sizeof *values);
             float **first = &seen[weight.cut.split == SPLIT_NONE ? 0 : tp_of(&trainer->mesh, rank)];
             read_tensor(weight.value, values);
-            for (size_t k = param_elements(&params_of(model, rank)->param[i]); k < count_elements(weight.value); k++)
+            for (size_t k = param_elements(&params_of(model, rank)->params[i]); k < count_elements(weight.value); k++)
                 if (values[k] != 0)
                     test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, weight.value->name, rank, k,
                                 (double)values[k]);

@@ -184,7 +184,7 @@ def find_running():
     now = gdb.parse_and_eval("execution.now")
     if int(now["list"]) == 0:
         return None
-    return now["list"].dereference(), int(now["iteration"]), int(now["task"])
+    return now["list"].dereference(), int(now["iteration"]), int(now["task_index"])
 
 
 def is_serial():
@@ -216,7 +216,7 @@ def name_tensor(x):
 
 
 def tensors_of(t, mode):
-    return [a["tensor"].dereference() for a in items(t["access"], t["n_access"]) if int(a["mode"]) & mode]
+    return [a["tensor"].dereference() for a in items(t["accesses"], t["n_accesses"]) if int(a["mode"]) & mode]
 
 
 READ, WRITE = 1, 2  # ACCESS_READ and ACCESS_WRITE; a tensor may have both
@@ -240,9 +240,9 @@ def address_of(x):
 
 def reason(list, t, edge):
     """Why task t has that edge."""
-    before = list["task"][int(edge["producer"])]
-    mine = {int(a["tensor"]["storage"] or a["tensor"]): a for a in items(t["access"], t["n_access"])}
-    for a in items(before["access"], before["n_access"]):
+    before = list["tasks"][int(edge["producer"])]
+    mine = {int(a["tensor"]["storage"] or a["tensor"]): a for a in items(t["accesses"], t["n_accesses"])}
+    for a in items(before["accesses"], before["n_accesses"]):
         other = mine.get(int(a["tensor"]["storage"] or a["tensor"]))
         if other is not None and (int(a["mode"]) | int(other["mode"])) & WRITE:
             verb = "writes" if int(a["mode"]) & WRITE else "reads"
@@ -252,7 +252,7 @@ def reason(list, t, edge):
 
 
 def describe_edge(list, t, edge):
-    before = list["task"][int(edge["producer"])].dereference()
+    before = list["tasks"][int(edge["producer"])].dereference()
     when = " of the step before" if edge["previous"] else ""
     how = "" if edge["wait"] else " (implied)"
     return "%s%s, %s%s" % (name_task(before), when, reason(list, t, edge), how)
@@ -260,7 +260,7 @@ def describe_edge(list, t, edge):
 
 def task_at(list, number):
     """By its name, else by its number: the program may have a variable that is named as a task is."""
-    i = next((int(t["index"]) for t in items(list["task"], list["n"]) if text(t["name"]) == number), None)
+    i = next((int(t["index"]) for t in items(list["tasks"], list["n"]) if text(t["name"]) == number), None)
     try:
         i = int(number, 0) if i is None else i
     except ValueError:
@@ -268,7 +268,7 @@ def task_at(list, number):
                            (text(list["name"]), number))
     if not 0 <= i < int(list["n"]):
         raise gdb.GdbError("list %s has tasks 0 to %d, not %d" % (text(list["name"]), int(list["n"]) - 1, i))
-    return list["task"][i].dereference()
+    return list["tasks"][i].dereference()
 
 
 # ---- the list as it is now ------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def task_at(list, number):
 def order(list):
     """Its tasks: while it is edited by their chain, which begins at list->head."""
     if int(list["head"]) == 0:
-        return [t.dereference() for t in items(list["task"], list["n"])]
+        return [t.dereference() for t in items(list["tasks"], list["n"])]
     tasks, t = [], list["head"]["next"]
     while int(t) != int(list["head"]):  # a ring
         tasks.append(t.dereference())
@@ -295,7 +295,7 @@ def line(t):
 
 def picture(list):
     """(address, line, addresses of its tensors) of each task, in order."""
-    return [(int(t.address), line(t), [int(a["tensor"]) for a in items(t["access"], t["n_access"])])
+    return [(int(t.address), line(t), [int(a["tensor"]) for a in items(t["accesses"], t["n_accesses"])])
             for t in order(list)]
 
 
@@ -352,10 +352,10 @@ def queue_runs(list, lane):
     running = list["running"]
     if int(running) == 0 or lane >= int(running["n_queues"]):
         return []
-    q = running["queue"][lane]
+    q = running["queues"][lane]
     given, retired, cap = int(q["given"]), int(q["retired"]), int(q["cap"])
-    runs = [q["run"][n % cap] for n in range(retired, given)] if cap else []
-    return [(list["task"][int(r["task"])].dereference(), int(r["iteration"])) for r in runs]
+    runs = [q["runs"][n % cap] for n in range(retired, given)] if cap else []
+    return [(list["tasks"][int(r["task_index"])].dereference(), int(r["iteration"])) for r in runs]
 
 
 def open_producers(list, t, number):
@@ -364,7 +364,7 @@ def open_producers(list, t, number):
     for e in items(t["edges"], t["n_edges"]):
         if not e["wait"]:
             continue
-        before, run = list["task"][int(e["producer"])].dereference(), number - int(e["previous"])
+        before, run = list["tasks"][int(e["producer"])].dereference(), number - int(e["previous"])
         if any(int(u["index"]) == int(before["index"]) and k <= run
                for u, k in queue_runs(list, int(before["lane"]["index"]))):
             held.append((e, before, run))
@@ -412,8 +412,8 @@ class Lanes(Command):
         iteration = ", iteration %d" % now[1] if now else ""
         print("list %s, %d tasks%s" % (text(list["name"]), int(list["n"]), iteration))
         at = now[2] if now else -1
-        for lane in items(machine["lane"], machine["n_lanes"]):
-            mine = [t for t in items(list["task"], list["n"]) if int(t["lane"]) == int(lane)]
+        for lane in items(machine["lanes"], machine["n_lanes"]):
+            mine = [t for t in items(list["tasks"], list["n"]) if int(t["lane"]) == int(lane)]
             if not mine:
                 continue
             runs = queue_runs(list, int(lane["index"]))
@@ -457,7 +457,7 @@ class Task(Command):
             group = "any size" if sizes[1].startswith("0") else sizes[1]
             print("  grid of %s work-items, groups of %s" % (sizes[0], group))
         elif enum_word(t["action"], "ACT_") == "copy":
-            print("  copies %s" % bytes_of(int(t["access"][0]["tensor"]["bytes"])))
+            print("  copies %s" % bytes_of(int(t["accesses"][0]["tensor"]["bytes"])))
         elif int(t["run"]):
             print("  runs %s" % str(t["run"]).split("<")[-1].rstrip(">"))
         elif int(t["commands"]["issue"]):
@@ -467,7 +467,7 @@ class Task(Command):
     def argument(t, a):
         kind = enum_word(a["kind"], "ARG_")
         if kind == "tensor":
-            return "no tensor" if int(a["i"]) < 0 else text(t["access"][int(a["i"])]["tensor"]["name"])
+            return "no tensor" if int(a["i"]) < 0 else text(t["accesses"][int(a["i"])]["tensor"]["name"])
         if kind == "float":
             return "%g" % float(a["f"])
         return "%d%s" % (int(a["i"]), " B of local memory" if kind == "local" else "")
@@ -584,10 +584,10 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
         print("%s, %s, %s%s" % (name_tensor(x), enum_word(base["class"], "MEM_"), bytes_of(int(x["bytes"])), kept))
         if int(x["storage"]) != int(x.address) and int(x["storage"]):
             print("  a view of %s, from byte %d on" % (text(base["name"]), int(x["offset"])))
-        users = [t for t in items(list["task"], list["n"])
-                 if any(int(a["tensor"]) == int(x.address) for a in items(t["access"], t["n_access"]))]
+        users = [t for t in items(list["tasks"], list["n"])
+                 if any(int(a["tensor"]) == int(x.address) for a in items(t["accesses"], t["n_accesses"]))]
         for t in users:
-            modes = [int(a["mode"]) for a in items(t["access"], t["n_access"]) if int(a["tensor"]) == int(x.address)]
+            modes = [int(a["mode"]) for a in items(t["accesses"], t["n_accesses"]) if int(a["tensor"]) == int(x.address)]
             print("  %s %s" % (touched_by(modes[0]), name_task(t)))
         now = find_running()
         if now and not base["persistent"] and int(base["list"]):
@@ -705,7 +705,7 @@ class TaskBreakpoint(gdb.Breakpoint):
                 print(never)
                 return True
         list, number, i = found
-        t = list["task"][i].dereference()
+        t = list["tasks"][i].dereference()
         if self.wanted is not None and self.wanted not in (text(t["name"]), str(i)):
             return False
         have = {"step": number, "layer": int(t["layer"]), "micro": int(t["micro"])}
@@ -750,7 +750,7 @@ def lists_in_sight():
 
 
 def known_tasks():
-    return [Known(t, list) for list in lists_in_sight() for t in items(list["task"], list["n"])]
+    return [Known(t, list) for list in lists_in_sight() for t in items(list["tasks"], list["n"])]
 
 
 def numbers_in_words(numbers):

@@ -25,7 +25,7 @@ static void print_overview(const struct words *words)
 {
     print_usage(stdout, words->command, "WORD PATH... [options]", words->examples, words->about);
     printf("\n");
-    for (const struct word *word = words->word; word < words->word + words->n; word++) {
+    for (const struct word *word = words->words; word < words->words + words->n; word++) {
         char *line = format_string("  %-8s %-8s  %s", word->name, word->takes, word->summary);
         char *folded = fold_text(line, HELP_WIDTH);
         printf("%s\n", folded);
@@ -37,7 +37,7 @@ static void print_overview(const struct words *words)
 
 static const struct word *find_word(const struct words *words, const char *name)
 {
-    for (const struct word *word = words->word; word < words->word + words->n; word++)
+    for (const struct word *word = words->words; word < words->words + words->n; word++)
         if (strcmp(name, word->name) == 0)
             return word;
     fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", words->command, name, words->list);

@@ -35,7 +35,7 @@ struct words {
     const char *about;    /* the overview's text */
     const char *list;     /* "summary, export or diff" */
     int inputs;           /* how many of the paths are read, from the first on */
-    const struct word *word;
+    const struct word *words;
     size_t n;
     struct option_table *table;
 };

@@ -23,7 +23,7 @@ static bool follows(const struct task *task, const bool *marked)
 static enum role holding_role(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (list->task[i]->role == ROLE_NORM)
+        if (list->tasks[i]->role == ROLE_NORM)
             return ROLE_NORM;
     return ROLE_BACKWARD;
 }
@@ -33,9 +33,9 @@ static size_t mark_holding(struct list *list, enum role role)
 {
     size_t end = 0;
     for (size_t i = 0; i < list->n; i++)
-        if (list->task[i]->role == role) {
+        if (list->tasks[i]->role == role) {
             end = i + 1;
-            list->task[i]->gate = GATE_HOLDS;
+            list->tasks[i]->gate = GATE_HOLDS;
         }
     return end;
 }
@@ -45,7 +45,7 @@ static void mark_held(struct list *list)
 {
     bool *knows_norm = allocate(list->n, sizeof *knows_norm);
     for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         knows_norm[i] = task->role == ROLE_NORM || follows(task, knows_norm);
         if (task->role == ROLE_UPDATE && !knows_norm[i])
             task->gate = GATE_HELD;
@@ -60,7 +60,7 @@ static void move_held(struct list *list, size_t end, enum role role)
     bool *moves = allocate(list->n, sizeof *moves);
     size_t *order = allocate(list->n, sizeof *order), *moved = allocate(list->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         moves[i] = task->gate == GATE_HELD || follows(task, moves);
         if (moves[i] && task->role == role)
             fail(EXIT_USAGE,

@@ -63,9 +63,9 @@ static void print_task_counts(const struct list *list)
     for (int lane = 0; lane < machine->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < list->n; i++)
-            tasks += list->task[i]->lane->index == lane;
+            tasks += list->tasks[i]->lane->index == lane;
         if (tasks > 0)
-            printf("  %-24s %7zu\n", machine->lane[lane]->name, tasks);
+            printf("  %-24s %7zu\n", machine->lanes[lane]->name, tasks);
     }
 }
 
@@ -76,7 +76,7 @@ static void print_plan_json(const struct trainer *trainer, struct list *const *a
 {
     const struct pass_reports passes = reports_of(trainer);
     json_t *plan = plan_json(trainer->pool, all, n);
-    json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
+    json_object_set_new(plan, "passes", reports_json(passes.reports, passes.n));
     if (sim)
         json_object_set_new(plan, "simulation", simulation_json(sim));
     json_dumpf(plan, stdout, JSON_COMPACT);
@@ -87,7 +87,7 @@ static void print_plan_json(const struct trainer *trainer, struct list *const *a
 static void print_plan(const struct trainer *trainer, struct list *const *all, size_t n, const struct simulation *sim)
 {
     const struct pass_reports passes = reports_of(trainer);
-    print_reports(stdout, passes.report, passes.n);
+    print_reports(stdout, passes.reports, passes.n);
     if (plan_options.print || (!proof_options.verify && !sim)) {
         print_task_counts(trainer->train);
         print_memory(stdout, trainer->pool, all, n);
@@ -255,14 +255,14 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &plan_options.print,
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "print tasks and memory map too"},
     {.name = "list",
      .type = OPT_INPUT,
      .value = &plan_options.list,
      .argument = "FILE",
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "show the list of a step file instead of a model's list. A step file has a machine, tensors and "
              "tasks written by hand, with their times (the format: tutorials/reference-lists.md, examples: "
              "data/steps). FILE.csv: a list that follows a pipeline's schedule as PyTorch writes it"},
@@ -271,7 +271,7 @@ static const struct option options[] = {
      .value = &plan_options.like,
      .argument = "FILE",
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "with --list and --verify, also prove that the list computes the same as the list of this step file. Both "
              "must have the same tasks, and each task must read the same values. Copies, order and places may differ. "
              "Tasks and tensors that persist are known by their names"},
@@ -279,7 +279,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &plan_options.print_list,
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "
              "--hardware or --list"},
 };

@@ -5,7 +5,7 @@ const char *budget_rule(const struct machine *machine)
 {
     if (machine->host->described.by_hand)
         return "memory= in the step file, or --device-mem and --host-mem";
-    if (!machine->device[0].cl)
+    if (!machine->devices[0].cl)
         return "--device-mem, --host-mem, else the memory that is described";
     return "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
 }
@@ -14,7 +14,7 @@ const char *budget_rule(const struct machine *machine)
 static bool touches_before(const struct task *task, int n, const struct tensor *tensor, enum access_mode mode)
 {
     for (int k = 0; k < n; k++)
-        if (task->access[k].tensor == tensor && (task->access[k].mode & mode))
+        if (task->accesses[k].tensor == tensor && (task->accesses[k].mode & mode))
             return true;
     return false;
 }
@@ -23,9 +23,9 @@ static bool touches_before(const struct task *task, int n, const struct tensor *
 static void print_accesses(FILE *out, const struct task *task, enum access_mode mode)
 {
     const char *comma = "";
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor;
-        if (!(task->access[i].mode & mode) || touches_before(task, i, tensor, mode))
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor;
+        if (!(task->accesses[i].mode & mode) || touches_before(task, i, tensor, mode))
             continue;
         fprintf(out, "%s%s", comma, tensor->name);
         if (tensor->device != task->lane->device)
@@ -67,8 +67,8 @@ static struct widths widths_of(FILE *out, const struct list *list)
         return (struct widths){.name = 22, .lane = 16, .mflop = 10, .mib = 9};
     struct widths widths = {.name = 4, .lane = 4, .mflop = 7, .mib = 7};
     for (size_t i = 0; i < list->n; i++) {
-        widths.name = MAX(widths.name, (int)strlen(list->task[i]->name));
-        widths.lane = MAX(widths.lane, (int)strlen(list->task[i]->lane->name));
+        widths.name = MAX(widths.name, (int)strlen(list->tasks[i]->name));
+        widths.lane = MAX(widths.lane, (int)strlen(list->tasks[i]->lane->name));
     }
     return widths;
 }
@@ -113,7 +113,7 @@ void print_step(FILE *out, const struct list *list)
             list->name, list->n, "#", widths.name, "task", "layer", "micro", widths.lane, "lane", widths.mflop, "MFLOP",
             widths.mib, "MiB");
     for (size_t i = 0; i < list->n; i++)
-        print_task(out, &widths, i, list->task[i]);
+        print_task(out, &widths, i, list->tasks[i]);
 }
 
 /* By device, there first what is kept, then by address, then by time. */
@@ -135,7 +135,7 @@ static int longest_device(const struct machine *machine)
 {
     int longest = (int)strlen("device");
     for (int i = 0; i <= machine->n_devices; i++)
-        longest = MAX(longest, (int)strlen(machine->device[i].id));
+        longest = MAX(longest, (int)strlen(machine->devices[i].id));
     return longest;
 }
 
@@ -191,7 +191,7 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
         fprintf(out, " %*s", MIB_WIDTH, memory_heading[class]);
     fprintf(out, " %*s %*s\n", TOGETHER_WIDTH, "together", MIB_WIDTH, "budget");
     for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
-        const struct device *device = &pool->machine->device[nth];
+        const struct device *device = &pool->machine->devices[nth];
         for (size_t i = 0; i < n; i++) {
             fprintf(out, "%-*s %-6s", id_width, device->id, lists[i]->name);
             for (int class = 0; class < MEM_CLASSES; class ++)
@@ -228,8 +228,8 @@ static json_t *task_json(const struct task *task, size_t number)
     json_t *edges = json_array(), *accesses = json_array();
     for (size_t i = 0; i < task->n_edges; i++)
         json_array_append_new(edges, edge_json(&task->edges[i]));
-    for (int i = 0; i < task->n_access; i++)
-        json_array_append_new(accesses, access_json(&task->access[i]));
+    for (int i = 0; i < task->n_accesses; i++)
+        json_array_append_new(accesses, access_json(&task->accesses[i]));
     return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", task->name, "layer",
                      task->layer, "micro", task->micro, "lane", task->lane->name, "flops", task->flops, "bytes",
                      (json_int_t)task->bytes, "edges", edges, "accesses", accesses);
@@ -239,7 +239,7 @@ static json_t *list_json(const struct list *list)
 {
     json_t *tasks = json_array();
     for (size_t i = 0; i < list->n; i++)
-        json_array_append_new(tasks, task_json(list->task[i], i));
+        json_array_append_new(tasks, task_json(list->tasks[i], i));
     return json_pack("{s:s, s:o}", "list", list->name, "tasks", tasks);
 }
 
@@ -259,7 +259,7 @@ json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n)
     for (size_t i = 0; i < n; i++)
         json_array_append_new(described, list_json(lists[i]));
     for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
-        const struct device *device = &pool->machine->device[nth];
+        const struct device *device = &pool->machine->devices[nth];
         json_t *peak = json_object();
         for (size_t i = 0; i < n; i++)
             json_object_set_new(peak, lists[i]->name, peak_json(lists[i], nth));

@@ -65,7 +65,7 @@ static const char *read_task_name(struct reading *reading)
 static void name_lanes(struct reading *reading)
 {
     for (; reading->n_lanes < reading->machine->n_lanes; reading->n_lanes++) {
-        const struct lane *lane = reading->machine->lane[reading->n_lanes];
+        const struct lane *lane = reading->machine->lanes[reading->n_lanes];
         char *name = format_string("%s.%s", lane->device->id, lane->name + strlen(lane->device->id) + 1);
         json_object_set_new_nocheck(reading->lanes, name, json_integer(reading->n_lanes));
         free(name);
@@ -76,13 +76,13 @@ static struct lane *read_lane(const struct reading *reading, const char *word)
 {
     size_t lane =
         find_index(reading, reading->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
-    return reading->machine->lane[lane];
+    return reading->machine->lanes[lane];
 }
 
 static struct device *read_device(const struct reading *reading, const char *word, const char *expected)
 {
     size_t device = find_index(reading, reading->devices, word, strlen(word), expected);
-    return &reading->machine->device[device];
+    return &reading->machine->devices[device];
 }
 
 /* "NAME" or "NAME[begin:end]". */
@@ -144,7 +144,7 @@ static void device_line(struct reading *reading)
 static void check_queues(const struct reading *reading, const char *word, const struct device *device)
 {
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct link *link = device->described.link[direction];
+        const struct link *link = device->described.links[direction];
         enum lane_kind kind = lane_of_direction[direction];
         int n = count_lanes(device, kind);
         if (link && link->max_lanes && n > link->max_lanes)
@@ -162,7 +162,7 @@ static void lane_line(struct reading *reading)
     size_t found = find_index(reading, reading->lanes, word, letters,
                               "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
                               "download, of host cpu, disk, feed or report");
-    struct lane *lane = reading->machine->lane[found];
+    struct lane *lane = reading->machine->lanes[found];
     if (word[letters]) {
         int nth = (int)read_counter(&reading->line, word + letters, 1, 10000);
         if (lane_of(lane->device, lane->kind, nth))
@@ -195,9 +195,9 @@ static void link_line(struct reading *reading)
         struct device *device = read_device(reading, name, "a device that is declared above");
         if (device->is_host)
             fail_word(&reading->line, name, "a device: a link joins it to the host");
-        if (device->described.link[direction])
+        if (device->described.links[direction])
             fail_word(&reading->line, name, "a device that has no link in this direction yet");
-        device->described.link[direction] = link;
+        device->described.links[direction] = link;
         check_queues(reading, name, device);
     }
 }
@@ -232,7 +232,7 @@ static void read_after(struct reading *reading, struct task *task)
     while ((word = next_name(&reading->line, &list))) {
         const json_t *above = json_object_get(reading->tasks, word);
         if (above)
-            add_after(reading->list, task, reading->list->task[json_integer_value(above)], SAME_STEP);
+            add_after(reading->list, task, reading->list->tasks[json_integer_value(above)], SAME_STEP);
         else
             *APPEND(reading->awaited, reading->n_awaited, reading->cap_awaited) =
                 (struct awaited){.task = task, .word = copy_string(word), .line = reading->line.number};
@@ -252,7 +252,7 @@ static void find_awaited(struct reading *reading)
         bool previous = strcmp(awaited->word + length, "'") == 0;
         size_t first = find_index(reading, reading->tasks, awaited->word, previous ? length : strlen(awaited->word),
                                   "NAME of a task, or NAME' for its run in the step before");
-        add_after(reading->list, awaited->task, reading->list->task[first], STEP_BEFORE);
+        add_after(reading->list, awaited->task, reading->list->tasks[first], STEP_BEFORE);
         free(awaited->word);
     }
     free(reading->awaited);
@@ -285,8 +285,8 @@ static struct lane *lane_of_copy(const struct reading *reading, const char *give
     if (given)
         return read_lane(reading, given);
     if (from->device->is_host)
-        return to->device->lane[LANE_UPLOAD];
-    return from->device->lane[LANE_DOWNLOAD];
+        return to->device->lanes[LANE_UPLOAD];
+    return from->device->lanes[LANE_DOWNLOAD];
 }
 
 static void copy_line(struct reading *reading)
@@ -403,9 +403,9 @@ struct list *read_list(const char *path)
     if (reading.list->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it; add lines such as 'task NAME LANE TIME'", path);
     for (int i = 0; i < reading.machine->n_lanes; i++)
-        set_purpose(reading.machine->lane[i], FOR_NOTHING);
+        set_purpose(reading.machine->lanes[i], FOR_NOTHING);
     for (size_t i = 0; i < reading.list->n; i++)
-        set_purpose(reading.list->task[i]->lane, FOR_ALL);
+        set_purpose(reading.list->tasks[i]->lane, FOR_ALL);
     json_decref(reading.devices);
     json_decref(reading.lanes);
     json_decref(reading.tensors);

@@ -53,8 +53,8 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
     const char *before = "link ", *way = NULL;
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int i = 0; i < machine->n_devices; i++)
-            if (machine->device[i].described.link[direction] == link) {
-                fprintf(out, "%s%s", before, name_of(machine->device[i].id).text);
+            if (machine->devices[i].described.links[direction] == link) {
+                fprintf(out, "%s%s", before, name_of(machine->devices[i].id).text);
                 before = ",";
                 way = ways[direction];
             }
@@ -88,18 +88,18 @@ static void write_device(FILE *out, const struct machine *machine, const struct 
 static void write_machine(FILE *out, const struct machine *machine)
 {
     for (int i = 0; i <= machine->n_devices; i++)
-        write_device(out, machine, &machine->device[i]);
+        write_device(out, machine, &machine->devices[i]);
     for (int i = 0; i <= machine->n_devices; i++)
         for (int kind = 0; kind < LANE_KINDS; kind++) {
-            const struct lane *lane = machine->device[i].lane[kind];
+            const struct lane *lane = machine->devices[i].lanes[kind];
             if (lane && lane->gap_seconds > 0)
                 write_lane_line(out, lane);
         }
     for (int i = 0; i < machine->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */
-        if (machine->lane[i]->nth)
-            write_lane_line(out, machine->lane[i]);
+        if (machine->lanes[i]->nth)
+            write_lane_line(out, machine->lanes[i]);
     for (size_t i = 0; i < machine->n_links; i++)
-        write_link(out, machine, machine->link[i]);
+        write_link(out, machine, machine->links[i]);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static char **write_tensors(FILE *out, const struct list *list)
 {
     json_t *taken = json_object();
     char **names = allocate(list->pool->n, sizeof *names);
-    struct uses *uses = find_uses(list->task, list->n, list->pool);
+    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < list->pool->n; i++) {
         const struct tensor *tensor = list->pool->tensors[i];
         if (tensor->storage != tensor || !(tensor->persistent || uses->count[i]))
@@ -183,13 +183,13 @@ static bool *find_mistaken(const struct list *list, const struct afters *afters)
     const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
     for (size_t i = 0; i < list->n; i++) {
         for (; pair < end && pair->second == (int)i; pair++) {
-            const json_t *found = json_object_get(means, name_of(list->task[pair->first]->name).text);
+            const json_t *found = json_object_get(means, name_of(list->tasks[pair->first]->name).text);
             mistaken[pair->first] |= !pair->previous && json_integer_value(found) != pair->first;
         }
-        note_name(means, list->task[i]->name, i);
+        note_name(means, list->tasks[i]->name, i);
     }
     for (pair = afters->pairs; pair < end; pair++) {
-        const json_t *found = json_object_get(means, name_of(list->task[pair->first]->name).text);
+        const json_t *found = json_object_get(means, name_of(list->tasks[pair->first]->name).text);
         mistaken[pair->first] |= pair->previous && json_integer_value(found) != pair->first;
     }
     json_decref(means);
@@ -204,9 +204,9 @@ static struct afters find_afters(const struct list *list)
     afters.pairs = find_after_pairs(list, &afters.n);
     bool *mistaken = find_mistaken(list, &afters);
     for (size_t i = 0; i < list->n; i++)
-        json_object_set_new_nocheck(taken, name_of(list->task[i]->name).text, json_integer(1));
+        json_object_set_new_nocheck(taken, name_of(list->tasks[i]->name).text, json_integer(1));
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         afters.name[i] =
             mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(name_of(task->name).text);
     }
@@ -245,9 +245,9 @@ static void write_operand(FILE *out, const char *before, char **names, const str
 static void write_operands(FILE *out, const char *before, char **names, const struct task *task, int first,
                            enum access_mode mode)
 {
-    for (int i = first; i < task->n_access; i++)
-        if (task->access[i].mode & mode) {
-            write_operand(out, before, names, task->access[i].tensor);
+    for (int i = first; i < task->n_accesses; i++)
+        if (task->accesses[i].mode & mode) {
+            write_operand(out, before, names, task->accesses[i].tensor);
             before = ",";
         }
 }
@@ -294,9 +294,9 @@ void write_list(FILE *out, const struct list *list, const double *seconds)
     struct afters afters = find_afters(list);
     size_t next = 0;
     for (size_t i = 0; i < list->n; i++) {
-        write_work(out, names, list->task[i], afters.name[i], seconds[i]);
+        write_work(out, names, list->tasks[i], afters.name[i], seconds[i]);
         write_after(out, &afters, i, &next);
-        write_accesses(out, names, list->task[i]);
+        write_accesses(out, names, list->tasks[i]);
     }
     free_afters(&afters, list->n);
     for (size_t i = 0; i < list->pool->n; i++)

@@ -46,7 +46,7 @@ struct edit *open_edit(struct list *list)
     edit->tags = list->tags;
     edit->head.prev = edit->head.next = &edit->head;
     for (size_t i = 0; i < list->n; i++)
-        link_behind(list->task[i], edit->head.prev);
+        link_behind(list->tasks[i], edit->head.prev);
     list->head = &edit->head;
     list->cursor = edit->head.prev;
     return edit;
@@ -70,7 +70,7 @@ static void list_in_order(struct edit *edit)
     list->n = 0;
     for (struct task *task = edit->head.next; task != &edit->head; task = task->next) {
         task->index = list->n;
-        list->task[list->n++] = task;
+        list->tasks[list->n++] = task;
     }
 }
 
@@ -78,7 +78,7 @@ void preview(struct edit *edit)
 {
     struct list *list = edit->list;
     edit->n_before = list->n;
-    edit->before = copy_bytes(list->task, list->n * sizeof *list->task);
+    edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
     list_in_order(edit);
     list->head = list->cursor = NULL;
     list->tags = edit->tags;
@@ -90,9 +90,9 @@ static void end_preview(struct edit *edit)
     struct list *list = edit->list;
     CHECK(!list->cursor, "list %s is undone below an edit that is open", list->name);
     list->n = edit->n_before;
-    memcpy(list->task, edit->before, list->n * sizeof *list->task);
+    memcpy(list->tasks, edit->before, list->n * sizeof *list->tasks);
     for (size_t i = 0; i < list->n; i++)
-        list->task[i]->index = i;
+        list->tasks[i]->index = i;
 }
 
 void commit_edit(struct edit *edit)
@@ -113,7 +113,7 @@ void undo_edit(struct edit *edit)
         memcpy(change->where, change->old, change->n);
     }
     while (list->n > edit->n_tasks)
-        free_task(list->task[--list->n]);
+        free_task(list->tasks[--list->n]);
     drop_tensors(list->pool, edit->n_tensors);
     list->last_origin = edit->last_origin;
     list->last_message = edit->last_message;
@@ -175,8 +175,8 @@ static void take_out(struct edit *edit, struct task *task)
 /* The first tensor of the task for whose bytes the task and `other` must keep their order; NULL: there is none. */
 static const struct tensor *find_shared(const struct task *task, const struct task *other)
 {
-    for (int i = 0; i < task->n_access; i++) {
-        const struct access *access = &task->access[i];
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct access *access = &task->accesses[i];
         enum access_mode forbidden = access->mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE;
         if (touches_bytes(other, access->tensor, forbidden))
             return access->tensor;
@@ -268,12 +268,12 @@ void repoint(struct edit *edit, struct task *task, const struct tensor *old, str
           old->bytes);
     CHECK(task->action != ACT_KERNEL || new->device == task->lane->device,
           "kernel task %s on %s would take tensor %s of %s", task->name, task->lane->name, new->name, new->device->id);
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor;
         if (tensor == old)
-            CHANGE(edit, task->access[i].tensor, new);
+            CHANGE(edit, task->accesses[i].tensor, new);
         else if (tensor->storage == old)
-            CHANGE(edit, task->access[i].tensor, same_part(edit->list->pool, new, tensor));
+            CHANGE(edit, task->accesses[i].tensor, same_part(edit->list->pool, new, tensor));
     }
 }
 
@@ -284,7 +284,7 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
     const struct use *use = uses_of(uses, tensor, &n);
     for (size_t i = 0; i < n; i++)
         if (use[i].position >= from)
-            repoint(edit, uses->task[use[i].position], old, new);
+            repoint(edit, uses->tasks[use[i].position], old, new);
 }
 
 /* ---- what is computed, and how often ---------------------------------------------------------------------------- */
@@ -299,8 +299,8 @@ void drop(struct edit *edit, struct task *task)
 
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs)
 {
-    CHECK(mine->n_access == theirs->n_access, "task %s has %d accesses, task %s %d", mine->name, mine->n_access,
-          theirs->name, theirs->n_access);
+    CHECK(mine->n_accesses == theirs->n_accesses, "task %s has %d accesses, task %s %d", mine->name, mine->n_accesses,
+          theirs->name, theirs->n_accesses);
     CHANGE(edit, mine->origin, theirs->origin);
     CHANGE(edit, mine->message, theirs->message);
     CHANGE(edit, mine->elementwise, theirs->elementwise);
@@ -315,8 +315,8 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
 {
     insert_before(edit, task);
     struct task *mine = add_host(edit->list, lane, task->name, task->on_host.run, NULL);
-    for (int i = 0; i < task->n_access; i++)
-        add_access(mine, host_tensors[i], task->access[i].mode);
+    for (int i = 0; i < task->n_accesses; i++)
+        add_access(mine, host_tensors[i], task->accesses[i].mode);
     mine->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
     mine->n_args = task->n_args;
     mine->seconds = task->on_host.seconds;
@@ -343,13 +343,13 @@ static void narrow_args(struct task *task, size_t first, size_t n)
  * access; others, such as the optimizer's control block, it still touches whole. */
 static void narrow(struct task *task, struct pool *pool, size_t begin, size_t end)
 {
-    size_t task_bytes = task->access[0].tensor->bytes;
+    size_t task_bytes = task->accesses[0].tensor->bytes;
     size_t first = begin / ELEMENT_BYTES;
     size_t n = (end - begin) / ELEMENT_BYTES;
-    for (int i = 0; i < task->n_access; i++) {
-        struct tensor *tensor = task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++) {
+        struct tensor *tensor = task->accesses[i].tensor;
         if (tensor->bytes == task_bytes)
-            task->access[i].tensor = new_view(pool, tensor, tensor->name, first, SHAPE((int64_t)n));
+            task->accesses[i].tensor = new_view(pool, tensor, tensor->name, first, SHAPE((int64_t)n));
     }
     narrow_args(task, first, n);
     if (task->action == ACT_KERNEL)
@@ -367,7 +367,7 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece)
     CHECK(n > 0, "task %s is cut into no pieces", task->name);
     struct list *list = edit->list;
     struct task *cursor = list->cursor;
-    size_t bytes = task->access[0].tensor->bytes;
+    size_t bytes = task->accesses[0].tensor->bytes;
     size_t align = MAX(task->lane->device->alignment, (size_t)ELEMENT_BYTES);
     size_t units = ceil_div(bytes, align); /* pieces begin at multiples of `align` bytes */
     n = MIN(n, units);

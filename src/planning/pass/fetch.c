@@ -41,11 +41,11 @@ void fetch_state(struct list *list)
     struct fetched *fetched = allocate(n_tensors, sizeof *fetched); /* by tensor */
     struct edit *edit = open_edit(list);
     for (size_t i = 0; i < n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         if (is_copy(task) || task->lane->device->is_host)
             continue;
-        for (int k = 0; k < task->n_access; k++) {
-            struct tensor *tensor = task->access[k].tensor->storage;
+        for (int k = 0; k < task->n_accesses; k++) {
+            struct tensor *tensor = task->accesses[k].tensor->storage;
             if ((size_t)tensor->id < n_tensors && tensor->device->is_host)
                 fetch(edit, list, task, tensor, &fetched[tensor->id]);
         }

@@ -14,9 +14,9 @@
 /* What a copy takes from a mirror of the tensor: the mirror, as a whole; NULL: the task is no such copy. */
 static const struct tensor *mirror_read(const struct task *task, const struct tensor *tensor)
 {
-    if (!is_copy(task) || task->n_access != 2)
+    if (!is_copy(task) || task->n_accesses != 2)
         return NULL;
-    const struct tensor *m = task->access[1].tensor->storage;
+    const struct tensor *m = task->accesses[1].tensor->storage;
     return m->mirror.of && m->mirror.of->storage == tensor ? m : NULL;
 }
 
@@ -24,8 +24,8 @@ static const struct tensor *mirror_read(const struct task *task, const struct te
 static bool brings_up(const struct task *task, const struct tensor *tensor)
 {
     const struct tensor *m = mirror_read(task, tensor);
-    const struct tensor *to = task->access[0].tensor;
-    return m && to->storage == tensor && to->offset == m->mirror.of->offset + task->access[1].tensor->offset;
+    const struct tensor *to = task->accesses[0].tensor;
+    return m && to->storage == tensor && to->offset == m->mirror.of->offset + task->accesses[1].tensor->offset;
 }
 
 /* The first task that writes a mirror of the tensor. */
@@ -47,7 +47,7 @@ size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor)
     size_t n;
     const struct use *use = uses_of(uses, tensor, &n);
     size_t readers = n;
-    while (readers > 0 && brings_up(uses->task[use[readers - 1].position], tensor))
+    while (readers > 0 && brings_up(uses->tasks[use[readers - 1].position], tensor))
         readers--;
     if (readers == n || readers == 0 || first_written_mirror(uses, tensor) < use[readers - 1].position)
         return 0;
@@ -62,14 +62,14 @@ void give_way(struct edit *edit, struct pool *pool, const struct uses *uses, con
     size_t n;
     const struct use *use = uses_of(uses, tensor, &n);
     for (size_t i = 0; i < n; i++)
-        if (mirror_read(uses->task[use[i].position], tensor))
-            drop(edit, uses->task[use[i].position]);
+        if (mirror_read(uses->tasks[use[i].position], tensor))
+            drop(edit, uses->tasks[use[i].position]);
     for (struct tensor *m = tensor->replica.of->mirror.first; m; m = m->mirror.next) {
         if (m->mirror.of->storage != tensor)
             continue;
         use = uses_of(uses, m, &n);
         for (size_t i = 0; i < n; i++)
-            repoint(edit, uses->task[use[i].position], m, pool->tensors[m->mirror.of->id]);
+            repoint(edit, uses->tasks[use[i].position], m, pool->tensors[m->mirror.of->id]);
         make_transient(edit, m);
     }
 }

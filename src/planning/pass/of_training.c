@@ -42,7 +42,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
     facts.gather &= trainer->mesh.dp > 1;
     if (list == trainer->train) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
-        reports->report = run_passes(list, costs_for(trainer), &facts, after, &reports->n);
+        reports->reports = run_passes(list, costs_for(trainer), &facts, after, &reports->n);
         *own_of(trainer, &module_pass) = reports;
     } else {
         run_on_other_list(list, costs_for(trainer), &facts);
@@ -53,14 +53,14 @@ static void rewrite(struct trainer *trainer, struct list *list)
 static void print_all_reports(struct trainer *trainer)
 {
     struct pass_reports reports = reports_of(trainer);
-    print_reports(stdout, reports.report, reports.n);
+    print_reports(stdout, reports.reports, reports.n);
 }
 
 static void free_all_reports(struct trainer *trainer)
 {
     struct pass_reports *reports = *own_of(trainer, &module_pass);
     if (reports)
-        free_reports(reports->report, reports->n);
+        free_reports(reports->reports, reports->n);
     free(reports);
 }
 
@@ -77,7 +77,7 @@ static const struct option options[] = {
      .value = &after,
      .argument = "PASS",
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "show the list as it is after that pass"},
 };
 static const struct hooks hooks = {

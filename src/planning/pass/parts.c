@@ -7,9 +7,9 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
 {
     *n = list->n;
     if (!list->head)
-        return copy_bytes(list->task, list->n * sizeof(struct task *));
+        return copy_bytes(list->tasks, list->n * sizeof(struct task *));
     struct task **task = allocate(list->n, sizeof *task);
-    *n = 0; /* dropped tasks are in list->task still, but not in the ring */
+    *n = 0; /* dropped tasks are in list->tasks still, but not in the ring */
     for (struct task *t = list->head->next; t != list->head; t = t->next) {
         task[*n] = t;
         (*n)++;
@@ -26,7 +26,7 @@ struct task *add_again(struct list *list, const struct task *task)
     again->prev = links.prev;
     again->next = links.next;
     again->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
-    again->access = copy_bytes(task->access, (size_t)task->n_access * sizeof *task->access);
+    again->accesses = copy_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses);
     if (task->context_bytes)
         again->context = copy_bytes(task->context, task->context_bytes);
     again->edges = NULL;
@@ -36,8 +36,8 @@ struct task *add_again(struct list *list, const struct task *task)
 
 bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode)
 {
-    for (int i = 0; i < task->n_access; i++)
-        if ((task->access[i].mode & mode) && share_bytes(task->access[i].tensor, tensor))
+    for (int i = 0; i < task->n_accesses; i++)
+        if ((task->accesses[i].mode & mode) && share_bytes(task->accesses[i].tensor, tensor))
             return true;
     return false;
 }

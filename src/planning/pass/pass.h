@@ -47,7 +47,7 @@
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
  * What a pass may rely on, and must leave so:
- *     - list->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the
+ *     - list->tasks holds the list's order.  While an edit is open, the tasks that were there keep their places in the
  *       array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.
@@ -126,7 +126,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
 /* Runs the passes that are IN_EVERY_LIST on a list that is not the training's. */
 void run_on_other_list(struct list *list, const struct costs *costs, const struct run_facts *facts);
 struct pass_reports {
-    struct pass_report *report;
+    struct pass_report *reports;
     size_t n;
 };
 struct pass_reports reports_of(const struct trainer *trainer); /* on the list for training */

@@ -22,7 +22,7 @@ bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned cl
     if (n == 0 || !is_of_class || tensor->storage != tensor || tensor->exclusive || tensor->device->is_host)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (is_conditional(uses->task[use[i].position]))
+        if (is_conditional(uses->tasks[use[i].position]))
             return false;
     return true;
 }
@@ -31,13 +31,13 @@ bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned cl
  * reads must not be written before `reader`, by itself or later. */
 static bool may_repeat(const struct uses *uses, int position, const struct tensor *made, int reader)
 {
-    const struct task *task = uses->task[position];
+    const struct task *task = uses->tasks[position];
     if (task->run || is_copy(task) || is_conditional(task) || task->lane->device != made->device)
         return false;
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor->storage;
-        bool reads = task->access[i].mode & ACCESS_READ;
-        bool writes = task->access[i].mode & ACCESS_WRITE;
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor->storage;
+        bool reads = task->accesses[i].mode & ACCESS_READ;
+        bool writes = task->accesses[i].mode & ACCESS_WRITE;
         if (writes && tensor->persistent)
             return false;
         if (reads && tensor != made &&
@@ -109,11 +109,11 @@ static bool is_gone(const struct remaking *remaking, const struct tensor *y, int
 /* Repeats the task before `reader`: it writes twins, and reads them where there are such. */
 static void repeat_task(struct remaking *remaking, const struct task *task, int reader)
 {
-    insert_before(remaking->edit, remaking->uses->task[reader]);
+    insert_before(remaking->edit, remaking->uses->tasks[reader]);
     struct task *again = repeat(remaking->edit, task);
-    for (int k = 0; k < task->n_access; k++) {
-        struct tensor *y = task->access[k].tensor->storage;
-        bool writes = task->access[k].mode & ACCESS_WRITE;
+    for (int k = 0; k < task->n_accesses; k++) {
+        struct tensor *y = task->accesses[k].tensor->storage;
+        bool writes = task->accesses[k].mode & ACCESS_WRITE;
         if (writes && !twin_of(remaking, y) && !is_new(remaking, y))
             remaking->twin[y->id] = tensor_like(remaking->pool, y->device, y);
         struct tensor *replacement = twin_of(remaking, y);
@@ -131,12 +131,12 @@ static void repeat_makers(struct remaking *remaking, const struct tensor *tensor
     size_t n;
     const struct use *use = uses_of(remaking->uses, tensor, &n);
     for (size_t i = 0; i < n && use[i].position < reader; i++) {
-        const struct task *task = remaking->uses->task[use[i].position];
+        const struct task *task = remaking->uses->tasks[use[i].position];
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
-        for (int k = 0; k < task->n_access; k++) {
-            const struct tensor *y = task->access[k].tensor->storage;
-            bool reads = task->access[k].mode & ACCESS_READ;
+        for (int k = 0; k < task->n_accesses; k++) {
+            const struct tensor *y = task->accesses[k].tensor->storage;
+            bool reads = task->accesses[k].mode & ACCESS_READ;
             if (!reads || y == tensor || y->persistent || twin_of(remaking, y))
                 continue;
             if (is_gone(remaking, y, reader) && may_remake(remaking->uses, y, reader))
@@ -149,10 +149,10 @@ static void repeat_makers(struct remaking *remaking, const struct tensor *tensor
 /* The first task of the reader's block on its device. */
 static int first_of_block(const struct uses *uses, int reader)
 {
-    const struct task *task = uses->task[reader];
+    const struct task *task = uses->tasks[reader];
     int first = reader;
     for (int i = reader; i >= 0; i--)
-        if (uses->task[i]->lane->device == task->lane->device && same_block(uses->task[i], task))
+        if (uses->tasks[i]->lane->device == task->lane->device && same_block(uses->tasks[i], task))
             first = i;
     return first;
 }
@@ -163,9 +163,9 @@ struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *
     struct remaking remaking = {.pool = pool, .edit = edit, .uses = uses, .from = first_reader};
     remaking.twin = allocate(uses->n_tensors, sizeof *remaking.twin);
     for (int i = 0; i < (int)uses->n; i++) {
-        struct task *task = uses->task[i];
-        for (int k = 0; k < task->n_access; k++) {
-            struct tensor *tensor = task->access[k].tensor->storage;
+        struct task *task = uses->tasks[i];
+        for (int k = 0; k < task->n_accesses; k++) {
+            struct tensor *tensor = task->accesses[k].tensor->storage;
             if (is_new(&remaking, tensor) || first_reader[tensor->id] == NONE || i < first_reader[tensor->id])
                 continue;
             if (!remaking.twin[tensor->id])

@@ -10,18 +10,18 @@ static void make_places(struct uses *uses)
     uses->first = allocate(uses->n_tensors + 1, sizeof *uses->first);
     uses->count = allocate(uses->n_tensors + 1, sizeof *uses->count);
     for (size_t i = 0; i < uses->n; i++)
-        for (int k = 0; k < uses->task[i]->n_access; k++)
-            uses->first[storage_id(&uses->task[i]->access[k]) + 1]++;
+        for (int k = 0; k < uses->tasks[i]->n_accesses; k++)
+            uses->first[storage_id(&uses->tasks[i]->accesses[k]) + 1]++;
     for (size_t id = 0; id < uses->n_tensors; id++)
         uses->first[id + 1] += uses->first[id];
-    uses->use = allocate(uses->first[uses->n_tensors] + 1, sizeof *uses->use);
+    uses->uses = allocate(uses->first[uses->n_tensors] + 1, sizeof *uses->uses);
 }
 
 /* Adds a use; of accesses of one task to the same tensor all but the first add only their mode. */
 static void note_use(struct uses *uses, size_t position, const struct access *access)
 {
     size_t id = storage_id(access);
-    struct use *use = &uses->use[uses->first[id]];
+    struct use *use = &uses->uses[uses->first[id]];
     size_t n = uses->count[id];
     if (n > 0 && use[n - 1].position == (int)position) {
         use[n - 1].mode |= access->mode;
@@ -34,22 +34,22 @@ static void note_use(struct uses *uses, size_t position, const struct access *ac
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool)
 {
     struct uses *uses = allocate(1, sizeof *uses);
-    uses->task = copy_bytes(task, n * sizeof *uses->task);
+    uses->tasks = copy_bytes(task, n * sizeof *uses->tasks);
     uses->n = n;
     uses->n_tensors = pool->n;
     make_places(uses);
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < task[i]->n_access; k++)
-            note_use(uses, i, &task[i]->access[k]);
+        for (int k = 0; k < task[i]->n_accesses; k++)
+            note_use(uses, i, &task[i]->accesses[k]);
     return uses;
 }
 
 void free_uses(struct uses *uses)
 {
-    free(uses->task);
+    free(uses->tasks);
     free(uses->first);
     free(uses->count);
-    free(uses->use);
+    free(uses->uses);
     free(uses);
 }
 
@@ -57,7 +57,7 @@ const struct use *uses_of(const struct uses *uses, const struct tensor *tensor, 
 {
     size_t id = (size_t)tensor->storage->id;
     *n = id < uses->n_tensors ? uses->count[id] : 0;
-    return *n ? &uses->use[uses->first[id]] : NULL;
+    return *n ? &uses->uses[uses->first[id]] : NULL;
 }
 
 bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end)
@@ -76,7 +76,7 @@ int last_write_before(const struct uses *uses, const struct tensor *tensor, int 
     const struct use *use = uses_of(uses, tensor, &n);
     for (size_t i = n; i > 0; i--) {
         int earlier = use[i - 1].position;
-        if (earlier < position && touches_bytes(uses->task[earlier], tensor, ACCESS_WRITE))
+        if (earlier < position && touches_bytes(uses->tasks[earlier], tensor, ACCESS_WRITE))
             return earlier;
     }
     return NONE;
@@ -85,11 +85,11 @@ int last_write_before(const struct uses *uses, const struct tensor *tensor, int 
 /* Bytes of the tensor's storage that the task at that position writes, and that no task before it has written. */
 static size_t first_written(const struct uses *uses, const struct tensor *tensor, int position)
 {
-    const struct task *task = uses->task[position];
+    const struct task *task = uses->tasks[position];
     size_t bytes = 0;
-    for (int k = 0; k < task->n_access; k++) {
-        const struct tensor *y = task->access[k].tensor;
-        if (y->storage != tensor->storage || !(task->access[k].mode & ACCESS_WRITE))
+    for (int k = 0; k < task->n_accesses; k++) {
+        const struct tensor *y = task->accesses[k].tensor;
+        if (y->storage != tensor->storage || !(task->accesses[k].mode & ACCESS_WRITE))
             continue;
         if (last_write_before(uses, y, position) == NONE)
             bytes += y->bytes;

@@ -20,12 +20,12 @@ struct use {
 };
 
 struct uses {
-    struct task **task; /* by position */
-    size_t n;           /* tasks */
-    size_t n_tensors;   /* how many the pool had when the index was made */
-    size_t *first;      /* by tensor: its uses are use[first] ... */
-    size_t *count;      /* ... use[first + count - 1] */
-    struct use *use;    /* all uses, those of a tensor side by side */
+    struct task **tasks; /* by position */
+    size_t n;            /* tasks */
+    size_t n_tensors;    /* how many the pool had when the index was made */
+    size_t *first;       /* by tensor: its uses are use[first] ... */
+    size_t *count;       /* ... use[first + count - 1] */
+    struct use *uses;    /* all uses, those of a tensor side by side */
 };
 /* The index of n tasks in their order; the array is copied.  For free_uses(). */
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool);

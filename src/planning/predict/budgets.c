@@ -12,7 +12,7 @@ static void set_budget(struct device *device, size_t bytes)
 
 void set_budgets(struct machine *machine, size_t each, size_t host)
 {
-    for (struct device *device = machine->device; device <= machine->host; device++) {
+    for (struct device *device = machine->devices; device <= machine->host; device++) {
         size_t bytes = device->is_host ? host : each;
         if (bytes == 0)
             continue;
@@ -24,8 +24,8 @@ void set_budgets(struct machine *machine, size_t each, size_t host)
 
 struct device *lift_limits(struct machine *machine, int n)
 {
-    struct device *before = copy_bytes(machine->device, (size_t)n * sizeof *before);
-    for (struct device *device = machine->device; device < machine->device + n; device++)
+    struct device *before = copy_bytes(machine->devices, (size_t)n * sizeof *before);
+    for (struct device *device = machine->devices; device < machine->devices + n; device++)
         set_budget(device, NO_LIMIT);
     return before;
 }
@@ -33,8 +33,8 @@ struct device *lift_limits(struct machine *machine, int n)
 void restore_limits(struct machine *machine, const struct device *before, int n)
 {
     for (int i = 0; i < n; i++) {
-        machine->device[i].budget = before[i].budget;
-        machine->device[i].max_allocation = before[i].max_allocation;
+        machine->devices[i].budget = before[i].budget;
+        machine->devices[i].max_allocation = before[i].max_allocation;
     }
 }
 
@@ -45,7 +45,7 @@ static char *describe_shortage(const struct device *before, const struct forecas
     const struct device *device = before;
     while (!device->is_host && forecast->needed_bytes[device->index] <= device->budget)
         device++;
-    const struct task *task = forecast->task[forecast->peak_position[device->index]];
+    const struct task *task = forecast->tasks[forecast->peak_position[device->index]];
     return format_string("device %s: task %s%s does not fit in the budget of %s", device->id, task->name,
                          layer_and_micro(where, task), format_budget(budget, device));
 }
@@ -57,7 +57,7 @@ char *raise_budgets(struct machine *machine, const struct device *before, const 
     size_t most = 0;
     for (int i = 0; i < machine->n_devices; i++)
         most = MAX(most, forecast->needed_bytes[i]);
-    for (struct device *device = machine->device; device <= machine->host; device++) {
+    for (struct device *device = machine->devices; device <= machine->host; device++) {
         bool has_own = device->described.by_hand || device->is_host;
         set_budget(device, MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most));
     }
@@ -93,7 +93,7 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
 {
     char *enough = NULL, text[32];
     const struct device *first = NULL; /* the first device that needs more */
-    for (const struct device *device = machine->device; device <= machine->host; device++) {
+    for (const struct device *device = machine->devices; device <= machine->host; device++) {
         if (device->budget == before[device->index].budget || (first && !device->described.by_hand && !device->is_host))
             continue;
         append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", device->budget,
@@ -117,7 +117,7 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
 _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
                                 enum replanning replans)
 {
-    struct device *before = copy_bytes(machine->device, ((size_t)machine->n_devices + 1) * sizeof *before);
+    struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
     if (forecast->why_not) /* no budget would give the list a place */
         must(forecast->why_not);
     refuse_and_name_budgets(machine, before, raise_budgets(machine, before, forecast), option, replans);

@@ -95,8 +95,8 @@ void links_of(const struct task *task, const struct link *link[2])
     else if (is_copy(task) && copy_target(task)->device != copy_source(task)->device) {
         const struct device *to = copy_target(task)->device;
         const struct device *from = copy_source(task)->device;
-        link[0] = from->described.link[LINK_DOWN]; /* the host has none */
-        link[1] = to->described.link[LINK_UP];
+        link[0] = from->described.links[LINK_DOWN]; /* the host has none */
+        link[1] = to->described.links[LINK_UP];
     }
 }
 
@@ -158,7 +158,7 @@ double task_seconds(const struct costs *costs, const struct task *task, enum cos
     if (!isnan(task->seconds))
         return given_seconds(task);
     /* Copies always have a speed, work of the host may have one. */
-    const struct lane_speed *speed = &costs->speed[speed_kind(task)];
+    const struct lane_speed *speed = &costs->speeds[speed_kind(task)];
     if (speed->bytes_per_s > 0 && !(costs->measured && find_task_cost(costs, task))) {
         size_t bytes = is_copy(task) ? copy_target(task)->bytes : task->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(costs, task));
@@ -174,7 +174,7 @@ static bool has_time(const struct task *task, const struct costs *costs)
 bool has_times(const struct list *list, const struct costs *costs)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (!has_time(list->task[i], costs))
+        if (!has_time(list->tasks[i], costs))
             return false;
     return true;
 }
@@ -191,7 +191,8 @@ double seconds_of_copy(const struct costs *costs, const char *name, struct lane 
     struct tensor there = {.device = to, .bytes = bytes};
     struct tensor here = {.device = from, .bytes = bytes};
     struct access access[] = {{&there, ACCESS_WRITE}, {&here, ACCESS_READ}};
-    struct task copy = {.lane = lane, .layer = -1, .micro = -1, .action = ACT_COPY, .access = access, .n_access = 2};
+    struct task copy = {
+        .lane = lane, .layer = -1, .micro = -1, .action = ACT_COPY, .accesses = access, .n_accesses = 2};
     snprintf(copy.name, sizeof copy.name, "%s", name);
     copy.bytes = 2 * bytes;
     copy.seconds = NAN;
@@ -252,14 +253,14 @@ void apply_what_if_to_list(struct list *list, const char *text)
     struct machine *machine = list->pool->machine;
     apply_what_if(costs, machine, text);
     for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         if (task->seconds > 0)
             task->seconds /= scale_of(costs, task);
         if (task->on_host.seconds > 0)
             task->on_host.seconds /= costs->scale_cpu;
     }
     for (size_t i = 0; i < machine->n_links; i++) {
-        struct link *link = machine->link[i];
+        struct link *link = machine->links[i];
         if (link == machine->host->described.disk)
             continue;
         link->rate *= costs->scale_link;

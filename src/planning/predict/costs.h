@@ -71,7 +71,7 @@ struct costs {
 
     /* what both have */
     int64_t units, vector; /* 0: a description does not say */
-    struct lane_speed speed[LANE_KINDS];
+    struct lane_speed speeds[LANE_KINDS];
     double gap_seconds[LANE_KINDS]; /* from task to task; 0 in a description, whose `launch` has them already */
     double issue_seconds;           /* the host's time for each task; 0 in a description that does not say */
 

@@ -38,7 +38,7 @@ static bool read_link(struct costs *costs, const char *name, char *value)
     int kind = second_choice(name, lane_kind_name);
     if (kind < 0 || !read_numbers(value, 2, number) || number[0] < 1)
         return false;
-    costs->speed[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
+    costs->speeds[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
     return true;
 }
 
@@ -138,10 +138,10 @@ static void expect_all(const struct costs *costs, const struct option_table *tab
 {
     unsigned needed = costs->measured ? PROFILE : HARDWARE;
     for (size_t i = 0; i < table->n; i++)
-        if ((table->options[i].commands & needed) && !table->given[i])
+        if ((table->options[i].classes & needed) && !table->given[i])
             fail(EXIT_USAGE, "%s: `%s` is missing; %s", costs->path, table->options[i].name, shown);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        if (costs->speed[k].bytes_per_s <= 0)
+        if (costs->speeds[k].bytes_per_s <= 0)
             fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; %s", costs->path, lane_kind_name[k],
                  shown);
 }
@@ -152,28 +152,28 @@ struct costs *read_costs(const char *path)
     struct costs *costs = new_costs(path);
     const struct option options[] = {
         /* a profile needs all of PROFILE, a description all of HARDWARE */
-        {"device", .type = OPT_TEXT, .value = &costs->device, .commands = PROFILE},
-        {"driver", .type = OPT_TEXT, .value = &costs->driver, .commands = PROFILE},
-        {"engine", .type = OPT_TEXT, .value = &costs->engine, .commands = PROFILE},
-        {"shape", .type = OPT_TEXT, .value = &costs->shape, .commands = PROFILE},
-        {"units", .type = OPT_LONG, .value = &costs->units, .low = 1, .high = MOST, .commands = PROFILE},
-        {"vector", .type = OPT_LONG, .value = &costs->vector, .low = 1, .high = 16, .commands = PROFILE},
+        {"device", .type = OPT_TEXT, .value = &costs->device, .classes = PROFILE},
+        {"driver", .type = OPT_TEXT, .value = &costs->driver, .classes = PROFILE},
+        {"engine", .type = OPT_TEXT, .value = &costs->engine, .classes = PROFILE},
+        {"shape", .type = OPT_TEXT, .value = &costs->shape, .classes = PROFILE},
+        {"units", .type = OPT_LONG, .value = &costs->units, .low = 1, .high = MOST, .classes = PROFILE},
+        {"vector", .type = OPT_LONG, .value = &costs->vector, .low = 1, .high = 16, .classes = PROFILE},
         {"issue", .type = OPT_DOUBLE, .value = &costs->issue_seconds, .low = 0, .high = 1e3},
-        {"hardware", .type = OPT_TEXT, .value = &costs->name, .commands = HARDWARE},
-        {"devices", .type = OPT_LONG, .value = &costs->devices, .low = 1, .high = MOST, .commands = HARDWARE},
+        {"hardware", .type = OPT_TEXT, .value = &costs->name, .classes = HARDWARE},
+        {"devices", .type = OPT_LONG, .value = &costs->devices, .low = 1, .high = MOST, .classes = HARDWARE},
         {"devices_per_link", .type = OPT_LONG, .value = &costs->link_share, .low = 1, .high = MOST,
-         .commands = HARDWARE},
-        {"flops", .type = OPT_DOUBLE, .value = &costs->flops, .low = 1, .high = 1e30, .commands = HARDWARE},
-        {"efficiency", .type = OPT_DOUBLE, .value = &costs->efficiency, .low = 1e-6, .high = 1, .commands = HARDWARE},
-        {"bandwidth", .type = OPT_DOUBLE, .value = &costs->bandwidth, .low = 1, .high = 1e30, .commands = HARDWARE},
-        {"launch", .type = OPT_DOUBLE, .value = &costs->launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
+         .classes = HARDWARE},
+        {"flops", .type = OPT_DOUBLE, .value = &costs->flops, .low = 1, .high = 1e30, .classes = HARDWARE},
+        {"efficiency", .type = OPT_DOUBLE, .value = &costs->efficiency, .low = 1e-6, .high = 1, .classes = HARDWARE},
+        {"bandwidth", .type = OPT_DOUBLE, .value = &costs->bandwidth, .low = 1, .high = 1e30, .classes = HARDWARE},
+        {"launch", .type = OPT_DOUBLE, .value = &costs->launch, .low = 1e-300, .high = 1e3, .classes = HARDWARE},
         {"host_bandwidth", .type = OPT_DOUBLE, .value = &costs->host_bandwidth, .low = 1, .high = 1e30,
-         .commands = HARDWARE},
+         .classes = HARDWARE},
         {"host_launch", .type = OPT_DOUBLE, .value = &costs->host_launch, .low = 1e-300, .high = 1e3,
-         .commands = HARDWARE},
-        {"memory", .type = OPT_BYTES, .value = &costs->memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+         .classes = HARDWARE},
+        {"memory", .type = OPT_BYTES, .value = &costs->memory, .low = 1, .high = NO_LIMIT, .classes = HARDWARE},
         {"host_memory", .type = OPT_BYTES, .value = &costs->host_memory, .low = 1, .high = NO_LIMIT,
-         .commands = HARDWARE},
+         .classes = HARDWARE},
     };
     struct option_table table = {.options = options, .n = COUNT(options)};
     read_lines(costs, &table);
@@ -232,9 +232,9 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
                 costs->device, costs->driver, costs->engine, (long long)costs->units, (long long)costs->vector, shape,
                 costs->issue_seconds);
     for (int k = 0; k < LANE_KINDS; k++) {
-        if (costs->speed[k].bytes_per_s > 0)
-            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], costs->speed[k].bytes_per_s,
-                        costs->speed[k].latency);
+        if (costs->speeds[k].bytes_per_s > 0)
+            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], costs->speeds[k].bytes_per_s,
+                        costs->speeds[k].latency);
         if (costs->gap_seconds[k] > 0)
             append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], costs->gap_seconds[k]);
     }

@@ -16,13 +16,13 @@ static struct list *draft_of(const struct list *list, struct task ***original)
     struct list *draft = new_list(list->pool, list->name);
     struct task **tasks = tasks_in_order(list, &draft->n);
     struct task *block = allocate(draft->n, sizeof *block);
-    draft->task = allocate(draft->n, sizeof *draft->task);
+    draft->tasks = allocate(draft->n, sizeof *draft->tasks);
     for (size_t i = 0; i < draft->n; i++) {
         block[i] = *tasks[i];
         block[i].index = i;
         block[i].edges = NULL;
         block[i].n_edges = 0;
-        draft->task[i] = &block[i];
+        draft->tasks[i] = &block[i];
     }
     draft->last_origin = list->last_origin;
     draft->after = copy_bytes(list->after, list->n_after * sizeof *list->after);
@@ -34,7 +34,7 @@ static struct list *draft_of(const struct list *list, struct task ***original)
 static void free_draft(struct list *draft)
 {
     if (draft->n > 0)
-        free(draft->task[0]); /* the block of all */
+        free(draft->tasks[0]); /* the block of all */
     draft->n = 0;
     free_list(draft);
 }
@@ -48,12 +48,12 @@ static void note_memory(struct forecast *forecast, struct list *draft)
     forecast->peak_position = allocate(n_devices, sizeof *forecast->peak_position);
     forecast->needed_bytes = allocate(n_devices, sizeof *forecast->needed_bytes);
     for (size_t i = 0; i < n_devices; i++) {
-        forecast->needed_bytes[i] = machine->device[i].placed_bytes;
-        if (forecast->needed_bytes[i] > machine->device[i].budget)
-            forecast->excess_bytes += (double)(forecast->needed_bytes[i] - machine->device[i].budget);
+        forecast->needed_bytes[i] = machine->devices[i].placed_bytes;
+        if (forecast->needed_bytes[i] > machine->devices[i].budget)
+            forecast->excess_bytes += (double)(forecast->needed_bytes[i] - machine->devices[i].budget);
     }
     for (size_t i = draft->n_levels; i-- > 0;) {
-        const struct level *level = &draft->level[i];
+        const struct level *level = &draft->levels[i];
         if (level->bytes == forecast->peak_total[level->device])
             forecast->peak_position[level->device] = (size_t)level->position;
     }
@@ -76,9 +76,9 @@ static void note_times(struct forecast *forecast, const struct simulation *sim)
     double begin = last_end(steady - forecast->n, forecast->n); /* the end of the step before */
     forecast->period = sim->period;
     forecast->alone = last_end(sim->moments, forecast->n);
-    forecast->span = allocate(forecast->n, sizeof *forecast->span);
+    forecast->spans = allocate(forecast->n, sizeof *forecast->spans);
     for (size_t i = 0; i < forecast->n; i++)
-        forecast->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
+        forecast->spans[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
 }
 
 static struct tensor *copy_tensors(const struct pool *pool)
@@ -107,7 +107,7 @@ static struct forecast forecast_of(const struct list *list, const struct costs *
 {
     struct forecast forecast = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
-    struct list *draft = draft_of(list, &forecast.task);
+    struct list *draft = draft_of(list, &forecast.tasks);
     struct machine *machine = list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices + 1);
     struct tensor *tensors = copy_tensors(list->pool);
@@ -153,8 +153,8 @@ void free_forecast(struct forecast *forecast)
     free(forecast->why_not);
     free(forecast->peak_total);
     free(forecast->peak_position);
-    free(forecast->task);
-    free(forecast->span);
+    free(forecast->tasks);
+    free(forecast->spans);
     free(forecast->needed_bytes);
 }
 

@@ -17,12 +17,12 @@ struct forecast {
     double excess_bytes;     /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
     double period;           /* seconds per step; NAN where it was not simulated, or its tasks' times are not known */
     double alone;            /* seconds of one step alone: the period with a barrier between steps */
-    struct span *span;       /* by position; NULL where there is no period */
+    struct span *spans;      /* by position; NULL where there is no period */
     size_t n;                /* how many tasks it has */
     size_t *needed_bytes;    /* by device: bytes of its arena, as far as all fits: what a budget must be */
     size_t *peak_total;      /* by device: the most bytes held at a time, in a list that does not fit too */
     size_t *peak_position;   /* by device: the first position where so many are held */
-    struct task **task;      /* by position */
+    struct task **tasks;     /* by position */
 };
 /* The forecast of the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves
  * everything as it was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */

@@ -52,7 +52,7 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
     for (int i = 1; i <= machine->n_devices; i++)
         if (before->held[i] > before->held[fullest])
             fullest = i;
-    append_change(&text, JOINED(machine->device[fullest].id, " holds at most"),
+    append_change(&text, JOINED(machine->devices[fullest].id, " holds at most"),
                   format_bytes(now, (double)after->held[fullest]), format_bytes(was, (double)before->held[fullest]));
     if (isnan(period_before) || isnan(period_after))
         return text;

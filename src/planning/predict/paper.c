@@ -8,35 +8,35 @@ enum { MOST_PAPER_DEVICES = 1024 };
 static void describe_links(struct machine *machine, const struct costs *costs, int i)
 {
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct lane_speed *speed = &costs->speed[lane_of_direction[direction]];
+        const struct lane_speed *speed = &costs->speeds[lane_of_direction[direction]];
         if (i % costs->link_share != 0)
-            machine->device[i].described.link[direction] = machine->device[i - 1].described.link[direction];
+            machine->devices[i].described.links[direction] = machine->devices[i - 1].described.links[direction];
         else
-            machine->device[i].described.link[direction] =
+            machine->devices[i].described.links[direction] =
                 add_link(machine, speed->bytes_per_s * costs->scale_link, speed->latency);
     }
 }
 
 void describe_speeds(struct machine *machine, const struct costs *costs)
 {
-    const struct lane_speed *disk = &costs->speed[LANE_DISK];
+    const struct lane_speed *disk = &costs->speeds[LANE_DISK];
     drop_links(machine);
     if (disk->bytes_per_s > 0)
         machine->host->described.disk = add_link(machine, disk->bytes_per_s, disk->latency);
     for (int i = 0; i < machine->n_devices; i++) {
         if (!costs->measured) /* (a profile has measured the copies, with their links) */
             describe_links(machine, costs, i);
-        machine->device[i].flops_per_s = costs->flops * costs->scale_device;
-        machine->device[i].bytes_per_s = costs->bandwidth * costs->scale_device;
+        machine->devices[i].flops_per_s = costs->flops * costs->scale_device;
+        machine->devices[i].bytes_per_s = costs->bandwidth * costs->scale_device;
     }
     machine->issue_seconds = costs->issue_seconds;
     for (int i = 0; i < machine->n_lanes; i++)
-        machine->lane[i]->gap_seconds = costs->gap_seconds[machine->lane[i]->kind];
+        machine->lanes[i]->gap_seconds = costs->gap_seconds[machine->lanes[i]->kind];
 }
 
 static void describe_device(struct machine *machine, const struct costs *costs, int i)
 {
-    char id[sizeof machine->device->id];
+    char id[sizeof machine->devices->id];
     snprintf(id, sizeof id, "%s.%d", costs->name, i);
     struct device *device = name_device(machine, i, id, costs->memory);
     snprintf(device->name, sizeof device->name, "%s", costs->name);
@@ -48,7 +48,7 @@ static void describe_device(struct machine *machine, const struct costs *costs, 
     choose_tile(device);
     if (device->shape.one_item)
         device->shape.local_memory = 256 << 10; /* with PoCL it is a core's L2 cache */
-    device->context = &machine->context[i];     /* each device has its own, so moves are staged through the host */
+    device->context = &machine->contexts[i];    /* each device has its own, so moves are staged through the host */
 }
 
 struct machine *virtual_machine(const struct costs *costs, int n_devices)

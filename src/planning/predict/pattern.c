@@ -26,7 +26,7 @@ static bool repeats(const struct simulator *sim, int earlier, int later, double 
     }
     if (sim->issue_seconds == 0)
         return true;
-    return fabs(sim->iteration[later].issue_begin - sim->iteration[earlier].issue_begin - shift) <= tolerance;
+    return fabs(sim->iterations[later].issue_begin - sim->iterations[earlier].issue_begin - shift) <= tolerance;
 }
 
 /* Does the pattern that ends with iteration `last` repeat?  Snapshots may be in flight for long: with them the whole
@@ -36,7 +36,7 @@ static bool repeats_for(const struct simulator *sim, int last, int pattern, doub
     int compared = MAX(sim->returning_task ? pattern : sim->repeat, MOST_RUNS);
     bool stored = sim->returning_task == NULL;
     for (int i = 0; i < pattern && !stored; i++)
-        stored = sim->iteration[last - i].has_member;
+        stored = sim->iterations[last - i].has_member;
     if (!stored || last - pattern - (compared - 1) < 0)
         return false;
     for (int i = 0; i < compared; i++)
@@ -56,23 +56,23 @@ static double mean_seconds(const struct simulator *sim, int first, int last)
         if (!begin->skipped && !end->skipped && !task_of(sim, i)->member.needed)
             return (end->end - begin->end) / (last - first);
     }
-    return (sim->iteration[last].end - sim->iteration[first].end) / (last - first);
+    return (sim->iterations[last].end - sim->iterations[first].end) / (last - first);
 }
 
 void look_for_pattern(struct simulator *sim, int last)
 {
     struct simulation *result = sim->result;
-    double end = sim->iteration[last].end;
+    double end = sim->iterations[last].end;
     double rounded = 1e-14 * end; /* the error of adding up times */
     for (int length = sim->repeat; length < last && !result->settled; length += sim->repeat) {
-        double shift = end - sim->iteration[last - length].end;
+        double shift = end - sim->iterations[last - length].end;
         result->pattern = length;
         result->settled = repeats_for(sim, last, length, shift, 1e-9 * shift / length + rounded);
     }
     sim->stop = result->settled || last == sim->limit - 1;
     result->steps = last + 1;
     if (result->settled) {
-        result->period = (end - sim->iteration[last - result->pattern].end) / result->pattern;
+        result->period = (end - sim->iterations[last - result->pattern].end) / result->pattern;
     } else {
         result->pattern = MIN(MAX(sim->limit / 2 / sim->repeat, 1) * sim->repeat, last);
         result->period = mean_seconds(sim, last - result->pattern, last);

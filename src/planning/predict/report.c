@@ -41,7 +41,7 @@ static struct trace *simulated_trace(const struct simulation *sim, int steps, co
             trace->records[trace->n_records++] =
                 (struct trace_record){.step = iteration + 1,
                                       .task = i,
-                                      .queued = trace_clock(moment->start - list->task[i]->lane->gap_seconds),
+                                      .queued = trace_clock(moment->start - list->tasks[i]->lane->gap_seconds),
                                       .start = trace_clock(moment->start),
                                       .end = trace_clock(fmax(moment->start, moment->end))};
         }
@@ -161,7 +161,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     print_lane_use(out, "lane, simulated", lanes);
     fputc('\n', out);
     for (int i = 0; i <= machine->n_devices; i++)
-        print_peak(out, &machine->device[i], sim->list->peak_total[i], trace_peak(&trace->memory_use[i]));
+        print_peak(out, &machine->devices[i], sim->list->peak_total[i], trace_peak(&trace->memory_use[i]));
     print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);
@@ -180,9 +180,9 @@ json_t *simulation_json(const struct simulation *sim)
     struct table *path = path_table(sim, trace);
     json_t *held = json_object();
     for (int i = 0; i < machine->n_lanes; i++)
-        json_object_set_new(busy, machine->lane[i]->name, json_real(sim->busy[i] / sim->period));
+        json_object_set_new(busy, machine->lanes[i]->name, json_real(sim->busy[i] / sim->period));
     for (int i = 0; i <= machine->n_devices; i++)
-        json_object_set_new(held, machine->device[i].id, json_integer((json_int_t)trace_peak(&trace->memory_use[i])));
+        json_object_set_new(held, machine->devices[i].id, json_integer((json_int_t)trace_peak(&trace->memory_use[i])));
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
                             1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
                             held, "lanes", lanes_json(sim, trace), "critical_path", table_json(path), "tasks");

@@ -52,9 +52,9 @@ static double copy_speed(const struct simulator *sim, const struct lane_state *l
 {
     size_t copies[2] = {0}; /* on each of its links, itself too */
     for (int i = 0; i < 2; i++)
-        if (lane->link[i])
-            copies[i] = sim->on_link[lane->link[i]->index].n;
-    return link_rate(lane->link, copies) / lane->full_rate;
+        if (lane->links[i])
+            copies[i] = sim->on_link[lane->links[i]->index].n;
+    return link_rate(lane->links, copies) / lane->full_rate;
 }
 
 /* Notes for each copy on the link, if there is one, how long what is left of it would take at full speed. */
@@ -64,7 +64,7 @@ static void note_left(const struct simulator *sim, const struct link *link)
         return;
     const struct link_copies *on = &sim->on_link[link->index];
     for (size_t i = 0; i < on->n; i++) {
-        struct lane_state *lane = on->lane[i];
+        struct lane_state *lane = on->lanes[i];
         lane->seconds_left = (lane->next_event - sim->now) * copy_speed(sim, lane);
     }
 }
@@ -74,7 +74,7 @@ static void add_to_link(struct simulator *sim, const struct link *link, struct l
     if (!link)
         return;
     struct link_copies *on = &sim->on_link[link->index];
-    *APPEND(on->lane, on->n, on->cap) = copy;
+    *APPEND(on->lanes, on->n, on->cap) = copy;
 }
 
 static void drop_from_link(struct simulator *sim, const struct link *link, const struct lane_state *copy)
@@ -83,10 +83,10 @@ static void drop_from_link(struct simulator *sim, const struct link *link, const
         return;
     struct link_copies *on = &sim->on_link[link->index];
     size_t at = 0;
-    while (on->lane[at] != copy)
+    while (on->lanes[at] != copy)
         at++;
     on->n--;
-    on->lane[at] = on->lane[on->n];
+    on->lanes[at] = on->lanes[on->n];
 }
 
 /* Sets when each copy on the link ends, at the speed that it has now. */
@@ -96,7 +96,7 @@ static void set_ends(struct simulator *sim, const struct link *link)
         return;
     const struct link_copies *on = &sim->on_link[link->index];
     for (size_t i = 0; i < on->n; i++)
-        set_next(sim, on->lane[i], sim->now + on->lane[i]->seconds_left / copy_speed(sim, on->lane[i]));
+        set_next(sim, on->lanes[i], sim->now + on->lanes[i]->seconds_left / copy_speed(sim, on->lanes[i]));
 }
 
 enum load_change { COPY_JOINS, COPY_LEAVES };
@@ -106,15 +106,15 @@ enum load_change { COPY_JOINS, COPY_LEAVES };
 static void change_load(struct simulator *sim, struct lane_state *copy, enum load_change change)
 {
     for (int i = 0; i < 2; i++)
-        note_left(sim, copy->link[i]);
+        note_left(sim, copy->links[i]);
     for (int i = 0; i < 2; i++) {
         if (change == COPY_JOINS)
-            add_to_link(sim, copy->link[i], copy);
+            add_to_link(sim, copy->links[i], copy);
         else
-            drop_from_link(sim, copy->link[i], copy);
+            drop_from_link(sim, copy->links[i], copy);
     }
     for (int i = 0; i < 2; i++)
-        set_ends(sim, copy->link[i]);
+        set_ends(sim, copy->links[i]);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
@@ -158,12 +158,12 @@ static void start_task(struct simulator *sim, struct lane_state *lane, int node,
     lane->node = node;
     lane->on_links = false;
     lane->begun = false;
-    lane->link[0] = NULL;
-    lane->link[1] = NULL;
+    lane->links[0] = NULL;
+    lane->links[1] = NULL;
     if (seconds > 0)
-        links_of(task_of(sim, node), lane->link);
-    lane->full_rate = link_rate(lane->link, NULL);
-    lane->latency = isfinite(lane->full_rate) ? fmin(link_latency(lane->link), seconds) : 0;
+        links_of(task_of(sim, node), lane->links);
+    lane->full_rate = link_rate(lane->links, NULL);
+    lane->latency = isfinite(lane->full_rate) ? fmin(link_latency(lane->links), seconds) : 0;
     lane->seconds_left = seconds - lane->latency;
     sim->result->moments[node] = (struct moment){.start = start};
     if (start > sim->now)
@@ -202,12 +202,12 @@ static void end_wait(struct simulator *sim, int node)
  * iteration, and in later ones as long as task i is skipped there. */
 static void release(struct simulator *sim, int i, int iteration)
 {
-    for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->wait[k].next_wait) {
-        bool next_step = sim->wait[k].next_step;
+    for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->waits[k].next_wait) {
+        bool next_step = sim->waits[k].next_step;
         for (int later = iteration; later + next_step < sim->opened; later++) {
             if (later > iteration && !skipped(sim, node_of(sim, later, i)))
                 break; /* from here on the waits are for that run */
-            end_wait(sim, node_of(sim, later + next_step, sim->wait[k].consumer));
+            end_wait(sim, node_of(sim, later + next_step, sim->waits[k].consumer));
         }
     }
 }
@@ -228,7 +228,7 @@ static void count_run(struct simulator *sim, int i, int change)
 /* Task i of the iteration has ended there, or skips it after all. */
 static void count_end(struct simulator *sim, int i, int iteration)
 {
-    struct iteration *state = &sim->iteration[iteration];
+    struct iteration *state = &sim->iterations[iteration];
     count_run(sim, i, -1);
     state->tasks_left--;
     if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
@@ -253,7 +253,7 @@ static void ask_for_member(struct simulator *sim, int iteration)
 {
     if (!ask_rings(sim, iteration))
         return;
-    const bool has_member = sim->iteration[iteration].has_member;
+    const bool has_member = sim->iterations[iteration].has_member;
     if (!has_member)
         leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
@@ -287,7 +287,7 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
         return;
     double start = sim->now + task_of(sim, node)->lane->gap_seconds;
     if (sim->issue_seconds > 0) /* the host issues in list order */
-        start = fmax(start, sim->iteration[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
+        start = fmax(start, sim->iterations[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
     pass_turn(sim, lane);
     start_task(sim, lane, node, start);
 }
@@ -322,14 +322,14 @@ static void open_iteration(struct simulator *sim)
 {
     int iteration = sim->opened++;
     struct simulation *result = sim->result;
-    struct iteration *state = &sim->iteration[iteration];
+    struct iteration *state = &sim->iterations[iteration];
     size_t n_moments = (size_t)sim->opened * (size_t)sim->n;
     result->moments = grow(result->moments, &sim->cap_moments, n_moments, sizeof *result->moments);
     sim->unmet = grow(sim->unmet, &sim->cap_unmet, n_moments, sizeof *sim->unmet);
     if (iteration > 0)
-        state->issue_begin = fmax(sim->now, sim->iteration[iteration - 1].issue_begin + sim->n * sim->issue_seconds);
+        state->issue_begin = fmax(sim->now, sim->iterations[iteration - 1].issue_begin + sim->n * sim->issue_seconds);
     for (int i = 0; i < sim->n; i++) {
-        const struct task *task = result->list->task[i];
+        const struct task *task = result->list->tasks[i];
         int node = node_of(sim, iteration, i);
         result->moments[node] = (struct moment){.skipped = !is_due(task, (uint32_t)iteration + 1)};
         sim->unmet[node] = 0;
@@ -352,7 +352,7 @@ static bool may_open(const struct simulator *sim)
 {
     if (sim->opened == sim->limit || sim->tasks_at_limit > 0)
         return false;
-    return sim->opened < 2 || sim->iteration[sim->opened - 2].compute_tasks_left == 0;
+    return sim->opened < 2 || sim->iterations[sim->opened - 2].compute_tasks_left == 0;
 }
 
 /* Iterations that have ended are over, and others are opened. */
@@ -360,8 +360,8 @@ static void go_on(struct simulator *sim)
 {
     int before = sim->opened;
     while (!sim->stop) {
-        if (sim->done < sim->opened && sim->iteration[sim->done].tasks_left == 0) {
-            sim->iteration[sim->done].end = sim->now;
+        if (sim->done < sim->opened && sim->iterations[sim->done].tasks_left == 0) {
+            sim->iterations[sim->done].end = sim->now;
             if (sim->done > 0)
                 look_for_pattern(sim, sim->done);
             sim->done++;
@@ -402,7 +402,7 @@ static struct lane_state *earliest(const struct simulator *sim)
 {
     const struct device *host = sim->result->list->pool->machine->host;
     struct lane_state *best = &sim->lanes[sim->winner[1]];
-    struct lane_state *disk = &sim->lanes[host->lane[LANE_DISK]->index];
+    struct lane_state *disk = &sim->lanes[host->lanes[LANE_DISK]->index];
     if (sim->returning_task && disk->next_event <= best->next_event * (1 + 1e-12))
         return disk;
     return best;

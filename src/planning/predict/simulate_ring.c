@@ -15,7 +15,7 @@
 
 bool lacks_member(const struct simulator *sim, int node)
 {
-    return task_of(sim, node)->member.needed && !sim->iteration[node / sim->n].asked;
+    return task_of(sim, node)->member.needed && !sim->iterations[node / sim->n].asked;
 }
 
 /* A copy of what an update has made has its turn.  The update has asked, unless it skips this iteration: then the copy
@@ -31,7 +31,7 @@ bool must_ask(const struct simulator *sim, int node)
 
 bool ask_rings(struct simulator *sim, int iteration)
 {
-    struct iteration *state = &sim->iteration[iteration];
+    struct iteration *state = &sim->iterations[iteration];
     state->asked = true;
     if (!is_due(sim->returning_task, (uint32_t)iteration + 1))
         return false;
@@ -57,7 +57,7 @@ bool asks_at_once(const struct simulator *sim, int iteration)
 
 bool asks_at_end(const struct simulator *sim, int i, int iteration)
 {
-    return is_stored(sim, i) && !sim->iteration[iteration].asked;
+    return is_stored(sim, i) && !sim->iterations[iteration].asked;
 }
 
 void return_at_end(struct simulator *sim, int i, int iteration)

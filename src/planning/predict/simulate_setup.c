@@ -22,7 +22,7 @@ static void clear_lanes(struct simulator *sim)
 static bool leads_to_member(const struct list *list, const struct task *task, const struct edge *edge)
 {
     return task->member.needed && !task->condition.unexpected && !edge->previous &&
-           !chooses(list->task[edge->producer]);
+           !chooses(list->tasks[edge->producer]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
@@ -36,7 +36,7 @@ static void index_list(struct simulator *sim)
         sim->tasks[i].last_ended = NONE;
     }
     for (int i = sim->n - 1; i >= 0; i--) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         struct lane_state *lane = lane_of_node(sim, i);
         sim->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = lane->next_task = i;
@@ -49,7 +49,7 @@ static void index_list(struct simulator *sim)
                 producer->before_member = true;
             if (!edge->wait)
                 continue;
-            sim->wait[n_waits] =
+            sim->waits[n_waits] =
                 (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = producer->first_wait};
             producer->first_wait = n_waits++;
         }
@@ -62,9 +62,9 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
     double total = (double)list->n * list->pool->machine->issue_seconds;
     for (size_t i = 0; i < list->n; i++) {
         enum cost_source source;
-        result->seconds[i] = task_seconds(costs, list->task[i], &source);
+        result->seconds[i] = task_seconds(costs, list->tasks[i], &source);
         result->by_source[source]++;
-        total += list->task[i]->lane->gap_seconds + result->seconds[i];
+        total += list->tasks[i]->lane->gap_seconds + result->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
@@ -85,7 +85,7 @@ struct simulator new_simulator(struct simulation *result)
                             .ring.n = list->pool->ring.n,
                             .repeat = (int)repeat_of(list, 2 * MOST_STEPS)};
     sim.tasks = allocate(list->n, sizeof *sim.tasks);
-    sim.wait = allocate(list->n_edges, sizeof *sim.wait);
+    sim.waits = allocate(list->n_edges, sizeof *sim.waits);
     sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
     sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
     sim.on_link = allocate(machine->n_links, sizeof *sim.on_link);
@@ -94,20 +94,20 @@ struct simulator new_simulator(struct simulation *result)
     sim.limit = MIN(sim.limit, MAX(8, MOST_NODES / sim.n));
     if (sim.returning_task)
         sim.limit = MAX(sim.limit, MIN(STORED_STEPS, STORED_NODES / sim.n));
-    sim.iteration = allocate((size_t)sim.limit, sizeof *sim.iteration);
+    sim.iterations = allocate((size_t)sim.limit, sizeof *sim.iterations);
     return sim;
 }
 
 void free_simulator(struct simulator *sim)
 {
     free(sim->tasks);
-    free(sim->wait);
+    free(sim->waits);
     free(sim->unmet);
     free(sim->lanes);
     free(sim->winner);
     for (size_t i = 0; i < sim->result->list->pool->machine->n_links; i++)
-        free(sim->on_link[i].lane);
+        free(sim->on_link[i].lanes);
     free(sim->on_link);
-    free(sim->iteration);
+    free(sim->iterations);
     free(sim->to_try);
 }

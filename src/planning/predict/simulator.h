@@ -11,16 +11,16 @@
 #include "simulation.h"
 
 struct lane_state {
-    int first_task;             /* the first task of the lane; NONE: it has none */
-    int next_task, iteration;   /* the task whose turn is next, and its iteration */
-    int node;                   /* the node that runs; NONE: the lane is idle */
-    bool begun;                 /* false: the node still waits for the host, or for the lane's gap */
-    bool on_links;              /* false: the node computes, or waits for the latency */
-    double latency;             /* seconds that the node's copy waits before it is on its links */
-    double seconds_left;        /* seconds of work that the node has left at `now`, at full speed */
-    double next_event;          /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
-    double full_rate;           /* bytes per second that the node's copy reaches alone */
-    const struct link *link[2]; /* those that the node's copy occupies; NULL: none */
+    int first_task;              /* the first task of the lane; NONE: it has none */
+    int next_task, iteration;    /* the task whose turn is next, and its iteration */
+    int node;                    /* the node that runs; NONE: the lane is idle */
+    bool begun;                  /* false: the node still waits for the host, or for the lane's gap */
+    bool on_links;               /* false: the node computes, or waits for the latency */
+    double latency;              /* seconds that the node's copy waits before it is on its links */
+    double seconds_left;         /* seconds of work that the node has left at `now`, at full speed */
+    double next_event;           /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
+    double full_rate;            /* bytes per second that the node's copy reaches alone */
+    const struct link *links[2]; /* those that the node's copy occupies; NULL: none */
 };
 
 struct wait {
@@ -47,7 +47,7 @@ struct iteration {
 };
 
 struct link_copies {
-    struct lane_state **lane; /* the lanes whose copies are on the link */
+    struct lane_state **lanes; /* the lanes whose copies are on the link */
     size_t n, cap;
 };
 
@@ -57,13 +57,13 @@ struct simulator {
     int limit;                   /* the most iterations that are simulated */
     int repeat;                  /* iterations after which the same tasks run again */
     struct task_state *tasks;    /* by task */
-    struct wait *wait;           /* a list for each task, by `first_wait` and `next_wait` */
+    struct wait *waits;          /* a list for each task, by `first_wait` and `next_wait` */
     int *unmet;                  /* by node: how many tasks it waits for that have not ended */
     struct lane_state *lanes;    /* by lane */
     int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
                                   * the last n_lanes nodes are the lanes */
     struct link_copies *on_link; /* by link */
-    struct iteration *iteration;
+    struct iteration *iterations;
     struct lane_state **to_try; /* a queue of the lanes on which a task may start now; some stand in it twice */
     size_t n_to_try, cap_to_try;
     int opened;           /* iterations that the host has opened */
@@ -82,7 +82,7 @@ static inline int node_of(const struct simulator *sim, int iteration, int i) { r
 
 static inline const struct task *task_of(const struct simulator *sim, int node)
 {
-    return sim->result->list->task[node % sim->n];
+    return sim->result->list->tasks[node % sim->n];
 }
 
 static inline struct lane_state *lane_of_node(const struct simulator *sim, int node)

@@ -56,8 +56,8 @@ static void adapt_costs(struct trainer *trainer)
     struct costs *costs = costs_of(trainer);
     if (predict_options.what_if && costs)
         apply_what_if(costs, trainer->machine, predict_options.what_if);
-    if (costs && trainer->machine->device[0].cl)
-        check_fingerprint(costs, &trainer->machine->device[0], engine_name(trainer));
+    if (costs && trainer->machine->devices[0].cl)
+        check_fingerprint(costs, &trainer->machine->devices[0], engine_name(trainer));
 }
 
 static bool start_trial(struct settings *settings, int argc, char **argv, int *code)
@@ -99,14 +99,14 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &predict_options.simulate,
      .group = GROUP_PREDICTING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "predict the step on a virtual clock. It needs --profile, --hardware or --list"},
     {.name = "profile",
      .type = OPT_INPUT,
      .value = &predict_options.profile,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "file with the times of tasks that `yard profile` measured. train plans with them instead of "
              "measuring in a trial"},
     {.name = "hardware",
@@ -114,7 +114,7 @@ static const struct option options[] = {
      .value = &predict_options.hardware,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). "
              "--mesh dp=N, or -d N, uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
              "train runs on the real devices, and plans with these times instead of measuring in a trial"},
@@ -123,7 +123,7 @@ static const struct option options[] = {
      .value = &predict_options.what_if,
      .argument = "WORDS",
      .group = GROUP_PREDICTING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "predict for changed hardware, as in \"link=2x cpu=0.5x device=1.5x mem=8G\". With --memory it "
              "may be mixed, for mixed precision, which is counted but cannot be run"},
     {.name = "output",
@@ -132,7 +132,7 @@ static const struct option options[] = {
      .value = &predict_options.output,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
-     .commands = 0,
+     .classes = 0,
      .help = "the profile to write"},
 };
 static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};

@@ -151,7 +151,7 @@ static double time_copy(struct device *device, cl_mem buffer, void *host, size_t
     if (direction == LANE_UPLOAD)
         write_buffer(device, buffer, 0, host, bytes);
     else
-        CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+        CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
     return 1e-9 * (double)(now_ns() - start);
 }
 
@@ -214,24 +214,24 @@ static void time_host_updates(const struct list *list, struct costs *costs)
 {
     size_t first = costs->n_tasks;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
         if (task->on_host.run != adamw_on_host || has_update(costs, first, cost.bytes))
             continue;
         snprintf(cost.name, sizeof cost.name, "%s", task->name);
-        cost.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
+        cost.ns = 1e9 * measure_adamw(count_elements(task->accesses[0].tensor));
         *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = cost;
     }
 }
 
 const char *engine_name(const struct trainer *trainer)
 {
-    return word_of("gemm", (int)choose_engine(&trainer->machine->device[0], trainer->settings->kernels.gemm));
+    return word_of("gemm", (int)choose_engine(&trainer->machine->devices[0], trainer->settings->kernels.gemm));
 }
 
 struct costs *measure_costs(struct trainer *trainer)
 {
-    struct device *device = &trainer->machine->device[0];
+    struct device *device = &trainer->machine->devices[0];
     struct costs *costs = new_costs("a trial");
     const uint64_t begun = now_ns();
     char driver[128];
@@ -248,8 +248,8 @@ struct costs *measure_costs(struct trainer *trainer)
     free_collected(&samples);
     costs->issue_seconds = measure_issue(trainer, begun);
     time_host_updates(trainer->train, costs);
-    costs->speed[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
-    costs->speed[LANE_DOWNLOAD] = measure_link(device, LANE_DOWNLOAD);
+    costs->speeds[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
+    costs->speeds[LANE_DOWNLOAD] = measure_link(device, LANE_DOWNLOAD);
     for (int i = 0; i < MEM_CLASSES; i++)
         costs->peak_memory[i] = (double)trainer->train->peak[0][i];
     return costs;
@@ -328,7 +328,7 @@ void run_trial_for(struct settings *settings)
     int n_devices = trainer->machine->n_devices;
     struct pass_reports done = reports_of(trainer);
     for (size_t i = 0; i < done.n; i++) {
-        const struct pass_report *report = &done.report[i];
+        const struct pass_report *report = &done.reports[i];
         if (needs_times(report))
             measures = true;
         if (has_trait(report->pass, MOVES_UPDATES) && !report->declined)

@@ -55,7 +55,7 @@ static void read_slab(const struct image *image, uint32_t *words)
 {
     const struct slab *slab = &image->device->slabs[image->slab];
     if (slab->buffer)
-        CL(clEnqueueReadBuffer(image->device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words,
+        CL(clEnqueueReadBuffer(image->device->lanes[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words,
                                0, NULL, NULL));
     else
         memcpy(words, slab->host, slab->bytes);
@@ -67,7 +67,7 @@ struct audit *open_audit(struct list *list)
     struct machine *machine = list->pool->machine;
     audit->list = list;
     audit->begun = now_ns();
-    for (struct device *device = machine->device; device <= machine->host; device++)
+    for (struct device *device = machine->devices; device <= machine->host; device++)
         for (size_t k = 0; k < device->n_slabs; k++) {
             struct image *image = APPEND(audit->image, audit->n, audit->cap);
             size_t n = device->slabs[k].bytes / ELEMENT_BYTES;
@@ -101,7 +101,7 @@ struct word_range { /* words of an image */
 /* The words of the image that access k of the task covers in that iteration; none where the tensor lies elsewhere. */
 static struct word_range covered_words(const struct image *image, const struct task *task, uint32_t iteration, int k)
 {
-    const struct tensor *tensor = tensor_at(task->access[k].tensor, iteration);
+    const struct tensor *tensor = tensor_at(task->accesses[k].tensor, iteration);
     size_t begin = (tensor->storage->address + tensor->offset) / ELEMENT_BYTES;
     if (tensor->device != image->device || tensor->storage->slab != image->slab)
         return (struct word_range){0, 0};
@@ -113,8 +113,8 @@ static bool uses_device(const struct task *task, const struct device *device)
 {
     if (task->lane->device == device)
         return true;
-    for (int k = 0; k < task->n_access; k++)
-        if (task->access[k].tensor->device == device)
+    for (int k = 0; k < task->n_accesses; k++)
+        if (task->accesses[k].tensor->device == device)
             return true;
     return false;
 }
@@ -126,7 +126,7 @@ static void fill_access(const struct image *image, const struct task *task, uint
                         enum contents contents)
 {
     struct word_range range = covered_words(image, task, iteration, k);
-    enum element element = task->access[k].tensor->element;
+    enum element element = task->accesses[k].tensor->element;
     for (size_t word = range.begin; word < range.end; word++)
         if (contents == WHAT_WAS_COMPUTED && image->kept[word] != float_filling[0])
             image->given[word] = image->kept[word];
@@ -139,11 +139,11 @@ static void fill_image(const struct image *image, const struct task *task, uint3
 {
     for (size_t word = 0; word < image->words; word++)
         image->given[word] = float_filling[run];
-    for (int k = 0; k < task->n_access; k++)
-        if (!(task->access[k].mode & ACCESS_READ))
+    for (int k = 0; k < task->n_accesses; k++)
+        if (!(task->accesses[k].mode & ACCESS_READ))
             fill_access(image, task, iteration, k, run, ONLY_FILLING);
-    for (int k = 0; k < task->n_access; k++)
-        if (task->access[k].mode & ACCESS_READ)
+    for (int k = 0; k < task->n_accesses; k++)
+        if (task->accesses[k].mode & ACCESS_READ)
             fill_access(image, task, iteration, k, run, WHAT_WAS_COMPUTED);
 }
 
@@ -151,9 +151,9 @@ static void fill_image(const struct image *image, const struct task *task, uint3
 static void copy_written(const struct image *image, const struct task *task, uint32_t iteration, uint32_t *target,
                          const uint32_t *source)
 {
-    for (int k = 0; k < task->n_access; k++) {
+    for (int k = 0; k < task->n_accesses; k++) {
         struct word_range range = covered_words(image, task, iteration, k);
-        if (task->access[k].mode & ACCESS_WRITE)
+        if (task->accesses[k].mode & ACCESS_WRITE)
             memcpy(target + range.begin, source + range.begin, (range.end - range.begin) * sizeof *target);
     }
 }
@@ -195,7 +195,7 @@ static char *check_others(const struct list *list, const struct task *task, cons
 /* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
 static char *check_written(const struct task *task, const struct image *image, uint32_t iteration, int k, int run)
 {
-    const struct tensor *tensor = task->access[k].tensor;
+    const struct tensor *tensor = task->accesses[k].tensor;
     struct word_range range = covered_words(image, task, iteration, k);
     char position[64];
     for (size_t word = range.begin; word < range.end; word++) {
@@ -217,8 +217,8 @@ static char *check_left(const struct list *list, const struct task *task, const 
     uint32_t *found = run == 0 ? image->first_run : image->this_run;
     read_slab(image, found);
     char *wrong = check_others(list, task, image, iteration, found);
-    for (int k = 0; k < task->n_access && run > 0 && !wrong; k++)
-        if (task->access[k].mode & ACCESS_WRITE)
+    for (int k = 0; k < task->n_accesses && run > 0 && !wrong; k++)
+        if (task->accesses[k].mode & ACCESS_WRITE)
             wrong = check_written(task, image, iteration, k, run);
     return wrong;
 }
@@ -227,7 +227,7 @@ static char *check_left(const struct list *list, const struct task *task, const 
 
 char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    const struct task *task = audit->list->task[i];
+    const struct task *task = audit->list->tasks[i];
     const struct image *end = audit->image + audit->n;
     char *wrong = NULL;
     show_busy("auditing this step", audit->begun, (double)i / (double)audit->list->n);

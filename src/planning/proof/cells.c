@@ -7,13 +7,13 @@ static size_t cut_cell(struct strip *strip, size_t at)
     size_t i;
     if (strip->n == 0) {
         struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
-        *APPEND(strip->cell, strip->n, strip->cap) = whole;
+        *APPEND(strip->cells, strip->n, strip->cap) = whole;
     }
-    FIND_FIRST(i, strip->n, strip->cell[i].end <= at);
-    if (strip->cell[i].begin == at)
+    FIND_FIRST(i, strip->n, strip->cells[i].end <= at);
+    if (strip->cells[i].begin == at)
         return i;
-    INSERT(strip->cell, strip->n, strip->cap, i)->end = at;
-    strip->cell[i + 1].begin = at;
+    INSERT(strip->cells, strip->n, strip->cap, i)->end = at;
+    strip->cells[i + 1].begin = at;
     return i + 1;
 }
 
@@ -21,13 +21,13 @@ struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t
 {
     size_t first = cut_cell(strip, begin);
     *n = cut_cell(strip, end) - first;
-    return &strip->cell[first];
+    return &strip->cells[first];
 }
 
 void free_strips(struct strip *strips, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free(strips[i].cell);
+        free(strips[i].cells);
     free(strips);
 }
 

@@ -29,7 +29,7 @@ struct byte_cell {
 };
 
 struct strip {
-    struct byte_cell *cell; /* n cells in the order of their bytes, without gaps; n is 0 before the first cut */
+    struct byte_cell *cells; /* n cells in the order of their bytes, without gaps; n is 0 before the first cut */
     size_t n, cap;
     uint64_t initial; /* number_values(): the value of a persistent tensor before the first iteration */
 };

@@ -60,7 +60,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &proof_options.audit,
      .group = GROUP_LOOKING,
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .help = "with --serial, run every task three times, each time with another filling of the memory that it "
              "does not declare to read, and compare the results. For the data of this run this shows that "
              "tasks touch what they declare and no more (slow)"},
@@ -68,7 +68,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &proof_options.verify,
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "prove three things, provided that tasks touch what they declare (train --serial --audit checks "
              "that): every read sees the right value, every conflict is ordered whatever the timing, and "
              "memory is within the budgets"},

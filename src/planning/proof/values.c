@@ -25,7 +25,7 @@ struct numbered {
 /* What a task and a tensor are known by in both lists. */
 enum known_by { BY_ORIGIN, BY_NAME /* see number_named_values() */ };
 struct values {
-    struct numbered *list; /* by identity, then by run */
+    struct numbered *lists; /* by identity, then by run */
     size_t n, cap;
     enum known_by known_by;
 };
@@ -119,16 +119,16 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
 /* Does element i of the task touch only element i of this access? */
 static bool by_element(const struct task *task, const struct access *access)
 {
-    return task->elementwise && access->tensor->bytes == task->access[0].tensor->bytes;
+    return task->elementwise && access->tensor->bytes == task->accesses[0].tensor->bytes;
 }
 
 /* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends: *end. */
 static uint64_t hash_elements(struct strip *strips, const struct task *task, size_t at, size_t *end, uint64_t value)
 {
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor;
         size_t n;
-        if (!(task->access[i].mode & ACCESS_READ) || !by_element(task, &task->access[i]))
+        if (!(task->accesses[i].mode & ACCESS_READ) || !by_element(task, &task->accesses[i]))
             continue;
         struct byte_cell *cell = read_cells(strips, tensor, at, *end, &n);
         int64_t part = (int64_t)tensor->offset - cell->origin - (int64_t)task->piece_begin;
@@ -142,8 +142,8 @@ static uint64_t hash_elements(struct strip *strips, const struct task *task, siz
 static uint64_t hash_whole_reads(struct strip *strips, const struct task *task, uint64_t identity)
 {
     uint64_t value = identity;
-    for (int i = 0; i < task->n_access; i++) {
-        const struct access *access = &task->access[i];
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct access *access = &task->accesses[i];
         if ((access->mode & ACCESS_READ) && !access->tensor->choice && !by_element(task, access))
             value = hash_pair(value, hash_read_bytes(strips, access->tensor));
     }
@@ -162,8 +162,8 @@ static uint64_t identify(const struct values *values, const struct task *task)
 /* Does the task write no value?  (A choice word is none.) */
 static bool writes_nothing(const struct task *task)
 {
-    for (int i = 0; i < task->n_access; i++)
-        if ((task->access[i].mode & ACCESS_WRITE) && !task->access[i].tensor->choice)
+    for (int i = 0; i < task->n_accesses; i++)
+        if ((task->accesses[i].mode & ACCESS_WRITE) && !task->accesses[i].tensor->choice)
             return false;
     return true;
 }
@@ -172,11 +172,11 @@ static bool writes_nothing(const struct task *task)
 static void write_run(struct strip *strips, const struct task *task, size_t at, size_t end, uint64_t value,
                       int iteration)
 {
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor;
         struct written_value written = {.value = hash_pair(value, (uint64_t)i), .iteration = iteration};
         written.origin = (int64_t)tensor->offset - (int64_t)task->piece_begin;
-        if (!(task->access[i].mode & ACCESS_WRITE))
+        if (!(task->accesses[i].mode & ACCESS_WRITE))
             continue;
         if (task->elementwise)
             write_value(strips, tensor, at, end, written);
@@ -191,7 +191,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
                            int iteration)
 {
     uint64_t common = hash_whole_reads(strips, task, run.identity);
-    size_t bytes = task->elementwise ? task->access[0].tensor->bytes : 1;
+    size_t bytes = task->elementwise ? task->accesses[0].tensor->bytes : 1;
     run.is_silent = writes_nothing(task);
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
@@ -199,7 +199,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
         run.begin = task->piece_begin + at;
         run.end = task->piece_begin + end;
         write_run(strips, task, at, end, run.value, iteration);
-        *APPEND(values->list, values->n, values->cap) = run;
+        *APPEND(values->lists, values->n, values->cap) = run;
     }
 }
 
@@ -227,7 +227,7 @@ static void number_results(struct values *values, const struct list *list, struc
             result.value = hash_pair(cell[k].value, (uint64_t)(cell[k].origin + (int64_t)first));
             result.begin = first + cell[k].begin;
             result.end = first + cell[k].end;
-            *APPEND(values->list, values->n, values->cap) = result;
+            *APPEND(values->lists, values->n, values->cap) = result;
         }
     }
 }
@@ -241,12 +241,12 @@ static void join_runs(struct values *values)
 {
     size_t n = 0;
     for (size_t i = 0; i < values->n; i++) {
-        struct numbered *last = n ? &values->list[n - 1] : NULL, *next = &values->list[i];
+        struct numbered *last = n ? &values->lists[n - 1] : NULL, *next = &values->lists[i];
         if (last && last->identity == next->identity && last->value == next->value && next->begin <= last->end) {
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            values->list[n++] = *next;
+            values->lists[n++] = *next;
         }
     }
     values->n = n;
@@ -262,7 +262,7 @@ static struct values *number_list(const struct list *list, enum known_by known_b
         strips[i].initial = initial_value(list->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)list->n; i++) {
-            const struct task *task = list->task[i];
+            const struct task *task = list->tasks[i];
             struct numbered run = {.identity = hash_pair(identify(values, task), (uint64_t)iteration)};
             run.node = iteration * (int)list->n + i;
             if (!is_due(task, (uint32_t)iteration))
@@ -273,7 +273,7 @@ static struct values *number_list(const struct list *list, enum known_by known_b
                 interpret_task(values, strips, task, run, iteration);
         }
     number_results(values, list, strips);
-    SORT(values->list, values->n, by_identity);
+    SORT(values->lists, values->n, by_identity);
     join_runs(values);
     free_strips(strips, list->pool->n);
     return values;
@@ -285,7 +285,7 @@ struct values *number_named_values(const struct list *list) { return number_list
 void free_values(struct values *values)
 {
     if (values)
-        free(values->list);
+        free(values->lists);
     free(values);
 }
 
@@ -301,7 +301,7 @@ struct list_difference {
 static size_t group_end(const struct values *values, size_t i)
 {
     size_t end = i;
-    while (end < values->n && values->list[end].identity == values->list[i].identity)
+    while (end < values->n && values->lists[end].identity == values->lists[i].identity)
         end++;
     return end;
 }
@@ -341,8 +341,8 @@ static struct list_difference compare_lists(const struct values *expected, const
     struct list_difference difference = {.node = NONE, .part = NONE};
     size_t i = 0, k = 0; /* the first entries of both that have not been compared */
     while (i < expected->n || k < values->n) {
-        const struct numbered *wanted = i < expected->n ? &expected->list[i] : NULL;
-        const struct numbered *found = k < values->n ? &values->list[k] : NULL;
+        const struct numbered *wanted = i < expected->n ? &expected->lists[i] : NULL;
+        const struct numbered *found = k < values->n ? &values->lists[k] : NULL;
         if (wanted && found && wanted->identity == found->identity) {
             size_t x_end = group_end(expected, i), y_end = group_end(values, k);
             compare_runs(wanted, x_end - i, found, y_end - k, &difference);
@@ -363,7 +363,7 @@ static struct list_difference compare_lists(const struct values *expected, const
 static char *describe_task(const struct list *list, int node, const char *fault)
 {
     int i = node % (int)list->n;
-    const struct task *task = list->task[i];
+    const struct task *task = list->tasks[i];
     char position[64];
     return format_string("task %d %s%s %s", i, task->name, layer_and_micro(position, task), fault);
 }

@@ -42,15 +42,15 @@ static char *check_cell(const struct list *list, int node, const struct access *
 {
     int n = (int)list->n;
     const struct tensor *storage = access->tensor->storage;
-    const char *reader = list->task[node % n]->name;
+    const char *reader = list->tasks[node % n]->name;
     /* A choice holds for its own iteration.  Only the task that makes the next choice may read it afterwards. */
-    bool kept = storage->persistent && (!access->tensor->choice || chooses(list->task[node % n]));
+    bool kept = storage->persistent && (!access->tensor->choice || chooses(list->tasks[node % n]));
     if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
                              node % n, reader, access->tensor->name, writer->storage->name, writer->node % n,
-                             list->task[writer->node % n]->name);
+                             list->tasks[writer->node % n]->name);
     if (!kept && (!writer || writer->node / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
                              access->tensor->name);
@@ -61,7 +61,7 @@ static char *check_cell(const struct list *list, int node, const struct access *
 static char *describe_conflict(const struct list *list, int first, int second)
 {
     int i = first % (int)list->n, k = second % (int)list->n;
-    const struct task *earlier = list->task[i], *later = list->task[k];
+    const struct task *earlier = list->tasks[i], *later = list->tasks[k];
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return format_string("task %d %s has two tensors on the same bytes", i, earlier->name);
@@ -117,7 +117,7 @@ static void note_read(struct proof *proof, int node, const struct access *access
 static void note_write(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
     const struct tensor *storage = access->tensor->storage;
-    bool hides = proof->number || !is_conditional(proof->list->task[node % (int)proof->list->n]);
+    bool hides = proof->number || !is_conditional(proof->list->tasks[node % (int)proof->list->n]);
     need_order(proof, cell->writer, node, storage);
     need_order(proof, cell->reader, node, storage);
     cell->writer = add_touch(proof, node, hides ? NONE : cell->writer, storage);
@@ -143,15 +143,15 @@ static void walk_bytes(struct proof *proof)
 {
     int n = (int)proof->list->n;
     for (int node = 0; node < 2 * n && !proof->wrong; node++) {
-        const struct task *task = proof->list->task[node % n];
+        const struct task *task = proof->list->tasks[node % n];
         if (proof->number && !is_due(task, proof->number))
             continue;
-        for (int i = 0; i < task->n_access; i++)
-            if (task->access[i].mode & ACCESS_READ)
-                touch_cells(proof, node, &task->access[i], ACCESS_READ);
-        for (int i = 0; i < task->n_access; i++)
-            if (task->access[i].mode & ACCESS_WRITE)
-                touch_cells(proof, node, &task->access[i], ACCESS_WRITE);
+        for (int i = 0; i < task->n_accesses; i++)
+            if (task->accesses[i].mode & ACCESS_READ)
+                touch_cells(proof, node, &task->accesses[i], ACCESS_READ);
+        for (int i = 0; i < task->n_accesses; i++)
+            if (task->accesses[i].mode & ACCESS_WRITE)
+                touch_cells(proof, node, &task->accesses[i], ACCESS_WRITE);
     }
 }
 
@@ -174,7 +174,7 @@ static void join_ends(struct ends *mine, const struct ends *other)
 /* Adds the other node's own end. */
 static void note_end(const struct list *list, struct ends *mine, int node, int first_lane)
 {
-    int lane = list->task[node % (int)list->n]->lane->index - first_lane;
+    int lane = list->tasks[node % (int)list->n]->lane->index - first_lane;
     if (lane >= 0 && lane < LANES_AT_A_TIME)
         mine->latest[lane] = MAX(mine->latest[lane], node);
 }
@@ -200,7 +200,7 @@ static void find_ended_nodes(const struct list *list, int first_lane, struct end
     for (size_t i = 0; i < 2 * list->n; i++)
         fill_none(ends[i].latest, LANES_AT_A_TIME);
     for (int node = 0; node < 2 * n; node++) {
-        const struct task *task = list->task[node % n];
+        const struct task *task = list->tasks[node % n];
         int lane = task->lane->index;
         if (certain[lane] != NONE)
             join_ends(&ends[node], &ends[certain[lane]]);
@@ -209,7 +209,7 @@ static void find_ended_nodes(const struct list *list, int first_lane, struct end
         for (size_t k = 0; k < task->n_edges; k++) {
             const struct edge *edge = &task->edges[k];
             int producer = source_of(list, node, edge);
-            if (!edge->wait || producer < 0 || is_conditional(list->task[edge->producer]))
+            if (!edge->wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
                 continue;
             join_ends(&ends[node], &ends[producer]);
             note_end(list, &ends[node], producer, first_lane);
@@ -225,7 +225,7 @@ static void find_ended_nodes(const struct list *list, int first_lane, struct end
 /* Does the second node itself wait for the first one, which may be skipped? */
 static bool waits_for(const struct list *list, struct pair pair)
 {
-    const struct task *task = list->task[pair.second % (int)list->n];
+    const struct task *task = list->tasks[pair.second % (int)list->n];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
         if (edge->wait && source_of(list, pair.second, edge) == pair.first)
             return true;
@@ -243,7 +243,7 @@ static void verify_order(struct proof *proof)
         find_ended_nodes(list, first_lane, ends);
         for (size_t i = 0; i < proof->n_pairs && !proof->wrong; i++) {
             struct pair pair = proof->pairs[i];
-            int lane = list->task[pair.first % (int)list->n]->lane->index - first_lane;
+            int lane = list->tasks[pair.first % (int)list->n]->lane->index - first_lane;
             if (lane < 0 || lane >= LANES_AT_A_TIME)
                 continue;
             if (ends[pair.second].latest[lane] < pair.first && !waits_for(list, pair))
@@ -260,10 +260,10 @@ static void need_gates(struct proof *proof)
     const struct list *list = proof->list;
     int n = (int)list->n;
     for (int i = 0; i < n; i++) {
-        if (list->task[i]->gate != GATE_HOLDS)
+        if (list->tasks[i]->gate != GATE_HOLDS)
             continue;
         for (int k = 0; k < n; k++)
-            if (list->task[k]->gate == GATE_HELD)
+            if (list->tasks[k]->gate == GATE_HELD)
                 *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){n + i, n + k};
     }
 }
@@ -302,7 +302,7 @@ enum { MOST_ITERATIONS = 10000 };
 static bool has_conditional(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (is_conditional(list->task[i]))
+        if (is_conditional(list->tasks[i]))
             return true;
     return false;
 }
@@ -312,7 +312,7 @@ static uint64_t hash_running(const struct list *list, uint32_t number)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (task->when.every > 1 && number % task->when.every == task->when.remainder)
             hash = hash_pair(hash, i);
     }
@@ -356,12 +356,12 @@ static char *verify_after(const struct list *list)
     int *earliest = allocate(list->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
     fill_none(earliest, list->last_origin + 1);
     for (size_t i = list->n; i-- > 0;)
-        earliest[list->task[i]->origin] = (int)i;
+        earliest[list->tasks[i]->origin] = (int)i;
     for (size_t i = 0; i < list->n_after && !wrong; i++) {
         int waits = earliest[list->after[i].origin], first = earliest[list->after[i].waits_for];
         if (waits != NONE && !list->after[i].previous && (first == NONE || first > waits))
             wrong = format_string("task %d %s comes before all that after= tells it to wait for", waits,
-                                  list->task[waits]->name);
+                                  list->tasks[waits]->name);
     }
     free(earliest);
     return wrong;

@@ -13,9 +13,9 @@
 /* A tensor of a ring that the task touches; NULL: there is none. */
 static const struct tensor *ring_of(const struct task *task)
 {
-    for (int i = 0; i < task->n_access; i++)
-        if (task->access[i].tensor->storage->ring)
-            return task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++)
+        if (task->accesses[i].tensor->storage->ring)
+            return task->accesses[i].tensor;
     return NULL;
 }
 
@@ -29,7 +29,7 @@ static bool *find_returned(const struct list *list)
     bool *ended = allocate(list->n, sizeof *ended);
     bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
     for (size_t i = list->n; i-- > 0;) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (!task->member.needed)
             continue;
         ended[i] |= task->member.returned || on_lane[task->lane->index];
@@ -51,7 +51,7 @@ char *verify_rings(const struct list *list)
     bool *returned = find_returned(list);
     char *wrong = NULL;
     for (size_t i = 0; i < list->n && !wrong; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         const struct tensor *tensor = ring_of(task);
         if (tensor && !task->member.needed)
             wrong = format_string("task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
@@ -70,14 +70,14 @@ char *verify_rings(const struct list *list)
 char *verify_devices(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         const struct device *device = task->lane->device;
         /* Has a pass moved it?  Not all its tensors have moved then. */
         bool moved = device->is_host && device->described.by_hand && task->role == ROLE_UPDATE;
         if (is_copy(task) || chooses(task) || moved)
             continue;
-        for (int k = 0; k < task->n_access; k++) {
-            const struct tensor *tensor = task->access[k].tensor;
+        for (int k = 0; k < task->n_accesses; k++) {
+            const struct tensor *tensor = task->accesses[k].tensor;
             if (tensor->device != device)
                 return format_string("task %zu %s of device %s touches tensor %s of device %s: only a copy may", i,
                                      task->name, device->id, tensor->name, tensor->device->id);
@@ -127,7 +127,7 @@ static size_t sum_slabs(const struct strip *strip)
 {
     size_t sum = 0, reach = 0; /* reach: in the slab of cell i */
     for (size_t i = 0; i < strip->n; i++) {
-        const struct byte_cell *cell = &strip->cell[i];
+        const struct byte_cell *cell = &strip->cells[i];
         size_t slab = cell->begin / NO_LIMIT;
         if (cell->used)
             reach = cell->end - slab * NO_LIMIT;
@@ -148,7 +148,7 @@ char *verify_memory(const struct list *list)
     if (!wrong)
         wrong = verify_tensors(list, strips, TRANSIENT);
     for (size_t nth = 0; nth < n && !wrong; nth++) {
-        const struct device *device = &machine->device[nth];
+        const struct device *device = &machine->devices[nth];
         size_t sum = sum_slabs(&strips[nth]);
         if (sum > device->budget)
             wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);

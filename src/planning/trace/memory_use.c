@@ -20,7 +20,7 @@ struct memory_change { /* more or fewer bytes of a class are held on a device */
     uint32_t device, class;
 };
 struct memory_changes {
-    struct memory_change *change;
+    struct memory_change *changes;
     size_t n, cap;
 };
 /* At one clock the order does not matter: the changes make one amount. */
@@ -106,11 +106,11 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *t
         if (life->ended == 0)
             continue;
         if (life->start >= from)
-            *APPEND(all->change, all->n, all->cap) = change;
+            *APPEND(all->changes, all->n, all->cap) = change;
         if (end != OPEN && end >= from) {
             change.clock = end;
             change.bytes = -tensor->bytes;
-            *APPEND(all->change, all->n, all->cap) = change;
+            *APPEND(all->changes, all->n, all->cap) = change;
         }
         next = life->start;
     }
@@ -144,7 +144,7 @@ static struct memory_changes find_changes(const struct trace *trace, uint64_t fr
         add_changes(&all, tensor, lives, n, from);
     }
     free(lives);
-    SORT(all.change, all.n, by_clock);
+    SORT(all.changes, all.n, by_clock);
     return all;
 }
 
@@ -180,7 +180,7 @@ void trace_update_memory(struct trace *trace, size_t first)
         kept[i] = trace->memory_use[i].n - 1;
     struct memory_changes all = find_changes(trace, from);
     for (size_t i = 0; i < all.n; i++) {
-        const struct memory_change *change = &all.change[i];
+        const struct memory_change *change = &all.changes[i];
         struct memory_use *use = &trace->memory_use[change->device];
         struct amount last = use->amount[use->n - 1];
         if (last.clock < change->clock)
@@ -192,7 +192,7 @@ void trace_update_memory(struct trace *trace, size_t first)
         update_sums(&trace->memory_use[i], kept[i]);
     trace->memory_use_step = trace->whole_step;
     free(kept);
-    free(all.change);
+    free(all.changes);
 }
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */

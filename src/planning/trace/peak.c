@@ -8,7 +8,7 @@
 
 static double run_kernel(struct device *device, cl_kernel k, size_t items, size_t group)
 {
-    cl_command_queue queue = device->lane[LANE_COMPUTE]->queue;
+    cl_command_queue queue = device->lanes[LANE_COMPUTE]->queue;
     uint64_t start = now_ns();
     CL(clEnqueueNDRangeKernel(queue, k, 1, NULL, &items, &group, 0, NULL, NULL));
     CL(clFinish(queue));

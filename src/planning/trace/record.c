@@ -16,10 +16,10 @@
 static struct recording {
     struct trace_writer *writer; /* NULL: no trace is written */
     struct observer observer;
-    const struct trainer *trainer;        /* the one that is recorded */
-    struct trace_follow *follow;          /* a reader of the same trace */
-    bool trains;                          /* true: yard train records it */
-    const struct list *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
+    const struct trainer *trainer;         /* the one that is recorded */
+    struct trace_follow *follow;           /* a reader of the same trace */
+    bool trains;                           /* true: yard train records it */
+    const struct list *lists[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
     bool paused;                /* true: a viewer has asked for a pause */
     uint64_t tasks, steps;      /* the viewer's counts, as far as they have been granted */
@@ -31,8 +31,8 @@ static uint32_t index_in_trace(const struct recording *recording, const struct l
 {
     size_t before = 0; /* the tasks of the lists before this one */
     size_t k = 0;
-    while (k < recording->n && recording->list[k] != list) {
-        before += recording->list[k]->n;
+    while (k < recording->n && recording->lists[k] != list) {
+        before += recording->lists[k]->n;
         k++;
     }
     CHECK(k < recording->n, "list %s runs, and is not in the trace", list->name);
@@ -59,7 +59,7 @@ static void end_record(void *context, const struct list *list, const struct task
     struct recording *recording = context;
     (void)list;
     if (task == recording->trainer->report)
-        trace_tell_loss(recording->writer, flight->mark, recording->trainer->result[flight->iteration % RESULTS].loss);
+        trace_tell_loss(recording->writer, flight->mark, recording->trainer->results[flight->iteration % RESULTS].loss);
     trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
 }
 
@@ -169,7 +169,7 @@ static double predicted_ns(void *trainer, const struct task *task)
 /* Measures what each device reaches at most, for a viewer. */
 static void measure_peaks(const struct machine *machine)
 {
-    for (struct device *device = machine->device; device < machine->host; device++) {
+    for (struct device *device = machine->devices; device < machine->host; device++) {
         struct probe *probe = open_probe(device);
         device->flops_per_s = run_probe(probe, 0.05);
         close_probe(probe);
@@ -203,7 +203,7 @@ static void begin_recording(struct trainer *trainer, const char *path)
         (struct recording){.writer = trace_create(path, tables, TRACE_RING),
                            .observer = {obey_viewer, begin_record, end_record, &current_recording, NULL}};
     for (size_t k = 0; k < n; k++)
-        current_recording.list[k] = lists[k];
+        current_recording.lists[k] = lists[k];
     current_recording.n = n;
     current_recording.trainer = trainer;
     add_observer(&current_recording.observer);
@@ -285,7 +285,7 @@ static const struct option options[] = {
      .value = &record_options.file,
      .argument = "FILE",
      .group = GROUP_LOOKING,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "record what ran when, or with plan what is simulated (see `yard trace --help`)"},
 };
 static const struct hooks hooks = {

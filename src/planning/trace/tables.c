@@ -30,19 +30,19 @@ static void fill_shape(char *out, size_t size, const struct task *task)
 {
     const char *before = "";
     out[0] = '\0';
-    for (int i = 0; i < task->n_access; i++) {
-        if (task->access[i].mode == ACCESS_READ)
+    for (int i = 0; i < task->n_accesses; i++) {
+        if (task->accesses[i].mode == ACCESS_READ)
             continue;
         add_text(out, size, "%s", before);
-        add_shape(out, size, task->access[i].tensor);
+        add_shape(out, size, task->accesses[i].tensor);
         before = ", ";
     }
     before = *before ? " <- " : "<- ";
-    for (int i = 0; i < task->n_access; i++) {
-        if (task->access[i].mode != ACCESS_READ)
+    for (int i = 0; i < task->n_accesses; i++) {
+        if (task->accesses[i].mode != ACCESS_READ)
             continue;
         add_text(out, size, "%s", before);
-        add_shape(out, size, task->access[i].tensor);
+        add_shape(out, size, task->accesses[i].tensor);
         before = ", ";
     }
 }
@@ -52,8 +52,8 @@ static void fill_shape(char *out, size_t size, const struct task *task)
 static bool is_of_weights(const struct task *task)
 {
     bool any = false;
-    for (int i = 0; i < task->n_access; i++) {
-        const enum memory_class class = task->access[i].tensor->class;
+    for (int i = 0; i < task->n_accesses; i++) {
+        const enum memory_class class = task->accesses[i].tensor->class;
         any |= class == MEM_GRADIENTS;
         if (class == MEM_PARAMETERS)
             return false;
@@ -80,7 +80,7 @@ static void fill_list(struct trace *tables, const struct list *list, uint32_t k,
     struct trace_header *header = &tables->header;
     const uint32_t first = header->n_tasks;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         struct trace_task *to = &tables->tasks[header->n_tasks++];
         *to = (struct trace_task){.layer = task->layer,
                                   .micro = task->micro,
@@ -131,7 +131,7 @@ static void fill_tensors(struct trace *tables, struct list *const *lists, size_t
     struct uses **uses = allocate(n, sizeof *uses); /* by list */
     size_t most = 0;
     for (size_t k = 0; k < n; k++) {
-        uses[k] = find_uses(lists[k]->task, lists[k]->n, pool);
+        uses[k] = find_uses(lists[k]->tasks, lists[k]->n, pool);
         most += uses[k]->first[pool->n];
     }
     tables->tensors = allocate(pool->n, sizeof *tables->tensors);
@@ -203,12 +203,12 @@ struct trace *trace_tables(const struct machine *machine, struct list **steps, s
     fill_names(&trace->header, about);
     for (int i = 0; i <= machine->n_devices; i++) {
         struct trace_device *to = &trace->devices[i];
-        to->budget = machine->device[i].budget;
-        snprintf(to->id, sizeof to->id, "%s", machine->device[i].id);
-        snprintf(to->name, sizeof to->name, "%.79s", machine->device[i].name);
+        to->budget = machine->devices[i].budget;
+        snprintf(to->id, sizeof to->id, "%s", machine->devices[i].id);
+        snprintf(to->name, sizeof to->name, "%.79s", machine->devices[i].name);
     }
     for (int i = 0; i < machine->n_lanes; i++)
-        fill_lane(&trace->lanes[i], machine->lane[i]);
+        fill_lane(&trace->lanes[i], machine->lanes[i]);
     for (size_t k = 0; k < n; k++) {
         snprintf(trace->header.list[k], sizeof trace->header.list[k], "%s", steps[k]->name);
         fill_list(trace, steps[k], (uint32_t)k, about);

@@ -52,7 +52,7 @@ struct broadcast_options broadcast_options;
  * alone (two accesses).  Others stay whole, where they are. */
 bool is_broadcast(const struct task *task)
 {
-    return is_copy(task) && task->n_access == 2 && task->role == ROLE_BROADCAST && !task->lane->device->is_host &&
+    return is_copy(task) && task->n_accesses == 2 && task->role == ROLE_BROADCAST && !task->lane->device->is_host &&
            copy_target(task)->device != copy_source(task)->device;
 }
 
@@ -129,7 +129,7 @@ static void find_reader(const struct uses *uses, struct message *message, struct
     size_t n;
     const struct use *use = uses_of(uses, brought, &n);
     for (size_t k = 0; k < n; k++) {
-        struct task *task = uses->task[use[k].position];
+        struct task *task = uses->tasks[use[k].position];
         if (is_broadcast(task) || !touches_bytes(task, brought, ACCESS_READ))
             continue;
         message->first_use = MIN(message->first_use, task->index);
@@ -173,9 +173,9 @@ void find_messages(struct broadcast *broadcast, struct edit *edit)
 {
     const struct list *list = broadcast->list;
     for (size_t i = 0; i < list->n; i++)
-        if (is_broadcast(list->task[i]))
-            add_hop(broadcast, edit, list->task[i]);
-    struct uses *uses = find_uses(list->task, list->n, list->pool);
+        if (is_broadcast(list->tasks[i]))
+            add_hop(broadcast, edit, list->tasks[i]);
+    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
     for (struct message *message = broadcast->messages; message < broadcast->messages + broadcast->n_messages;
          message++) {
         add_to_shard(broadcast, message);
@@ -286,11 +286,11 @@ static struct lane *queue_lane(const struct broadcast *broadcast, const struct t
     enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     char purpose[16];
     if (j == 0)
-        return device->lane[LANE_COMPUTE];
+        return device->lanes[LANE_COMPUTE];
     if (j == 1 && copy->lane->kind == kind)
         return copy->lane;
     if (j == 1)
-        return device->lane[kind];
+        return device->lanes[kind];
     struct lane *lane = lane_for(broadcast->list->pool->machine, device, kind, for_queue(purpose, j));
     if (!is_for(lane, purpose))
         fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d",
@@ -303,7 +303,7 @@ static struct lane *receiving_lane(const struct broadcast *broadcast, struct dev
 {
     char purpose[16];
     if (j == 0)
-        return device->lane[LANE_COMPUTE];
+        return device->lanes[LANE_COMPUTE];
     return lane_for(broadcast->list->pool->machine, device, LANE_UPLOAD, j == 1 ? FOR_MOVES : for_queue(purpose, j));
 }
 

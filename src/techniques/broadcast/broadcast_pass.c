@@ -18,7 +18,7 @@ static double find_bound(const struct list *list)
     double *seconds = allocate(machine->n_links + 1, sizeof *seconds), most = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct link *link[2];
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (!is_broadcast(task))
             continue;
         links_of(task, link);
@@ -37,8 +37,8 @@ enum route { DIRECT, STAGED };
 static enum route find_route(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct access *access = list->task[i]->access;
-        if (is_broadcast(list->task[i]) && (access[0].tensor->device->is_host || access[1].tensor->device->is_host))
+        const struct access *access = list->tasks[i]->accesses;
+        if (is_broadcast(list->tasks[i]) && (access[0].tensor->device->is_host || access[1].tensor->device->is_host))
             return STAGED;
     }
     return DIRECT;
@@ -133,7 +133,7 @@ static size_t largest_alignment(const struct machine *machine)
 {
     size_t largest = 1;
     for (int d = 0; d < machine->n_devices; d++)
-        largest = MAX(largest, machine->device[d].alignment);
+        largest = MAX(largest, machine->devices[d].alignment);
     return largest;
 }
 
@@ -173,7 +173,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 64,
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "send parameters to the other devices over N queues of each device: those that were updated, and "
              "with --zero 3 those that are gathered. One of the N queues is the main queue, which computes "
              "(0: the pass is off, and a single queue beside the main one sends)"},
@@ -185,7 +185,7 @@ static const struct option options[] = {
      .low = 1,
      .high = 4096,
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "cut the part of a layer that a device sends into M slices, of at least 512 bytes"},
     {.name = "broadcast-deal",
      .type = OPT_CHOICE,
@@ -193,7 +193,7 @@ static const struct option options[] = {
      .initial = "even",
      .argument = WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"),
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "how slices are dealt to the queues (random: by --seed)"},
     {.name = "broadcast-main",
      .type = OPT_CHOICE,
@@ -201,7 +201,7 @@ static const struct option options[] = {
      .initial = "both",
      .argument = WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"),
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "the main queue computes and sends, or only computes while the other N - 1 send"},
 };
 static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queues", NULL},

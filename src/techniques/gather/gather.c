@@ -31,19 +31,19 @@ struct read_window {         /* tasks of one device that stand together and read
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */
     struct tensor *gathered; /* the tensor that they read instead; NULL: not made yet */
     size_t position;         /* among its device's windows */
-    struct task **reader;    /* the tasks */
+    struct task **readers;   /* the tasks */
     size_t n, cap;
 };
 struct tensor_list {
-    struct tensor **item;
+    struct tensor **items;
     size_t n, cap;
 };
 struct window_list {
-    struct read_window **item;
+    struct read_window **items;
     size_t n, cap;
 };
 struct copy_list {
-    struct task **item;
+    struct task **items;
     size_t n, cap;
 };
 struct survey { /* what the pass finds in the list */
@@ -53,7 +53,7 @@ struct survey { /* what the pass finds in the list */
     /* By first replica: the tensors with the same values, or a part of them, to be gathered. */
     struct tensor_list *replicas;
     struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
-    struct window_list *device;  /* by device: its windows in list order */
+    struct window_list *devices; /* by device: its windows in list order */
     struct window_list all;      /* all windows in list order */
     struct copy_list dropped;    /* copies from replica to replica, which are needed no more */
     size_t gathered;             /* how many windows have been gathered */
@@ -84,12 +84,12 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
 
 static void add_window(struct window_list *list, struct read_window *window)
 {
-    *APPEND(list->item, list->n, list->cap) = window;
+    *APPEND(list->items, list->n, list->cap) = window;
 }
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
 {
-    struct window_list *mine = &survey->device[replica->device->index];
+    struct window_list *mine = &survey->devices[replica->device->index];
     struct read_window *window = allocate(1, sizeof *window);
     window->replica = replica;
     window->position = mine->n;
@@ -102,12 +102,12 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
 /* The task is one more of its device's last window, or begins the next one. */
 static void note_reader(struct survey *survey, struct task *task, struct tensor *replica)
 {
-    const struct window_list *mine = &survey->device[replica->device->index];
-    struct read_window *window = mine->n ? mine->item[mine->n - 1] : NULL;
+    const struct window_list *mine = &survey->devices[replica->device->index];
+    struct read_window *window = mine->n ? mine->items[mine->n - 1] : NULL;
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
-    if (window->n == 0 || window->reader[window->n - 1] != task)
-        *APPEND(window->reader, window->n, window->cap) = task;
+    if (window->n == 0 || window->readers[window->n - 1] != task)
+        *APPEND(window->readers, window->n, window->cap) = task;
 }
 
 /* Does the task write parameters for the next step?  So does a copy that takes them to the host for an update there, or
@@ -121,7 +121,7 @@ static bool updates(const struct task *task)
 
 static void list_tensor(struct tensor_list *list, struct tensor *tensor)
 {
-    *APPEND(list->item, list->n, list->cap) = tensor;
+    *APPEND(list->items, list->n, list->cap) = tensor;
 }
 
 /* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
@@ -141,14 +141,14 @@ static void note_task(struct survey *survey, struct task *task)
 {
     if (updates(task))
         return;
-    for (int k = 0; k < task->n_access; k++) {
-        struct tensor *storage = task->access[k].tensor->storage;
+    for (int k = 0; k < task->n_accesses; k++) {
+        struct tensor *storage = task->accesses[k].tensor->storage;
         if (!is_replica(survey, storage))
             continue;
         if (!is_copy(task))
             note_reader(survey, task, storage);
         else if (k == 0)
-            *APPEND(survey->dropped.item, survey->dropped.n, survey->dropped.cap) = task;
+            *APPEND(survey->dropped.items, survey->dropped.n, survey->dropped.cap) = task;
     }
 }
 
@@ -159,33 +159,33 @@ static struct survey survey_list(struct list *list)
     survey.shards = allocate(pool->n, sizeof *survey.shards);
     survey.replicas = allocate(pool->n, sizeof *survey.replicas);
     survey.windows = allocate(pool->n, sizeof *survey.windows);
-    survey.device = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.device);
+    survey.devices = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.devices);
     note_tensors(&survey);
     for (size_t i = 0; i < list->n; i++)
-        note_task(&survey, list->task[i]);
+        note_task(&survey, list->tasks[i]);
     return survey;
 }
 
 static void free_survey(struct survey *survey, int n_devices)
 {
     for (size_t i = 0; i < survey->all.n; i++) {
-        struct read_window *window = survey->all.item[i];
-        free(window->reader);
+        struct read_window *window = survey->all.items[i];
+        free(window->readers);
         free(window);
     }
     for (size_t i = 0; i < survey->n_tensors; i++) {
-        free(survey->shards[i].item);
-        free(survey->replicas[i].item);
-        free(survey->windows[i].item);
+        free(survey->shards[i].items);
+        free(survey->replicas[i].items);
+        free(survey->windows[i].items);
     }
     for (int d = 0; d <= n_devices; d++)
-        free(survey->device[d].item);
+        free(survey->devices[d].items);
     free(survey->shards);
     free(survey->replicas);
     free(survey->windows);
-    free(survey->device);
-    free(survey->all.item);
-    free(survey->dropped.item);
+    free(survey->devices);
+    free(survey->all.items);
+    free(survey->dropped.items);
 }
 
 /* ---- gathering -------------------------------------------------------------------------------------------------- */
@@ -199,14 +199,14 @@ static size_t find_peers(const struct survey *survey, const struct read_window *
     const struct window_list *mine = &survey->windows[replica->id];
     const struct tensor_list *replicas = replicas_like(survey, replica);
     size_t nth = 0;
-    while (mine->item[nth] != window)
+    while (mine->items[nth] != window)
         nth++;
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
-        const struct tensor *tensor = replicas->item[i];
+        const struct tensor *tensor = replicas->items[i];
         bool is_same = tensor->replica.begin == replica->replica.begin && tensor->bytes == replica->bytes;
         if (is_same && nth < survey->windows[tensor->id].n)
-            peer[n++] = survey->windows[tensor->id].item[nth];
+            peer[n++] = survey->windows[tensor->id].items[nth];
     }
     return n;
 }
@@ -216,11 +216,11 @@ static struct task *first_reader(const struct survey *survey, struct read_window
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct window_list *windows = &survey->device[peer[i]->replica->device->index];
+        const struct window_list *windows = &survey->devices[peer[i]->replica->device->index];
         size_t position = peer[i]->position;
-        const struct read_window *earlier = windows->item[position - MIN(AHEAD, position)];
-        if (!first || earlier->reader[0]->index < first->index)
-            first = earlier->reader[0];
+        const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
+        if (!first || earlier->readers[0]->index < first->index)
+            first = earlier->readers[0];
     }
     return first;
 }
@@ -231,7 +231,7 @@ static void share_shard(struct survey *survey, struct read_window *const *peer, 
 {
     struct pool *pool = survey->list->pool;
     const struct tensor *replica = peer[0]->replica;
-    struct tensor *shard = shards_of(survey, replica)->item[k];
+    struct tensor *shard = shards_of(survey, replica)->items[k];
     size_t begin = MAX(shard->replica.begin, replica->replica.begin);
     size_t end = MIN(shard->replica.begin + shard->bytes, replica->replica.begin + replica->bytes);
     if (begin >= end)
@@ -271,7 +271,7 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
 {
     struct read_window **peer = allocate(replicas_like(survey, window->replica)->n, sizeof(struct read_window *));
     size_t n = find_peers(survey, window, peer);
-    const struct task *user = window->reader[0];
+    const struct task *user = window->readers[0];
     insert_before(edit, first_reader(survey, peer, n));
     survey->list->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
@@ -280,7 +280,7 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
         share_shard(survey, peer, n, k);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peer[i]->n; k++)
-            repoint(edit, peer[i]->reader[k], peer[i]->replica, peer[i]->gathered);
+            repoint(edit, peer[i]->readers[k], peer[i]->replica, peer[i]->gathered);
     survey->gathered += n;
     free(peer);
 }
@@ -293,7 +293,7 @@ static struct tensor *part_of_shard(const struct survey *survey, const struct te
     const struct tensor_list *shards = shards_of(survey, tensor->storage);
     size_t begin = tensor->storage->replica.begin + tensor->offset;
     for (size_t i = 0; i < shards->n; i++) {
-        struct tensor *shard = shards->item[i];
+        struct tensor *shard = shards->items[i];
         bool has_it = shard->replica.begin <= begin && begin + tensor->bytes <= shard->replica.begin + shard->bytes;
         size_t at = begin - shard->replica.begin;
         if (shard->device == tensor->device && has_it)
@@ -309,11 +309,11 @@ static void update_shards(struct survey *survey, struct edit *edit)
     const struct list *list = survey->list;
     size_t n = list->n;
     for (size_t i = 0; i < n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         if (!updates(task))
             continue;
-        for (int k = 0; k < task->n_access; k++) {
-            struct tensor *tensor = task->access[k].tensor;
+        for (int k = 0; k < task->n_accesses; k++) {
+            struct tensor *tensor = task->accesses[k].tensor;
             if (is_replica(survey, tensor->storage))
                 repoint(edit, task, tensor, part_of_shard(survey, tensor));
         }
@@ -324,10 +324,10 @@ static void update_shards(struct survey *survey, struct edit *edit)
 static void count_readers(const struct survey *survey, size_t n, int *readers)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct task *task = survey->list->task[i];
-        for (int k = 0; k < task->n_access; k++) {
-            size_t id = (size_t)task->access[k].tensor->storage->id;
-            if (id < survey->n_tensors && (task->access[k].mode & ACCESS_READ))
+        const struct task *task = survey->list->tasks[i];
+        for (int k = 0; k < task->n_accesses; k++) {
+            size_t id = (size_t)task->accesses[k].tensor->storage->id;
+            if (id < survey->n_tensors && (task->accesses[k].mode & ACCESS_READ))
                 readers[id]++;
         }
     }
@@ -340,19 +340,19 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
     int *lost = allocate(survey->n_tensors, sizeof *lost); /* readers that are dropped */
     count_readers(survey, n, readers);
     for (size_t i = 0; i < survey->dropped.n; i++) {
-        const struct task *task = survey->dropped.item[i];
-        lost[task->access[1].tensor->storage->id]++;
+        const struct task *task = survey->dropped.items[i];
+        lost[task->accesses[1].tensor->storage->id]++;
     }
     for (size_t i = 0; i < n; i++) {
-        struct task *task = survey->list->task[i];
+        struct task *task = survey->list->tasks[i];
         if (!is_copy(task))
             continue;
-        size_t id = (size_t)task->access[0].tensor->storage->id;
+        size_t id = (size_t)task->accesses[0].tensor->storage->id;
         if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])
             drop(edit, task);
     }
     for (size_t i = 0; i < survey->dropped.n; i++)
-        drop(edit, survey->dropped.item[i]);
+        drop(edit, survey->dropped.items[i]);
     free(readers);
     free(lost);
 }
@@ -382,8 +382,8 @@ static void link_windows(struct survey *survey)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 1; i < survey->windows[id].n; i++) {
-            struct read_window *before = survey->windows[id].item[i - 1];
-            const struct read_window *window = survey->windows[id].item[i];
+            struct read_window *before = survey->windows[id].items[i - 1];
+            const struct read_window *window = survey->windows[id].items[i];
             before->gathered->later_copy = window->gathered;
         }
 }
@@ -393,7 +393,7 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 0; i < survey->replicas[id].n; i++)
-            make_transient(edit, survey->replicas[id].item[i]);
+            make_transient(edit, survey->replicas[id].items[i]);
 }
 
 static bool run_gather(struct list *list, const struct costs *costs, const struct run_facts *facts,
@@ -407,7 +407,7 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
     update_shards(&survey, edit);
     drop_copies(&survey, edit, n);
     for (size_t i = 0; i < survey.all.n; i++) {
-        struct read_window *window = survey.all.item[i];
+        struct read_window *window = survey.all.items[i];
         if (!window->gathered)
             gather_peers(&survey, edit, window);
     }

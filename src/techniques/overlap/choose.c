@@ -60,13 +60,13 @@ static void measure_device(struct update_survey *survey)
     struct list *list = survey->list;
     double *busy = allocate((size_t)list->pool->machine->n_lanes, sizeof *busy);
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         int b = survey->buckets.bucket_of[i];
         double seconds = seconds_of(survey, task);
         if (b == NONE) {
             busy[task->lane->index] += seconds;
             survey->least_period = fmax(survey->least_period, busy[task->lane->index]);
-        } else if (task->lane == list->task[survey->buckets.bucket[b].update]->lane)
+        } else if (task->lane == list->tasks[survey->buckets.buckets[b].update]->lane)
             survey->seconds[b].on_device += seconds;
     }
     free(busy);
@@ -92,7 +92,7 @@ static void measure_on_cpu(struct update_survey *survey, size_t b)
     struct list *list = survey->list;
     struct edit *edit = move_some(survey, 0, (int)b);
     for (size_t i = survey->uses->n; i < list->n; i++) { /* tasks that are new */
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (is_copy(task) && copy_target(task)->device->is_host)
             survey->seconds[b].down += seconds_of(survey, task);
         else if (task->role == ROLE_UPDATE && task->lane->device->is_host)
@@ -148,7 +148,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
 
 struct plans find_plans(const struct update_survey *survey, const struct question *question)
 {
-    const struct update_bucket *bucket = survey->buckets.bucket;
+    const struct update_bucket *bucket = survey->buckets.buckets;
     const size_t n = survey->buckets.n;
     struct plans plans = {0};
     struct candidate *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];

@@ -36,7 +36,7 @@ struct update_survey { /* what is known of a list's updates, for a plan to be ch
     struct uses *uses;
     struct update_buckets buckets;
     int cores;                                   /* CPU cores that no device computes on: updates take them in turn */
-    struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket; the last one is the sharing */
+    struct decision decisions[MOST_BUCKETS + 1]; /* the side of each bucket; the last one is the sharing */
     bool timed;                                  /* is it known how long tasks take? */
     struct bucket_seconds seconds[MOST_BUCKETS]; /* by bucket */
     double serial;       /* seconds of a step with all updates on the CPU, if tasks ran one after another */

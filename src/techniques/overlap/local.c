@@ -103,7 +103,7 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
 static void make_choice(void *context, const struct task *task, uint32_t iteration)
 {
     struct side_chooser *chooser = context;
-    int32_t *word = tensor_memory(task->access[0].tensor);
+    int32_t *word = tensor_memory(task->accesses[0].tensor);
     const int32_t before = *word;
     pthread_mutex_lock(&lock);
     bool again = chooser->iteration == iteration;
@@ -140,9 +140,9 @@ char *describe_choices(const struct list *list)
     unsigned all = 0;
     unsigned moved = 0;
     for (size_t i = 0; i < list->n; i++) {
-        if (list->task[i]->run != make_choice)
+        if (list->tasks[i]->run != make_choice)
             continue;
-        const struct side_chooser *chooser = list->task[i]->context;
+        const struct side_chooser *chooser = list->tasks[i]->context;
         cpu += chooser->on_side[true];
         all += chooser->on_side[true] + chooser->on_side[false];
         moved += chooser->side_changes;
@@ -168,7 +168,7 @@ struct both_sides { /* one update, which the list has on its device and on the h
 /* The task that makes the last of the update's gradients: the choice can be made after it. */
 static struct task *last_maker_of(const struct update_mover *mover, const struct task *update)
 {
-    return mover->list->task[last_maker(mover->uses, update)];
+    return mover->list->tasks[last_maker(mover->uses, update)];
 }
 
 /* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the choice can be
@@ -176,11 +176,11 @@ static struct task *last_maker_of(const struct update_mover *mover, const struct
 static struct tensor *host_tensor_if_chosen(struct update_mover *mover, const struct task *update,
                                             const struct task *piece, int i)
 {
-    struct tensor *tensor = piece->access[i].tensor;
+    struct tensor *tensor = piece->accesses[i].tensor;
     if (tensor->device->is_host)
         return tensor;
     if (tensor->class == MEM_OPTIMIZER)
-        return part_of_mirror(mover, update->access[i].tensor, tensor);
+        return part_of_mirror(mover, update->accesses[i].tensor, tensor);
     if (tensor->class == MEM_GRADIENTS)
         return bring_down(mover, tensor, last_maker_of(mover, update), update->layer, FOR_CHOSEN);
     return host_tensor(mover, update, piece, i);
@@ -191,10 +191,10 @@ static struct task *add_host_updates(struct update_mover *mover, struct task *up
 {
     static const struct transport transport = {.host_tensor = host_tensor_if_chosen, .purpose = FOR_CHOSEN};
     struct update_pieces pieces = cut_update(mover, update);
-    struct task *first = move_piece(mover, update, pieces.piece[0], &transport).update;
+    struct task *first = move_piece(mover, update, pieces.pieces[0], &transport).update;
     for (size_t k = 1; k < pieces.n; k++)
-        move_piece(mover, update, pieces.piece[k], &transport);
-    free(pieces.piece);
+        move_piece(mover, update, pieces.pieces[k], &transport);
+    free(pieces.pieces);
     return first;
 }
 
@@ -230,8 +230,8 @@ static void make_host_conditional(struct both_sides *sides, size_t from)
 {
     const struct list *list = sides->mover->list;
     for (size_t i = from; i < list->n; i++) {
-        struct task *task = list->task[i];
-        enum memory_class class = task->access[0].tensor->class;
+        struct task *task = list->tasks[i];
+        enum memory_class class = task->accesses[0].tensor->class;
         bool is_piece = task->role == ROLE_UPDATE && task->lane->device->is_host;
         bool is_its_copy = is_copy(task) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
         if (is_piece)
@@ -252,9 +252,9 @@ static void add_choice(const struct both_sides *sides, struct task *maker)
         add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, sides->chooser);
     task->context_bytes = sizeof *sides->chooser; /* it is the task's own */
     add_access(task, sides->word, ACCESS_BOTH);
-    for (int i = 0; i < sides->update->n_access; i++) /* the choice comes after these, and does not look at them */
-        if (sides->update->access[i].tensor->class == MEM_GRADIENTS)
-            add_access(task, sides->update->access[i].tensor, ACCESS_READ);
+    for (int i = 0; i < sides->update->n_accesses; i++) /* the choice comes after these, and does not look at them */
+        if (sides->update->accesses[i].tensor->class == MEM_GRADIENTS)
+            add_access(task, sides->update->accesses[i].tensor, ACCESS_READ);
     task->bytes = 0;
     add_copy_for(list, "choice", sides->device_word, sides->word, FOR_CONTROL);
 }
@@ -267,7 +267,7 @@ static struct task *keep_on_device(const struct both_sides *sides)
     struct task *mine = repeat(sides->mover->edit, sides->update);
     struct arg *last = &mine->args[mine->n_args - 1];
     CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", sides->update->function);
-    last->i = mine->n_access;
+    last->i = mine->n_accesses;
     need_choice(mine, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return mine;
 }
@@ -279,9 +279,9 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
     struct list *list = sides->mover->list;
     insert_before(sides->mover->edit, device_update);
     list->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < sides->host_update->n_access; i++) {
-        struct tensor *part = device_update->access[i].tensor;
-        struct tensor *mirror = sides->host_update->access[i].tensor->storage;
+    for (int i = 0; i < sides->host_update->n_accesses; i++) {
+        struct tensor *part = device_update->accesses[i].tensor;
+        struct tensor *mirror = sides->host_update->accesses[i].tensor->storage;
         if (!mirror->mirror.of)
             continue;
         size_t begin = part->offset - mirror->mirror.of->offset;
@@ -300,7 +300,7 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
 static void return_state(struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         bool returns = (task->condition.needs & CHOICE_MOVED) && (task->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(task) & CHOICE_CPU))
             run_alone(list, 0, i, &(struct task_flight){.iteration = 0});
@@ -323,7 +323,7 @@ static void add_to_ring(struct local_rule *rule, struct side_chooser *chooser)
 static void list_on_both_sides(struct update_mover *mover, struct local_rule *rule, size_t position, enum side expected)
 {
     struct list *list = mover->list;
-    struct task *update = list->task[position];
+    struct task *update = list->tasks[position];
     struct task *maker = last_maker_of(mover, update);
     struct side_chooser *chooser = allocate(1, sizeof *chooser);
     struct both_sides sides = {
@@ -363,14 +363,14 @@ void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *r
 static double released_at(const struct update_survey *survey, const struct forecast *forecast,
                           const unsigned char *side, size_t b)
 {
-    const struct update_bucket *bucket = survey->buckets.bucket;
-    const struct lane *lane = forecast->task[bucket[b].update]->lane;
+    const struct update_bucket *bucket = survey->buckets.buckets;
+    const struct lane *lane = forecast->tasks[bucket[b].update]->lane;
     if (bucket[b].released == NONE)
         return 0;
-    double at = forecast->span[bucket[b].released].end;
+    double at = forecast->spans[bucket[b].released].end;
     for (size_t k = 0; k < b; k++) {
         bool before = (int)bucket[k].update < bucket[b].released;
-        if (side[k] == ON_CPU && before && forecast->task[bucket[k].update]->lane == lane)
+        if (side[k] == ON_CPU && before && forecast->tasks[bucket[k].update]->lane == lane)
             at -= survey->seconds[k].on_device;
     }
     return at;
@@ -398,7 +398,7 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t b = 0; b < n; b++)
-        ready = fmin(ready, forecast->span[survey->buckets.bucket[b].update].start);
+        ready = fmin(ready, forecast->spans[survey->buckets.buckets[b].update].start);
     for (size_t b = 0; b < n; b++) {
         const struct bucket_seconds *takes = &survey->seconds[b];
         double now = released_at(survey, forecast, side, b), left = work_left(survey, side, ends, b, now);
@@ -419,7 +419,7 @@ static void predict_choices(const struct update_survey *survey, const struct for
                             unsigned char *side)
 {
     memset(side, ON_CPU, survey->buckets.n);
-    if (forecast->span)
+    if (forecast->spans)
         follow_rule(survey, forecast, fixed, side);
 }
 
@@ -497,7 +497,7 @@ void leave_to_step(struct local_rule *rule, const struct question *question, con
                    const struct pass *room_maker, struct candidate *expected, struct pass_report *report)
 {
     const struct update_buckets *buckets = &rule->survey->buckets;
-    const struct task *first_update = rule->survey->list->task[buckets->bucket[0].update];
+    const struct task *first_update = rule->survey->list->tasks[buckets->buckets[0].update];
     report->reason = reason_to_decide_now(first_update, facts, room_maker);
     if (report->reason) {
         rule->n_fixed = buckets->n;

@@ -15,7 +15,7 @@ void move_update(struct update_mover *mover, size_t position);
 int last_maker(const struct uses *uses, const struct task *update);
 
 struct update_pieces {
-    struct task **piece; /* the caller frees it */
+    struct task **pieces; /* the caller frees it */
     size_t n;
 };
 /* Cuts a large update.  A small one stays whole, as its only piece. */

@@ -56,9 +56,9 @@ static bool renews_parameters(const struct access *access)
 /* The first parameters on a device that the task writes, or NULL. */
 static const struct tensor *parameters_of(const struct task *task)
 {
-    for (int i = 0; i < task->n_access; i++)
-        if (renews_parameters(&task->access[i]))
-            return task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++)
+        if (renews_parameters(&task->accesses[i]))
+            return task->accesses[i].tensor;
     return NULL;
 }
 
@@ -80,8 +80,8 @@ static bool in_one_bucket(const struct task *a, const struct task *b)
 /* Does the task write a range that shares bytes with the tensor, but is another one? */
 static bool writes_other_range(const struct task *task, const struct tensor *tensor)
 {
-    for (int i = 0; i < task->n_access; i++) {
-        const struct access *access = &task->access[i];
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct access *access = &task->accesses[i];
         if ((access->mode & ACCESS_WRITE) && share_bytes(access->tensor, tensor) && !same_bytes(access->tensor, tensor))
             return true;
     }
@@ -96,7 +96,7 @@ static bool moves_as_one(const struct uses *uses, const bool *moves, const struc
     size_t n;
     const struct use *use = uses_of(uses, tensor, &n);
     for (size_t k = 0; k < n; k++) {
-        const struct task *task = uses->task[use[k].position];
+        const struct task *task = uses->tasks[use[k].position];
         if (!moves[use[k].position] || !in_one_bucket(task, update))
             return false;
     }
@@ -112,7 +112,7 @@ static bool is_written_by_others(const struct uses *uses, const bool *moves, con
     size_t n;
     const struct use *use = uses_of(uses, tensor, &n);
     for (size_t k = 0; k < n; k++) {
-        const struct task *task = uses->task[use[k].position];
+        const struct task *task = uses->tasks[use[k].position];
         if (!touches_bytes(task, tensor, ACCESS_WRITE))
             continue;
         if (!moves[use[k].position] || !in_one_bucket(task, update) || writes_other_range(task, tensor))
@@ -125,8 +125,8 @@ static bool is_written_by_others(const struct uses *uses, const bool *moves, con
  * The state has one home, so all that touches it moves, or nothing does. */
 static bool can_move(const struct uses *uses, const bool *moves, const struct task *task)
 {
-    for (int i = 0; i < task->n_access; i++) {
-        const struct access *access = &task->access[i];
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct access *access = &task->accesses[i];
         enum memory_class class = access->tensor->class;
         if (class == MEM_PARAMETERS && is_written_by_others(uses, moves, access->tensor, task))
             return false;
@@ -147,11 +147,11 @@ static bool *find_movable(const struct uses *uses)
     bool *moves = allocate(uses->n, sizeof *moves);
     bool changed = true;
     for (size_t i = 0; i < uses->n; i++)
-        moves[i] = host_can_do(uses->task[i]);
+        moves[i] = host_can_do(uses->tasks[i]);
     while (changed) {
         changed = false;
         for (size_t i = 0; i < uses->n; i++)
-            if (moves[i] && !can_move(uses, moves, uses->task[i])) {
+            if (moves[i] && !can_move(uses, moves, uses->tasks[i])) {
                 moves[i] = false;
                 changed = true;
             }
@@ -162,8 +162,8 @@ static bool *find_movable(const struct uses *uses)
 int last_maker(const struct uses *uses, const struct task *update)
 {
     int last = NONE;
-    for (int i = 0; i < update->n_access; i++) {
-        const struct access *access = &update->access[i];
+    for (int i = 0; i < update->n_accesses; i++) {
+        const struct access *access = &update->accesses[i];
         if (!is_on_device(access, MEM_GRADIENTS))
             continue;
         int maker = last_write_before(uses, access->tensor, (int)update->index);
@@ -177,14 +177,14 @@ static struct update_bucket *find_bucket(struct update_buckets *buckets, const s
                                          const struct task *update)
 {
     for (size_t k = 0; k < buckets->n; k++)
-        if (in_one_bucket(uses->task[buckets->bucket[k].update], update))
-            return &buckets->bucket[k];
+        if (in_one_bucket(uses->tasks[buckets->buckets[k].update], update))
+            return &buckets->buckets[k];
     return NULL;
 }
 
 static struct update_bucket *add_bucket(struct update_buckets *buckets, const struct task *update)
 {
-    struct update_bucket *new = &buckets->bucket[buckets->n];
+    struct update_bucket *new = &buckets->buckets[buckets->n];
     buckets->n++;
     *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NONE};
     if (update->layer < 0)
@@ -203,7 +203,7 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
     buckets->n_left_out = 0;
     buckets->bucket_of = allocate(uses->n, sizeof *buckets->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
-        const struct task *task = uses->task[i];
+        const struct task *task = uses->tasks[i];
         struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, task) : NULL;
         if (moves[i] && !bucket && buckets->n < MOST_BUCKETS)
             bucket = add_bucket(buckets, task);
@@ -214,10 +214,10 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
         int maker = last_maker(uses, task);
         bucket->released = MAX(bucket->released, maker);
     }
-    SORT(buckets->bucket, buckets->n, by_release);
+    SORT(buckets->buckets, buckets->n, by_release);
     for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
-        const struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, uses->task[i]) : NULL;
-        buckets->bucket_of[i] = bucket ? (int)(bucket - buckets->bucket) : NONE;
+        const struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, uses->tasks[i]) : NULL;
+        buckets->bucket_of[i] = bucket ? (int)(bucket - buckets->buckets) : NONE;
     }
     free(moves);
 }
@@ -230,7 +230,7 @@ static struct device *host_of(const struct update_mover *mover) { return mover->
 static struct task *maker_of(const struct update_mover *mover, const struct tensor *tensor, const struct task *update)
 {
     int at = last_write_before(mover->uses, tensor, (int)update->index);
-    return at == NONE ? mover->list->head : mover->list->task[at];
+    return at == NONE ? mover->list->head : mover->list->tasks[at];
 }
 
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE the tensor does
@@ -301,7 +301,7 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
  * copies of both would wait for each other. */
 struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *piece, int i)
 {
-    struct tensor *tensor = piece->access[i].tensor, *whole = update->access[i].tensor;
+    struct tensor *tensor = piece->accesses[i].tensor, *whole = update->accesses[i].tensor;
     if (tensor->device->is_host)
         return tensor;
     switch (tensor->class) {
@@ -323,14 +323,14 @@ struct tensor *host_tensor(struct update_mover *mover, const struct task *update
 struct update_pieces cut_update(struct update_mover *mover, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
-    size_t bytes = update->access[0].tensor->bytes;
+    size_t bytes = update->accesses[0].tensor->bytes;
     struct update_pieces pieces = {.n = 1};
     if (update->elementwise && bytes > SMALLEST)
         pieces.n = MAX((size_t)mover->cores, ceil_div(bytes, LARGEST));
-    pieces.piece = allocate(pieces.n, sizeof *pieces.piece);
-    pieces.piece[0] = update;
+    pieces.pieces = allocate(pieces.n, sizeof *pieces.pieces);
+    pieces.pieces[0] = update;
     if (pieces.n > 1)
-        pieces.n = cut(mover->edit, update, pieces.n, pieces.piece);
+        pieces.n = cut(mover->edit, update, pieces.n, pieces.pieces);
     return pieces;
 }
 
@@ -349,8 +349,8 @@ static struct task *bring_up(struct update_mover *mover, const struct task *piec
 {
     struct task *last = NULL;
     mover->list->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < piece->n_access; i++) {
-        const struct access *access = &piece->access[i];
+    for (int i = 0; i < piece->n_accesses; i++) {
+        const struct access *access = &piece->accesses[i];
         if (renews_parameters(access))
             last = add_copy_for(mover->list, "overlap.up", access->tensor, on_host[i], purpose);
     }
@@ -383,8 +383,8 @@ struct moved move_piece(struct update_mover *mover, const struct task *update, s
                         const struct transport *transport)
 {
     struct moved moved;
-    struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
-    for (int i = 0; i < piece->n_access; i++)
+    struct tensor **on_host = allocate((size_t)piece->n_accesses, sizeof(struct tensor *));
+    for (int i = 0; i < piece->n_accesses; i++)
         on_host[i] = transport->host_tensor(mover, update, piece, i);
     moved.update = run_on_host(mover, piece, on_host); /* in place of `piece`, which lives until commit_edit() */
     moved.last_copy = bring_up(mover, piece, on_host, transport->purpose);
@@ -395,13 +395,13 @@ struct moved move_piece(struct update_mover *mover, const struct task *update, s
 void move_update(struct update_mover *mover, size_t position)
 {
     static const struct transport transport = {.host_tensor = host_tensor, .purpose = FOR_OFFLOAD};
-    struct task *update = mover->list->task[position];
+    struct task *update = mover->list->tasks[position];
     struct update_pieces pieces = cut_update(mover, update);
     for (size_t k = 0; k < pieces.n; k++) {
-        struct moved moved = move_piece(mover, update, pieces.piece[k], &transport);
+        struct moved moved = move_piece(mover, update, pieces.pieces[k], &transport);
         keep_order(mover, position, moved.update, moved.last_copy);
     }
-    free(pieces.piece);
+    free(pieces.pieces);
 }
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */

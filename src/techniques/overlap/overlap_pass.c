@@ -49,14 +49,14 @@ static struct planning *open_planning(struct list *list, const struct costs *cos
     planning->facts = facts;
     survey->list = list;
     survey->costs = costs;
-    survey->uses = find_uses(list->task, list->n, list->pool);
+    survey->uses = find_uses(list->tasks, list->n, list->pool);
     find_buckets(&survey->buckets, survey->uses);
     const size_t n = survey->buckets.n;
     survey->cores = MAX((int)spare_cores(list->pool->machine), 1);
     survey->timed = n > 0 && has_times(list, costs);
     for (size_t b = 0; b < n; b++)
-        survey->decision[b] = (struct decision){.options = SIDES, .group = NONE};
-    survey->decision[n] = (struct decision){.options = SHARINGS, .group = NONE};
+        survey->decisions[b] = (struct decision){.options = SIDES, .group = NONE};
+    survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
     planning->rule =
         (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey, .n_fixed = n};
     return planning;
@@ -86,7 +86,7 @@ static void use_plan_file(struct planning *planning, const struct question *ques
         .name = name,
         .n = survey->buckets.n};
     for (size_t b = 0; b < survey->buckets.n; b++)
-        name[b] = survey->buckets.bucket[b].name;
+        name[b] = survey->buckets.buckets[b].name;
     planning->is_from_file = read_choice(path, &text, best->side);
     if (planning->is_from_file) {
         try_candidate(question, best);
@@ -120,11 +120,11 @@ static char *letters_of(const struct update_survey *survey, const unsigned char 
 {
     size_t layers = 0;
     for (size_t i = 0; i < survey->list->n; i++)
-        layers = MAX(layers, (size_t)(survey->list->task[i]->layer + 1));
+        layers = MAX(layers, (size_t)(survey->list->tasks[i]->layer + 1));
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
     for (size_t b = 0; b < survey->buckets.n; b++) {
-        int layer = survey->buckets.bucket[b].layer;
+        int layer = survey->buckets.buckets[b].layer;
         if (layer >= 0 && side[b] != ON_DEVICE)
             letters[layer] = 'C';
     }
@@ -302,7 +302,7 @@ static const struct option options[] = {
      .argument = WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local",
                        [OVERLAP_ALL_CPU] = "all-cpu", [OVERLAP_ALL_DEVICE] = "all-device"),
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: a search before "
              "the run chooses the layers for the shortest step. local: at the end of each layer's backward a "
              "rule chooses, by the work that the CPU still has. all-cpu, all-device: all updates run there"},
@@ -311,7 +311,7 @@ static const struct option options[] = {
      .value = &overlap_options.plan,
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "file with the plan of --overlap plan as text. It is read if it is there, and else written"},
 };
 static const struct hooks hooks = {

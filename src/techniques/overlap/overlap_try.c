@@ -44,7 +44,7 @@ struct question question_of(struct planning *planning, double work)
     return (struct question){.list = survey->list,
                              .costs = survey->costs,
                              .activity = "looking for the updates to give to the CPU",
-                             .decision = survey->decision,
+                             .decisions = survey->decisions,
                              .n = survey->buckets.n + 1,
                              .apply = carry_out_to_score,
                              .context = planning,

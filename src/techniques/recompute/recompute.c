@@ -37,8 +37,8 @@ static int first_backward_reader(const struct uses *uses, const struct tensor *t
     const struct use *use = uses_of(uses, tensor, &n);
     int reader = NONE;
     for (size_t i = 0; i < n; i++) {
-        const struct task *task = uses->task[use[i].position];
-        const struct task *maker = uses->task[use[0].position];
+        const struct task *task = uses->tasks[use[i].position];
+        const struct task *maker = uses->tasks[use[0].position];
         if (task->layer < 0 || task->layer != maker->layer || task->micro != maker->micro)
             return NONE;
         if (reader == NONE && task->role == ROLE_BACKWARD)
@@ -89,7 +89,7 @@ static char *describe_remade(size_t repeated, double bytes)
 static bool recompute_by_rule(struct list *list, struct pass_report *report)
 {
     struct pool *pool = list->pool;
-    struct uses *uses = find_uses(list->task, list->n, pool);
+    struct uses *uses = find_uses(list->tasks, list->n, pool);
     size_t n = list->n;
     int *first_reader = remade_by_rule(uses, pool);
     double bytes = 0;
@@ -164,7 +164,7 @@ static const struct option options[] = {
      .argument = WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
                        [RECOMPUTE_AUTO] = "auto"),
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "compute activations again before a layer's backward instead of keeping them. full: all but the "
              "layer's input. selective: attention's (T, T) matrices and GELU's output. auto: as many as the "
              "budget needs, for the shortest step"},

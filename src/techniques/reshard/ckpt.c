@@ -45,7 +45,7 @@ static const struct option options[] = {
      .value = &ckpt_given.mesh,
      .argument = "dp=A,pp=B,tp=C",
      .group = "What",
-     .commands = CKPT_RESHARD,
+     .classes = CKPT_RESHARD,
      .help = "mesh by which the state is cut, and under which training goes on. An omitted axis is 1 "
              "(default: the pieces are merged, and the strategy stays)"},
     {.name = "zero",
@@ -55,20 +55,20 @@ static const struct option options[] = {
      .low = 0,
      .high = 3,
      .group = "What",
-     .commands = CKPT_RESHARD,
+     .classes = CKPT_RESHARD,
      .help = "what is divided among data-parallel ranks. 1 and 2: Adam's state. 3: parameters too (default: as it "
              "was)"},
     {.name = "plan",
      .type = OPT_FLAG,
      .value = &ckpt_given.plan,
      .group = "What",
-     .commands = CKPT_RESHARD,
+     .classes = CKPT_RESHARD,
      .help = "print the copies instead of making them"},
     {.name = "json",
      .type = OPT_FLAG,
      .value = &ckpt_given.json,
      .group = "Output",
-     .commands = ~0u,
+     .classes = ~0u,
      .help = "print one JSON object on stdout instead of tables"},
 };
 struct option_table ckpt_options = {.options = options, .n = COUNT(options)};
@@ -117,7 +117,7 @@ static const struct words ckpt_words = {
              "device is needed.",
     .list = "ls, verify, diff, reshard or export",
     .inputs = 1,
-    .word = words,
+    .words = words,
     .n = COUNT(words),
     .table = &ckpt_options};
 

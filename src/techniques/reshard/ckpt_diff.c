@@ -50,7 +50,7 @@ static struct table *compare_tensors(const struct checkpoint *a, const struct ch
     if (!same_sizes(&a->pieces->config, &b->pieces->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
     for (size_t i = 0; i < a->pieces->n; i++) {
-        const struct kept_tensor *tensor = &a->pieces->tensor[i];
+        const struct kept_tensor *tensor = &a->pieces->tensors[i];
         struct difference difference = compare_tensor(a, b, i);
         if (difference.elements)
             ROW(out, text_cell(tensor->name), text_cell(kept_name[tensor->role]),

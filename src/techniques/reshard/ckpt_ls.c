@@ -37,7 +37,7 @@ static void list_tensor(struct table *out, const struct kept_tensor *tensor)
     format_shape(shape, tensor->dims, tensor->shape);
     format_cut(cut, tensor);
     for (size_t i = 0; i < tensor->n; i++) {
-        format_piece(text, tensor, &tensor->piece[i]);
+        format_piece(text, tensor, &tensor->pieces[i]);
         if (i == 0)
             ROW(out, text_cell(name), text_cell(role), text_cell(shape), text_cell(cut), text_cell(text));
         else
@@ -77,8 +77,8 @@ static void print_ls(const struct checkpoint *checkpoint)
     const struct mesh strategy = strategy_of(checkpoint);
     size_t elements = 0;
     for (size_t i = 0; i < pieces->n; i++) {
-        elements += tensor_elements(&pieces->tensor[i]);
-        list_tensor(out, &pieces->tensor[i]);
+        elements += tensor_elements(&pieces->tensors[i]);
+        list_tensor(out, &pieces->tensors[i]);
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);

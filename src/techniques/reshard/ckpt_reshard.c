@@ -54,8 +54,8 @@ static void list_copy(struct table *out, const struct copies *plan, const struct
     size_t from_byte = bytes_before(plan->from, copy->from_piece) + ELEMENT_BYTES * copy->from_offset;
     size_t to_byte = bytes_before(plan->to, copy->to_piece) + ELEMENT_BYTES * copy->to_offset;
     ROW(out, text_cell(plan->from->name), text_cell(kept_name[plan->from->role]),
-        number_cell(plan->from->piece[copy->from_piece].rank), number_cell((double)from_byte),
-        number_cell(plan->to->piece[copy->to_piece].rank), number_cell((double)to_byte),
+        number_cell(plan->from->pieces[copy->from_piece].rank), number_cell((double)from_byte),
+        number_cell(plan->to->pieces[copy->to_piece].rank), number_cell((double)to_byte),
         number_cell((double)(ELEMENT_BYTES * copy->n)));
 }
 
@@ -69,11 +69,11 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
         {"bytes", "bytes", CELL_COUNT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < from->pieces->n; i++) {
-        struct copies plan = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        struct copies plan = plan_copies(&from->pieces->tensors[i], &to->pieces->tensors[i], from->path);
         must(prove_copies(&plan));
         for (size_t k = 0; k < plan.n; k++)
-            list_copy(out, &plan, &plan.copy[k]);
-        free(plan.copy);
+            list_copy(out, &plan, &plan.copies[k]);
+        free(plan.copies);
     }
     if (ckpt_given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));

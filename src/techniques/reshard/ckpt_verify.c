@@ -32,7 +32,7 @@ static uint64_t verify_tensors(const struct checkpoint *checkpoint, json_t *dama
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         struct problem *problem = NULL;
         if (!checkpoint->other_form) /* opening another form has verified all of it */
             problem = verify_tensor(checkpoint, i);

@@ -24,7 +24,7 @@ struct difference compare_floats(const float *a, const float *b, size_t n)
 
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
 {
-    size_t n = tensor_elements(&a->pieces->tensor[tensor]);
+    size_t n = tensor_elements(&a->pieces->tensors[tensor]);
     float *a_values = allocate(n, sizeof *a_values), *b_values = allocate(n, sizeof *b_values);
     read_kept(a, tensor, a_values);
     read_kept(b, tensor, b_values);

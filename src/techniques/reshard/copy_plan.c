@@ -31,7 +31,7 @@ static bool find_next(struct side *side, size_t at, size_t *stretch)
 {
     for (size_t i = 0; i < side->tensor->n; i++) {
         size_t k = (side->now + i) % side->tensor->n;
-        const struct piece *piece = &side->tensor->piece[k];
+        const struct piece *piece = &side->tensor->pieces[k];
         if (side->done[k] < piece_elements(piece) && element_of(side->tensor, piece, side->done[k], stretch) == at) {
             side->now = k;
             return true;
@@ -46,7 +46,7 @@ static _Noreturn void refuse_cover(const struct side *side, size_t at)
 {
     size_t first = at, stretch;
     for (size_t k = 0; k < side->tensor->n; k++) {
-        const struct piece *piece = &side->tensor->piece[k];
+        const struct piece *piece = &side->tensor->pieces[k];
         if (side->done[k] == piece_elements(piece))
             continue;
         size_t next = element_of(side->tensor, piece, side->done[k], &stretch);
@@ -66,7 +66,7 @@ static struct side new_side(const struct kept_tensor *tensor, const char *where)
 static void end_walk(struct side *side)
 {
     for (size_t k = 0; k < side->tensor->n; k++)
-        if (side->done[k] < piece_elements(&side->tensor->piece[k]))
+        if (side->done[k] < piece_elements(&side->tensor->pieces[k]))
             refuse_cover(side, tensor_elements(side->tensor));
     free(side->done);
 }
@@ -87,7 +87,7 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};
         copy.from_offset = from_side->done[from_side->now];
         copy.to_offset = to_side->done[to_side->now];
-        *APPEND(plan.copy, plan.n, plan.cap) = copy;
+        *APPEND(plan.copies, plan.n, plan.cap) = copy;
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
     }
@@ -100,8 +100,8 @@ size_t bytes_before(const struct kept_tensor *tensor, size_t piece)
 {
     size_t elements = 0;
     for (size_t i = 0; i < piece; i++)
-        if (tensor->piece[i].rank == tensor->piece[piece].rank)
-            elements += piece_elements(&tensor->piece[i]);
+        if (tensor->pieces[i].rank == tensor->pieces[piece].rank)
+            elements += piece_elements(&tensor->pieces[i]);
     return ELEMENT_BYTES * elements;
 }
 
@@ -120,7 +120,7 @@ static bool is_sound(const struct copies *plan, const struct copy *copy)
 {
     if (copy->n == 0 || copy->from_piece >= plan->from->n || copy->to_piece >= plan->to->n)
         return false;
-    const struct piece *from = &plan->from->piece[copy->from_piece], *to = &plan->to->piece[copy->to_piece];
+    const struct piece *from = &plan->from->pieces[copy->from_piece], *to = &plan->to->pieces[copy->to_piece];
     if (!lies_within(from, copy->from_offset, copy->n) || !lies_within(to, copy->to_offset, copy->n))
         return false;
     for (size_t i = 0; i < copy->n;) {
@@ -144,7 +144,7 @@ struct problem *prove_copies(const struct copies *plan)
 {
     struct problem *found = NULL;
     size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: so many elements of it, from its first on */
-    struct copy *sorted = copy_bytes(plan->copy, plan->n * sizeof *sorted);
+    struct copy *sorted = copy_bytes(plan->copies, plan->n * sizeof *sorted);
     SORT(sorted, plan->n, by_destination);
     for (size_t i = 0; i < plan->n && !found; i++) {
         const struct copy *copy = &sorted[i];
@@ -158,7 +158,7 @@ struct problem *prove_copies(const struct copies *plan)
             written[copy->to_piece] += copy->n;
     }
     for (size_t k = 0; k < plan->to->n && !found; k++)
-        if (written[k] != piece_elements(&plan->to->piece[k]))
+        if (written[k] != piece_elements(&plan->to->pieces[k]))
             found = plan_problem(plan, k, written[k], "is not written");
     free(sorted);
     free(written);

@@ -16,7 +16,7 @@ struct copy {
  * pieces are read and written from start to end. */
 struct copies {
     const struct kept_tensor *from, *to;
-    struct copy *copy; /* the caller frees it */
+    struct copy *copies; /* the caller frees it */
     size_t n, cap;
 };
 /* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */

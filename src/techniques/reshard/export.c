@@ -14,9 +14,9 @@ enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 static float *read_value(const struct checkpoint *checkpoint, int param, size_t padding)
 {
     size_t i = 0;
-    while (checkpoint->pieces->tensor[i].param != param || checkpoint->pieces->tensor[i].role != KEPT_VALUE)
+    while (checkpoint->pieces->tensors[i].param != param || checkpoint->pieces->tensors[i].role != KEPT_VALUE)
         i++;
-    float *values = allocate(tensor_elements(&checkpoint->pieces->tensor[i]) + padding, sizeof *values);
+    float *values = allocate(tensor_elements(&checkpoint->pieces->tensors[i]) + padding, sizeof *values);
     read_kept(checkpoint, i, values);
     return values;
 }
@@ -27,7 +27,7 @@ void export_safetensors(const struct checkpoint *checkpoint, const char *path, e
     struct params *all = new_params(&checkpoint->pieces->config, &one_rank, 0);
     struct st_writer *writer = begin_model_file(path, all, &facts, names);
     for (int i = 0; i < all->n; i++)
-        write_to_model_file(writer, &all->param[i], read_value(checkpoint, i, 0));
+        write_to_model_file(writer, &all->params[i], read_value(checkpoint, i, 0));
     st_publish(writer);
     free_params(all);
 }
@@ -98,8 +98,8 @@ void export_llmc(const struct checkpoint *checkpoint, const char *path)
     write_bytes(writer, header, sizeof header);
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < all->n; i++) /* by layer, as the table is */
-            if (all->param[i].llmc == k)
-                write_padded(writer, checkpoint, &all->param[i], i, padded);
+            if (all->params[i].llmc == k)
+                write_padded(writer, checkpoint, &all->params[i], i, padded);
     publish(writer);
     free_params(all);
 }

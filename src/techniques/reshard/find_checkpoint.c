@@ -46,7 +46,7 @@ static bool has_metadata(const struct safetensors *st, const char *key, const ch
 /* Does the file's header say of this tensor what the manifest says of piece k? */
 static bool is_same(const struct st_tensor *found, const struct kept_tensor *tensor, size_t k)
 {
-    const struct piece *piece = &tensor->piece[k];
+    const struct piece *piece = &tensor->pieces[k];
     char name[96];
     if (strcmp(found->name, piece_name(name, tensor, k)) != 0 || found->dtype != DTYPE_F32)
         return false;
@@ -63,10 +63,10 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
                                const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
-    for (const struct kept_tensor *tensor = checkpoint->pieces->tensor;
-         tensor < checkpoint->pieces->tensor + checkpoint->pieces->n; tensor++)
+    for (const struct kept_tensor *tensor = checkpoint->pieces->tensors;
+         tensor < checkpoint->pieces->tensors + checkpoint->pieces->n; tensor++)
         for (size_t k = 0; k < tensor->n; k++) {
-            const struct piece *piece = &tensor->piece[k];
+            const struct piece *piece = &tensor->pieces[k];
             char name[96];
             if (piece->rank != rank)
                 continue;
@@ -115,7 +115,7 @@ struct entry {
     struct problem *problem; /* why it is not a complete checkpoint; NULL: it is one */
 };
 struct entries {
-    struct entry *entry; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
+    struct entry *entries; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
     size_t n, cap;
 };
 
@@ -154,24 +154,24 @@ static struct entries list_checkpoints(const char *folder)
         const char *digits = step_in_name(found->d_name);
         if (!digits)
             continue;
-        struct entry *entry = APPEND(all.entry, all.n, all.cap);
+        struct entry *entry = APPEND(all.entries, all.n, all.cap);
         entry->path = format_string("%s/%s", folder, found->d_name);
         entry->step = (uint32_t)strtoul(digits, NULL, 10);
         entry->problem = attempt(read_entry, entry);
     }
     if (directory)
         closedir(directory);
-    SORT(all.entry, all.n, newest_first);
+    SORT(all.entries, all.n, newest_first);
     return all;
 }
 
 static void free_entries(struct entries *all)
 {
     for (size_t i = 0; i < all->n; i++) {
-        free(all->entry[i].path);
-        free(all->entry[i].problem);
+        free(all->entries[i].path);
+        free(all->entries[i].problem);
     }
-    free(all->entry);
+    free(all->entries);
 }
 
 /* See find_checkpoint().  *code: the exit code for NULL, which is that of the first checkpoint that was passed over. */
@@ -182,13 +182,13 @@ static char *find_newest(const char *path, enum exit_code *code)
         return copy_string(path);
     struct entries all = list_checkpoints(path);
     *code = EXIT_IO;
-    if (all.n && all.entry[0].problem)
-        *code = all.entry[0].problem->code;
+    if (all.n && all.entries[0].problem)
+        *code = all.entries[0].problem->code;
     for (size_t i = 0; i < all.n; i++)
-        if (all.entry[i].problem)
-            warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
+        if (all.entries[i].problem)
+            warn("%s is passed over: %s", all.entries[i].path, all.entries[i].problem->sentence);
         else if (!found)
-            found = copy_string(all.entry[i].path);
+            found = copy_string(all.entries[i].path);
     free_entries(&all);
     return found;
 }
@@ -207,7 +207,7 @@ char **all_checkpoints(const char *path, size_t *n)
     *n = MAX(all.n, 1);
     char **paths = allocate(*n, sizeof *paths);
     for (size_t i = 0; i < *n; i++)
-        paths[i] = copy_string(all.n ? all.entry[i].path : path);
+        paths[i] = copy_string(all.n ? all.entries[i].path : path);
     free_entries(&all);
     return paths;
 }
@@ -252,7 +252,7 @@ struct checkpoint *open_checkpoint(const char *path)
 int64_t last_session(const char *folder)
 {
     struct entries all = list_checkpoints(folder);
-    int64_t last = all.n ? all.entry[0].session : 0;
+    int64_t last = all.n ? all.entries[0].session : 0;
     free_entries(&all);
     return last;
 }
@@ -261,7 +261,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
 {
     struct entries all = list_checkpoints(folder);
     for (size_t i = 0; i < all.n; i++)
-        if (!all.entry[i].problem && (all.entry[i].session < session || (keep && (int64_t)i >= keep)))
-            remove_folder(all.entry[i].path);
+        if (!all.entries[i].problem && (all.entries[i].session < session || (keep && (int64_t)i >= keep)))
+            remove_folder(all.entries[i].path);
     free_entries(&all);
 }

@@ -49,7 +49,7 @@ json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tenso
     for (int i = 0; i < tensor->dims; i++)
         json_array_append_new(shape, json_integer(tensor->shape[i]));
     for (size_t k = 0; k < tensor->n; k++)
-        json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->piece[k], of));
+        json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->pieces[k], of));
     json_object_set_new(json, "shape", shape);
     json_object_set_new(json, "axis", tensor->axis < 0 ? json_null() : json_integer(tensor->axis));
     json_object_set_new(json, "sections", json_integer(tensor->sections));
@@ -61,7 +61,7 @@ json_t *tensors_json(const struct checkpoint *checkpoint)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensor[i], MANIFEST_OF_STATE));
+        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensors[i], MANIFEST_OF_STATE));
     return all;
 }
 
@@ -143,7 +143,7 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
     }
     fprintf(out, "\"tensors\":[");
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        json_t *tensor = tensor_json(checkpoint, &checkpoint->pieces->tensor[i], of);
+        json_t *tensor = tensor_json(checkpoint, &checkpoint->pieces->tensors[i], of);
         char *line = json_dumps(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);

@@ -73,9 +73,9 @@ static void set_box(struct piece *piece, size_t first, size_t n, size_t rows, si
 /* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single run. */
 static struct part part_of_rank(const struct model *model, const struct kept_tensor *tensor, int rank)
 {
-    const struct cut *cut = &params_of(model, rank)->param[tensor->param].cut;
+    const struct cut *cut = &params_of(model, rank)->params[tensor->param].cut;
     struct part part =
-        part_of(cut, model->params->param[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
+        part_of(cut, model->params->params[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
     if (part.begin == 0 && part.end == part.length)
         part = (struct part){.runs = 1, .length = tensor_elements(tensor), .begin = 0, .end = tensor_elements(tensor)};
     return part;
@@ -116,7 +116,7 @@ static size_t cut_piece(struct piece *piece, const struct runs *runs, size_t beg
 
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held)
 {
-    const struct param *param = &params_of(model, rank)->param[tensor->param];
+    const struct param *param = &params_of(model, rank)->params[tensor->param];
     const struct cut *cut = &param->cut;
     if (cut->split == SPLIT_NONE && tp_of(model->mesh, rank) > 0)
         return;
@@ -131,8 +131,8 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
     while (done < end) {
         struct piece piece = {.rank = rank, .memory_offset = param->offset + done - held.begin};
         done += cut_piece(&piece, &runs, done, end);
-        tensor->piece = reallocate(tensor->piece, tensor->n + 1, sizeof piece); /* a tensor has few pieces */
-        tensor->piece[tensor->n] = piece;
+        tensor->pieces = reallocate(tensor->pieces, tensor->n + 1, sizeof piece); /* a tensor has few pieces */
+        tensor->pieces[tensor->n] = piece;
         tensor->n++;
     }
 }
@@ -158,11 +158,12 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     pieces->config = all->config;
     pieces->mesh = *mesh;
     pieces->mesh.first_layer = NULL;
-    pieces->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *pieces->tensor);
+    pieces->tensors = allocate((size_t)all->n * KEPT_ROLES, sizeof *pieces->tensors);
     for (int unit = 0; unit < all->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->unit[unit].first_param; i < all->unit[unit].first_param + all->unit[unit].n_params; i++)
-                pieces->tensor[pieces->n++] = describe_tensor(&all->param[i], i, unit, (enum kept)role);
+            for (int i = all->units[unit].first_param; i < all->units[unit].first_param + all->units[unit].n_params;
+                 i++)
+                pieces->tensors[pieces->n++] = describe_tensor(&all->params[i], i, unit, (enum kept)role);
     return pieces;
 }
 
@@ -190,7 +191,7 @@ struct pieces *cut_state(const struct config *config, const struct mesh *mesh)
 {
     struct model *model = outline_model(config, mesh);
     struct pieces *pieces = describe_all(model->params, model->mesh);
-    for (struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++)
+    for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
         cut_tensor(model, tensor);
     free_model(model);
     return pieces;
@@ -200,14 +201,14 @@ size_t count_pieces(const struct pieces *pieces)
 {
     size_t n = 0;
     for (size_t i = 0; i < pieces->n; i++)
-        n += pieces->tensor[i].n;
+        n += pieces->tensors[i].n;
     return n;
 }
 
 void free_pieces(struct pieces *pieces)
 {
     for (size_t i = 0; i < pieces->n; i++)
-        free(pieces->tensor[i].piece);
-    free(pieces->tensor);
+        free(pieces->tensors[i].pieces);
+    free(pieces->tensors);
     free(pieces);
 }

@@ -30,10 +30,10 @@ struct kept_tensor {
     enum kept role;
     int dims; /* 1 or 2 */
     int64_t shape[2];
-    int axis;            /* tensor parallelism cuts the tensor along this axis; -1: it is never cut */
-    int sections;        /* parts of the axis, each of which is cut by itself */
-    size_t n;            /* pieces */
-    struct piece *piece; /* by rank, or in another form's own order; those of one rank in the tensor's order */
+    int axis;             /* tensor parallelism cuts the tensor along this axis; -1: it is never cut */
+    int sections;         /* parts of the axis, each of which is cut by itself */
+    size_t n;             /* pieces */
+    struct piece *pieces; /* by rank, or in another form's own order; those of one rank in the tensor's order */
 };
 
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
@@ -41,7 +41,7 @@ struct pieces {
     struct config config;
     struct mesh mesh; /* it cuts the tensors; its first_layer is NULL */
     size_t n;
-    struct kept_tensor *tensor;
+    struct kept_tensor *tensors;
 };
 
 /* ---- all tensors ------------------------------------------------------------------------------------------------ */

@@ -20,7 +20,7 @@ static struct st_writer *open_rank(struct folder *folder, int rank, uint32_t ste
 
 static void declare_piece(struct st_writer *out, const struct kept_tensor *tensor, size_t k)
 {
-    const struct piece *piece = &tensor->piece[k];
+    const struct piece *piece = &tensor->pieces[k];
     char name[96];
     int64_t shape[2] = {piece->end[0] - piece->begin[0], piece->end[1] - piece->begin[1]};
     st_declare(out, piece_name(name, tensor, k), DTYPE_F32, piece->flat ? 1 : tensor->dims, shape);
@@ -30,11 +30,11 @@ static void declare_piece(struct st_writer *out, const struct kept_tensor *tenso
 static void declare_pieces(struct ranks_written *written, const struct checkpoint *checkpoint)
 {
     const struct pieces *pieces = checkpoint->pieces;
-    for (const struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++)
+    for (const struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
         for (size_t k = 0; k < tensor->n; k++) {
-            struct st_writer **file = &written->file[tensor->piece[k].rank];
+            struct st_writer **file = &written->files[tensor->pieces[k].rank];
             if (!*file)
-                *file = open_rank(written->folder, tensor->piece[k].rank, checkpoint->step);
+                *file = open_rank(written->folder, tensor->pieces[k].rank, checkpoint->step);
             declare_piece(*file, tensor, k);
         }
 }
@@ -42,8 +42,8 @@ static void declare_pieces(struct ranks_written *written, const struct checkpoin
 /* Gives the pieces their places.  bytes: of each rank's file, those of its header; they become those of the file. */
 static void place_pieces(struct pieces *pieces, uint64_t *bytes)
 {
-    for (const struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++)
-        for (struct piece *piece = tensor->piece; piece < tensor->piece + tensor->n; piece++) {
+    for (const struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
+        for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
             piece->file_offset = bytes[piece->rank];
             bytes[piece->rank] += ELEMENT_BYTES * piece_elements(piece);
         }
@@ -53,12 +53,12 @@ struct ranks_written open_ranks(struct checkpoint *checkpoint)
 {
     int n = n_ranks(&checkpoint->pieces->mesh);
     struct ranks_written written = {open_folder(checkpoint->path, (size_t)n + 1),
-                                    allocate((size_t)n, sizeof *written.file)};
+                                    allocate((size_t)n, sizeof *written.files)};
     declare_pieces(&written, checkpoint);
     checkpoint->bytes = allocate((size_t)n, sizeof *checkpoint->bytes);
     for (int rank = 0; rank < n; rank++)
-        if (written.file[rank])
-            checkpoint->bytes[rank] = st_begin(written.file[rank]);
+        if (written.files[rank])
+            checkpoint->bytes[rank] = st_begin(written.files[rank]);
     place_pieces(checkpoint->pieces, checkpoint->bytes);
     return written;
 }
@@ -67,17 +67,17 @@ void write_piece(const struct ranks_written *written, struct piece *piece, const
 {
     size_t n = ELEMENT_BYTES * piece_elements(piece);
     piece->hash = hash_bytes(bytes, n, 0);
-    st_write(written->file[piece->rank], bytes, n);
+    st_write(written->files[piece->rank], bytes, n);
 }
 
 void publish_ranks(struct ranks_written *written, const struct checkpoint *checkpoint)
 {
     for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
-        if (written->file[rank])
-            st_publish(written->file[rank]);
+        if (written->files[rank])
+            st_publish(written->files[rank]);
     char *manifest = manifest_text(checkpoint);
     publish_text(file_in(written->folder, MANIFEST), manifest);
     publish_folder(written->folder);
-    free(written->file);
+    free(written->files);
     free(manifest);
 }

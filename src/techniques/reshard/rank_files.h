@@ -14,7 +14,7 @@
 
 struct ranks_written {
     struct folder *folder;
-    struct st_writer **file; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
+    struct st_writer **files; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
                               * NULL: the rank has no pieces */
 };
 /* The checkpoint has a path, and pieces, which get their places. */

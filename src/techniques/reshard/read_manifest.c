@@ -315,10 +315,10 @@ static void read_pieces_of(const struct place *at, char part[MOST_PART], const s
     most = MIN(most, tensor_elements(tensor));
     if (json_array_size(list) < 1 || json_array_size(list) > most)
         REFUSE(at, "\"pieces\" must be a list of 1 to %zu", most);
-    tensor->piece = allocate(json_array_size(list), sizeof *tensor->piece);
+    tensor->pieces = allocate(json_array_size(list), sizeof *tensor->pieces);
     for (size_t k = 0; k < json_array_size(list); k++) {
         snprintf(part, MOST_PART, "tensor %s, %s, piece %zu", tensor->name, kept_name[tensor->role], k);
-        tensor->piece[k] = read_piece(at, checkpoint, tensor, json_array_get(list, k));
+        tensor->pieces[k] = read_piece(at, checkpoint, tensor, json_array_get(list, k));
         tensor->n = k + 1;
     }
 }
@@ -331,7 +331,7 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
     if (json_array_size(tensors) != pieces->n)
         REFUSE(&at, "expected a list of %zu", pieces->n);
     for (size_t i = 0; i < pieces->n; i++) {
-        struct kept_tensor *tensor = &pieces->tensor[i];
+        struct kept_tensor *tensor = &pieces->tensors[i];
         json_t *json = json_array_get(tensors, i);
         snprintf(part, MOST_PART, "tensor %zu (%s, %s)", i, tensor->name, kept_name[tensor->role]);
         compare_with_table(&at, checkpoint, tensor, json);

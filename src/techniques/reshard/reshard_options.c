@@ -9,7 +9,7 @@ static const struct option options[] = {
      .value = &reshard_options.resume,
      .argument = "DIR|FILE",
      .group = GROUP_LOOKING,
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .help = "go on from a checkpoint (--save DIR also writes DIR/step-N), from the newest checkpoint in a "
              "folder, or from a snapshot. Sizes, data, options and strategy are as saved, except for what the "
              "command line says. With another number of devices dp is changed"},
@@ -20,7 +20,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1e9,
      .group = GROUP_LOOKING,
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .help = "keep the K newest checkpoints (0: all)"},
 };
 

@@ -19,12 +19,12 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     checkpoint->pieces = cut_state(&model->params->config, model->mesh);
     remove_stray_folders(folder, "step-");
     struct ranks_written written = open_ranks(checkpoint);
-    for (const struct kept_tensor *tensor = checkpoint->pieces->tensor;
-         tensor < checkpoint->pieces->tensor + checkpoint->pieces->n; tensor++)
-        for (struct piece *piece = tensor->piece; piece < tensor->piece + tensor->n; piece++) {
+    for (const struct kept_tensor *tensor = checkpoint->pieces->tensors;
+         tensor < checkpoint->pieces->tensors + checkpoint->pieces->n; tensor++)
+        for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
-            read_bytes_of(tensor_of(&model->replica[piece->rank], tensor->unit, tensor->role),
+            read_bytes_of(tensor_of(&model->replicas[piece->rank], tensor->unit, tensor->role),
                           ELEMENT_BYTES * piece->memory_offset, n, bytes);
             write_piece(&written, piece, bytes);
         }
@@ -40,7 +40,7 @@ void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, e
     float *values = NULL;
     size_t cap = 0;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         if (wanted == LOAD_PARAMETERS && tensor->role != KEPT_VALUE)
             continue;
         values = grow(values, &cap, tensor_elements(tensor), sizeof *values);

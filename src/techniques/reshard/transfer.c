@@ -20,7 +20,7 @@ struct loaded {
 
 static void free_loaded(struct loaded *loaded)
 {
-    free(loaded->plan.copy);
+    free(loaded->plan.copies);
     free(loaded->begin);
 }
 
@@ -57,8 +57,8 @@ static void read_pieces(const struct checkpoint *checkpoint, const struct kept_t
 {
     struct reader *file = NULL;
     for (size_t k = 0; k < tensor->n; k++) {
-        const struct piece *piece = &tensor->piece[k];
-        if (file && piece->rank != tensor->piece[k - 1].rank) {
+        const struct piece *piece = &tensor->pieces[k];
+        if (file && piece->rank != tensor->pieces[k - 1].rank) {
             close_reader(file);
             file = NULL;
         }
@@ -74,13 +74,13 @@ static void read_pieces(const struct checkpoint *checkpoint, const struct kept_t
  * that). */
 static struct loaded load_pieces(const struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
-    const struct kept_tensor *tensor = &checkpoint->pieces->tensor[nth];
+    const struct kept_tensor *tensor = &checkpoint->pieces->tensors[nth];
     struct loaded loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
                             .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
     struct read_buffer *buffer = checkpoint->buffer;
     must(prove_copies(&loaded.plan));
     for (size_t k = 0; k < tensor->n; k++)
-        loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->piece[k]);
+        loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->pieces[k]);
     buffer->bytes = grow(buffer->bytes, &buffer->cap, (size_t)loaded.begin[tensor->n], 1);
     loaded.bytes = buffer->bytes;
     read_pieces(checkpoint, tensor, &loaded);
@@ -96,11 +96,11 @@ static const char *copied_bytes(const struct loaded *loaded, const struct copy *
 
 void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values)
 {
-    struct kept_tensor whole = checkpoint->pieces->tensor[tensor];
+    struct kept_tensor whole = checkpoint->pieces->tensors[tensor];
     whole.n = 1;
-    whole.piece = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
+    whole.pieces = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
     struct loaded loaded = load_pieces(checkpoint, tensor, &whole);
-    for (const struct copy *copy = loaded.plan.copy; values && copy < loaded.plan.copy + loaded.plan.n; copy++)
+    for (const struct copy *copy = loaded.plan.copies; values && copy < loaded.plan.copies + loaded.plan.n; copy++)
         memcpy(values + copy->to_offset, copied_bytes(&loaded, copy), ELEMENT_BYTES * copy->n);
     free_loaded(&loaded);
 }
@@ -125,7 +125,7 @@ struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor
 /* Puts new piece k together from the old pieces. */
 static void fill_piece(const struct loaded *loaded, size_t k, char *into)
 {
-    for (const struct copy *copy = loaded->plan.copy; copy < loaded->plan.copy + loaded->plan.n; copy++)
+    for (const struct copy *copy = loaded->plan.copies; copy < loaded->plan.copies + loaded->plan.n; copy++)
         if (copy->to_piece == k)
             memcpy(into + ELEMENT_BYTES * copy->to_offset, copied_bytes(loaded, copy), ELEMENT_BYTES * copy->n);
 }
@@ -137,10 +137,10 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
     size_t cap = 0;
     struct ranks_written written = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */
-        struct kept_tensor *tensor = &to->pieces->tensor[i];
+        struct kept_tensor *tensor = &to->pieces->tensors[i];
         struct loaded loaded = load_pieces(from, i, tensor);
         for (size_t k = 0; k < tensor->n; k++) {
-            struct piece *piece = &tensor->piece[k];
+            struct piece *piece = &tensor->pieces[k];
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
             fill_piece(&loaded, k, bytes);

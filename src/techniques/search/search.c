@@ -32,8 +32,8 @@ static double sum_copies(const struct forecast *forecast)
 {
     double bytes = 0;
     for (size_t i = 0; i < forecast->n; i++)
-        if (is_copy(forecast->task[i]))
-            bytes += (double)forecast->task[i]->access[0].tensor->bytes;
+        if (is_copy(forecast->tasks[i]))
+            bytes += (double)forecast->tasks[i]->accesses[0].tensor->bytes;
     return bytes;
 }
 
@@ -77,12 +77,12 @@ static size_t draw_below(struct search *search, size_t n)
 /* Decision i gets the option, and all others of its group that have such an option. */
 static void give_group(const struct question *question, unsigned char *choice, size_t i, unsigned char option)
 {
-    const int group = question->decision[i].group;
+    const int group = question->decisions[i].group;
     choice[i] = option;
     if (group == NONE)
         return;
     for (size_t k = 0; k < question->n; k++)
-        if (question->decision[k].group == group && option < question->decision[k].options)
+        if (question->decisions[k].group == group && option < question->decisions[k].options)
             choice[k] = option;
 }
 
@@ -90,7 +90,7 @@ static void give_group(const struct question *question, unsigned char *choice, s
  * option; one time in eight its group gets it too. */
 static void change(struct search *search, unsigned char *choice)
 {
-    const struct decision *decision = search->q->decision;
+    const struct decision *decision = search->q->decisions;
     size_t i = draw_below(search, search->q->n);
     size_t other = draw_below(search, search->q->n);
     size_t draw = draw_below(search, 8);
@@ -136,7 +136,7 @@ static void try_groups(struct search *search)
     const struct question *question = search->q;
     unsigned char *next = allocate(question->n, 1);
     for (size_t i = 0; i < question->n; i++) {
-        const struct decision *decision = &question->decision[i];
+        const struct decision *decision = &question->decisions[i];
         bool speaks_for_group = decision->group == NONE || decision->group == (int)i;
         for (unsigned char option = 0; speaks_for_group && option < decision->options; option++) {
             memcpy(next, search->best, question->n);
@@ -195,7 +195,7 @@ static bool is_repeated(const struct question *question, const unsigned char *st
 static bool has_known_options(const struct question *question, const unsigned char *start)
 {
     for (size_t i = 0; i < question->n; i++)
-        if (start[i] >= question->decision[i].options + question->decision[i].only_in_starts)
+        if (start[i] >= question->decisions[i].options + question->decisions[i].only_in_starts)
             return false;
     return true;
 }

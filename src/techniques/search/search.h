@@ -43,7 +43,7 @@ struct question {
     struct list *list;
     const struct costs *costs;
     const char *activity; /* what the terminal shows during a long search: "looking for what to swap" */
-    const struct decision *decision;
+    const struct decision *decisions;
     size_t n; /* decisions */
     apply_function *apply;
     void *context;       /* the first argument of `apply` */

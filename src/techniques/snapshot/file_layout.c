@@ -57,7 +57,7 @@ static size_t add_stored(const struct model *model, struct kept_tensor *tensor, 
 {
     size_t elements = 0, first = tensor->n;
     add_pieces(model, tensor, range->rank, range->elements);
-    for (struct piece *piece = tensor->piece + first; piece < tensor->piece + tensor->n; piece++) {
+    for (struct piece *piece = tensor->pieces + first; piece < tensor->pieces + tensor->n; piece++) {
         const uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / KEPT_ROLES;
         piece->file_offset = role_begin + ELEMENT_BYTES * piece->memory_offset;
         elements += piece_elements(piece);
@@ -70,7 +70,7 @@ static size_t add_all_stored(const struct model *model, struct kept_tensor *tens
 {
     uint64_t payload_begin = 0;
     size_t elements = 0;
-    for (const struct state_range *range = plan->range; range < plan->range + plan->n; range++) {
+    for (const struct state_range *range = plan->ranges; range < plan->ranges + plan->n; range++) {
         if (range->unit == tensor->unit)
             elements += add_stored(model, tensor, range, payload_begin);
         payload_begin += payload_bytes(range);
@@ -84,7 +84,7 @@ struct pieces *cut_stored(const struct snap_plan *plan)
     struct pieces *pieces = uncut_state(plan->config);
     pieces->mesh = *plan->mesh;
     pieces->mesh.first_layer = NULL;
-    for (struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++) {
+    for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++) {
         size_t elements = add_all_stored(model, tensor, plan);
         if (elements != tensor_elements(tensor))
             fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",

@@ -161,7 +161,7 @@ static char *plan_layout(struct snap *snap, const struct snap_plan *plan)
     snap->n = plan->n;
     snap->payload_at = allocate(plan->n + 1, sizeof *snap->payload_at);
     for (size_t i = 0; i < plan->n; i++)
-        snap->payload_at[i + 1] = snap->payload_at[i] + payload_bytes(&plan->range[i]);
+        snap->payload_at[i + 1] = snap->payload_at[i] + payload_bytes(&plan->ranges[i]);
     snap->file->pieces = cut_stored(plan);
     snapfile->in.n = count_pieces(snap->file->pieces);
     char *manifest = manifest_text(snap->file);
@@ -172,7 +172,7 @@ static char *plan_layout(struct snap *snap, const struct snap_plan *plan)
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAP_PAGE);
     snapfile->run = snap->file->run;
     for (int k = 1; k <= snapfile->slots; k++)
-        snap->slot[k].hashes = allocate(snapfile->in.n, sizeof *snap->slot[k].hashes);
+        snap->slots[k].hashes = allocate(snapfile->in.n, sizeof *snap->slots[k].hashes);
     return manifest;
 }
 
@@ -294,7 +294,7 @@ struct snap_counts close_snap(struct snap *snap)
     if (snap->memory)
         munmap(snap->memory, slot_at(snapfile_of(snap->file), snap->ring->n + 1));
     for (int k = 1; k <= MOST_MEMBERS; k++)
-        free(snap->slot[k].hashes);
+        free(snap->slots[k].hashes);
     free_checkpoint(snap->file);
     pthread_mutex_destroy(&snap->lock);
     free(snap->payload_at);

@@ -127,10 +127,10 @@ static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *ha
     uint64_t to = slot_at(snapfile, (int)slot);
     size_t n = 0;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         for (size_t k = 0; k < tensor->n; k++) {
-            tensor->piece[k].hash = hashes[n++];
-            tensor->piece[k].file_offset += to - from;
+            tensor->pieces[k].hash = hashes[n++];
+            tensor->pieces[k].file_offset += to - from;
         }
     }
 }

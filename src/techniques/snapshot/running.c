@@ -44,7 +44,7 @@ static void begin_iteration(void *context, uint32_t number)
 static void persist(void *context, const struct task *task, uint32_t number)
 {
     const struct snapshots *snapshots = context;
-    const struct tensor *buffer = tensor_at(task->access[0].tensor, number);
+    const struct tensor *buffer = tensor_at(task->accesses[0].tensor, number);
     snap_write(snapshots->file, number, snapshots->payload[task->index], tensor_memory(buffer));
 }
 
@@ -85,18 +85,18 @@ static void bind_tasks(struct snapshots *snapshots, struct list *list, struct sn
 {
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         if (!task->member.needed || is_copy(task))
             continue;
         task->run = task->member.returned ? commit_iteration : persist;
         task->context = snapshots;
         if (task->member.returned)
             continue;
-        size_t bytes = task->access[0].tensor->bytes;
+        size_t bytes = task->accesses[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
               task->state.elements.end - task->state.elements.begin);
         snapshots->payload[i] = plan->n;
-        *APPEND(plan->range, plan->n, cap) = task->state;
+        *APPEND(plan->ranges, plan->n, cap) = task->state;
     }
 }
 
@@ -125,7 +125,7 @@ void open_snapshots(struct trainer *trainer)
     struct checkpoint *checkpoint = describe_training(trainer, step);
     must(open_snap(snapshot_options.file, checkpoint, &plan, &snapshots->file));
     free_checkpoint(checkpoint);
-    free(plan.range);
+    free(plan.ranges);
     *own_of(trainer, &module_snapshot) = snapshots;
     start_late(trainer->train, begin_iteration, snapshots);
 }

@@ -96,7 +96,7 @@ struct task *in_slot(struct task *task)
 static struct task *add_snapshot(struct list *list, struct tensor *to, struct tensor *from)
 {
     if (from->device->is_host)
-        return in_slot(add_copy(list, from->device->lane[LANE_CPU], "snapshot", to, from));
+        return in_slot(add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
     return in_slot(add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
@@ -123,23 +123,23 @@ void copy_written(const struct storing *storing, struct tensor *buffers, const s
 {
     struct pool *pool = storing->list->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
-    for (int i = 0; i < whole->n_access; i++) {
-        struct tensor *tensor = update->access[i].tensor;
-        if (!is_state(&whole->access[i]))
+    for (int i = 0; i < whole->n_accesses; i++) {
+        struct tensor *tensor = update->accesses[i].tensor;
+        if (!is_state(&whole->accesses[i]))
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (in == IN_DEVICE && !tensor->device->is_host)
             add_snapshot_by_device(storing->list, to, tensor);
         else
             add_snapshot(storing->list, to, tensor);
-        begin += round_up(whole->access[i].tensor->bytes, pool->machine->host->alignment);
+        begin += round_up(whole->accesses[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
 
 void add_persist(const struct storing *storing, struct tensor *buffers, const struct task *update)
 {
     struct list *list = storing->list;
-    struct task *persist = in_slot(add_host(list, list->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
+    struct task *persist = in_slot(add_host(list, list->pool->machine->host->lanes[LANE_DISK], "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->member.aside = true;
     persist->state = update->state;

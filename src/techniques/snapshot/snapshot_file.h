@@ -16,9 +16,9 @@ enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
 struct snap_plan { /* says what a run stores of an iteration */
     const struct config *config;
     const struct mesh *mesh;
-    struct ring *ring;         /* its member k has slot k */
-    int64_t batch;             /* sequences of an iteration */
-    struct state_range *range; /* by payload: the part of the state that it has */
+    struct ring *ring;          /* its member k has slot k */
+    int64_t batch;              /* sequences of an iteration */
+    struct state_range *ranges; /* by payload: the part of the state that it has */
     size_t n;
 };
 uint64_t payload_bytes(const struct state_range *range);

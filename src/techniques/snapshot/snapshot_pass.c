@@ -26,7 +26,7 @@ static struct outcome outcome_at(const struct simulation *sim, int iteration)
     const struct moment *moments = &sim->moments[(size_t)(iteration - rounds * sim->pattern - 1) * sim->list->n];
     double shift = rounds * sim->pattern * sim->period;
     for (size_t i = 0; i < sim->list->n; i++) {
-        const struct task *task = sim->list->task[i];
+        const struct task *task = sim->list->tasks[i];
         const struct moment *moment = &moments[i];
         if (!task->member.needed || moment->skipped)
             continue;
@@ -48,7 +48,7 @@ static double longest_hold(const struct simulation *sim)
     const struct moment *update = moments;
     double hold = 0;
     for (size_t i = 0; i < (size_t)sim->pattern * sim->list->n; i++) {
-        const struct task *task = sim->list->task[i % sim->list->n];
+        const struct task *task = sim->list->tasks[i % sim->list->n];
         if (!task->member.needed) {
             update = &moments[i];
         } else if (is_copy(task) && !task->member.aside && !moments[i].skipped) {
@@ -107,7 +107,7 @@ static void sum_seconds(const struct simulation *sim, double *disk, double *link
     *disk = 0;
     *links = 0;
     for (size_t i = 0; i < sim->list->n; i++) {
-        const struct task *task = sim->list->task[i];
+        const struct task *task = sim->list->tasks[i];
         if (task->member.needed && task->lane->kind == LANE_DISK)
             *disk += sim->seconds[i];
         else if (task->member.needed && task->lane->kind != LANE_COMPUTE)
@@ -152,11 +152,11 @@ static struct ways measure_ways(const struct list *list)
 {
     struct ways ways = {.updates = 0};
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (!task->member.needed || task->member.returned)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
-        const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->access[0].tensor;
+        const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->accesses[0].tensor;
         if (!is_copy(task)) {
             ways.updates++;
             ways.bytes += (double)tensor->bytes;
@@ -228,7 +228,7 @@ static void add_commit(const struct storing *storing)
     struct list *list = storing->list;
     struct device *host = list->pool->machine->host;
     list->tags.role = ROLE_SNAPSHOT;
-    struct task *task = in_slot(add_host(list, host->lane[LANE_DISK], "commit", NULL, NULL));
+    struct task *task = in_slot(add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->member.aside = true;
     task->member.returned = true;
     if (storing->by_hand)
@@ -240,11 +240,11 @@ static size_t store_all(struct storing *storing)
 {
     struct list *list = storing->list;
     size_t n = list->n, updates = 0;
-    size_t *bytes = bytes_to_store(list->task, n, list->pool);
+    size_t *bytes = bytes_to_store(list->tasks, n, list->pool);
     list->pool->ring.n = snapshot_options.slots;
     add_commit(storing);
     for (size_t i = 0; i < n; i++) {
-        struct task *update = list->task[i];
+        struct task *update = list->tasks[i];
         if (!bytes[i])
             continue;
         struct task *last = last_on_host(list, n, update);
@@ -302,8 +302,8 @@ static void reserve_buffers(struct list *list, const struct run_facts *facts)
         if (!bytes[i])
             continue;
         new_buffers(list->pool, list->pool->machine->host, bytes[i]);
-        for (int k = 0; k < task[i]->n_access; k++) {
-            const struct access *access = &task[i]->access[k];
+        for (int k = 0; k < task[i]->n_accesses; k++) {
+            const struct access *access = &task[i]->accesses[k];
             if (snapshot_options.place == IN_DEVICE && is_state(access) && !either && !access->tensor->device->is_host)
                 new_buffers(list->pool, access->tensor->device, access->tensor->bytes);
         }
@@ -344,7 +344,7 @@ static const struct option options[] = {
      .value = &snapshot_options.file,
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "store each unit (a layer, the embedding, or the model's end) in FILE as soon as it is updated, "
              "while the rest of the step goes on. --resume FILE goes on from there after any interruption. "
              "plan does not write FILE, but says when which iteration could be recovered"},
@@ -356,7 +356,7 @@ static const struct option options[] = {
      .low = 1,
      .high = MOST_EVERY,
      .group = GROUP_TECHNIQUES,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "store every Kth iteration"},
     {.name = "snapshot-slots",
      .type = OPT_INT,
@@ -366,7 +366,7 @@ static const struct option options[] = {
      .low = 1,
      .high = MOST_MEMBERS,
      .group = GROUP_TECHNIQUES,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "number of iterations for which the file has room, each in a slot. An iteration that finds no "
              "slot free is dropped, and training does not wait. The newest stored one keeps its slot, so with "
              "1 only the first is stored"},
@@ -376,7 +376,7 @@ static const struct option options[] = {
      .initial = "host",
      .argument = WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"),
      .group = GROUP_TECHNIQUES,
-     .commands = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN,
      .help = "where a unit is copied to before its next update may begin. host: into the host's memory. "
              "device: within the device's memory, with room for S copies. They go down to the host while "
              "training goes on. This is for slow links"},
@@ -388,7 +388,7 @@ static const struct option options[] = {
      .low = 1,
      .high = 1e6,
      .group = GROUP_PREDICTING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "with --snapshot, report the commits of the first N iterations"},
 };
 static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},

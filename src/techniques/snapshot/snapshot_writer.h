@@ -50,7 +50,7 @@ struct snap {                /* a file that is being written */
     struct snap_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
 
     /* used by the thread that writes; a slot also by the one that takes it */
-    struct held_slot slot[MOST_MEMBERS + 1];
+    struct held_slot slots[MOST_MEMBERS + 1];
     int page;     /* the page that has the newest commit; NONE: no page */
     uint64_t seq; /* the commit's */
 };

@@ -22,15 +22,15 @@ struct arrival {
     int before; /* the arrival in the same storage before this one, or NONE */
 };
 struct arrivals {
-    struct arrival *arrival;
+    struct arrival *arrivals;
     size_t n, cap;
     int *last; /* by storage: its last arrival, or NONE */
 };
 
 static bool has_arrived(const struct arrivals *arrivals, const struct tensor *tensor)
 {
-    for (int i = arrivals->last[tensor->storage->id]; i != NONE; i = arrivals->arrival[i].before)
-        if (arrivals->arrival[i].begin < tensor->offset + tensor->bytes && tensor->offset < arrivals->arrival[i].end)
+    for (int i = arrivals->last[tensor->storage->id]; i != NONE; i = arrivals->arrivals[i].before)
+        if (arrivals->arrivals[i].begin < tensor->offset + tensor->bytes && tensor->offset < arrivals->arrivals[i].end)
             return true;
     return false;
 }
@@ -38,10 +38,10 @@ static bool has_arrived(const struct arrivals *arrivals, const struct tensor *te
 static void note_arrival(struct arrivals *arrivals, const struct tensor *storage, size_t begin, size_t end)
 {
     int *last = &arrivals->last[storage->id];
-    for (int i = *last; i != NONE; i = arrivals->arrival[i].before)
-        if (arrivals->arrival[i].begin <= begin && end <= arrivals->arrival[i].end)
+    for (int i = *last; i != NONE; i = arrivals->arrivals[i].before)
+        if (arrivals->arrivals[i].begin <= begin && end <= arrivals->arrivals[i].end)
             return;
-    struct arrival *new = APPEND(arrivals->arrival, arrivals->n, arrivals->cap);
+    struct arrival *new = APPEND(arrivals->arrivals, arrivals->n, arrivals->cap);
     *new = (struct arrival){.begin = begin, .end = end, .before = *last};
     *last = (int)arrivals->n - 1;
 }
@@ -54,9 +54,9 @@ static void follow_copy(struct arrivals *arrivals, const struct task *copy)
     const struct tensor *to = copy_target(copy), *from = copy_source(copy);
     if (copy->role == ROLE_BROADCAST)
         note_arrival(arrivals, to->storage, to->offset, to->offset + to->bytes);
-    for (int i = arrivals->last[from->storage->id]; i != NONE; i = arrivals->arrival[i].before) {
-        size_t begin = MAX(arrivals->arrival[i].begin, from->offset);
-        size_t end = MIN(arrivals->arrival[i].end, from->offset + from->bytes);
+    for (int i = arrivals->last[from->storage->id]; i != NONE; i = arrivals->arrivals[i].before) {
+        size_t begin = MAX(arrivals->arrivals[i].begin, from->offset);
+        size_t end = MIN(arrivals->arrivals[i].end, from->offset + from->bytes);
         if (begin < end)
             note_arrival(arrivals, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
     }
@@ -66,16 +66,16 @@ static void follow_copy(struct arrivals *arrivals, const struct task *copy)
 static size_t state_bytes(const struct task *update, size_t alignment)
 {
     size_t bytes = 0;
-    for (int i = 0; i < update->n_access; i++)
-        if (is_state(&update->access[i]))
-            bytes += round_up(update->access[i].tensor->bytes, alignment);
+    for (int i = 0; i < update->n_accesses; i++)
+        if (is_state(&update->accesses[i]))
+            bytes += round_up(update->accesses[i].tensor->bytes, alignment);
     return bytes;
 }
 
 static bool reads_what_was_sent(const struct arrivals *arrivals, const struct task *update)
 {
-    for (int i = 0; i < update->n_access; i++) {
-        const struct tensor *tensor = update->access[i].tensor;
+    for (int i = 0; i < update->n_accesses; i++) {
+        const struct tensor *tensor = update->accesses[i].tensor;
         if (tensor->class == MEM_GRADIENTS && has_arrived(arrivals, tensor))
             return true;
     }
@@ -96,7 +96,7 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
         if (is_update && !reads_what_was_sent(&arrivals, task[i]))
             bytes[i] = state_bytes(task[i], pool->machine->host->alignment);
     }
-    free(arrivals.arrival);
+    free(arrivals.arrivals);
     free(arrivals.last);
     return bytes;
 }
@@ -109,8 +109,8 @@ struct task *last_on_host(const struct list *list, size_t n, const struct task *
     if (!choice_word(update))
         return NULL;
     for (size_t i = update->index + 1; i < n; i++)
-        if (list->task[i]->origin == update->origin)
-            last = list->task[i];
+        if (list->tasks[i]->origin == update->origin)
+            last = list->tasks[i];
     return last;
 }
 
@@ -120,7 +120,7 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
 {
     const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
     for (size_t i = from; i < list->n; i++)
-        need_choice(list->task[i], word, bits, assumed);
+        need_choice(list->tasks[i], word, bits, assumed);
 }
 
 /* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
@@ -139,7 +139,7 @@ void store_either(struct storing *storing, struct task *update, struct task *las
     insert_behind(storing->edit, last);
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     for (size_t i = update->index + 1; i < n; i++) {
-        const struct task *piece = list->task[i];
+        const struct task *piece = list->tasks[i];
         size_t from = list->n;
         if (piece->origin != update->origin)
             continue;

@@ -73,7 +73,7 @@ int snap_begin(struct snap *snap, uint32_t iteration)
     pthread_mutex_lock(&snap->lock);
     int slot = snap->failed ? 0 : take_member(snap->ring, iteration);
     if (slot)
-        snap->slot[slot] = (struct held_slot){.iteration = iteration, .hashes = snap->slot[slot].hashes};
+        snap->slots[slot] = (struct held_slot){.iteration = iteration, .hashes = snap->slots[slot].hashes};
     else
         snap->counts.dropped++;
     pthread_mutex_unlock(&snap->lock);
@@ -101,8 +101,8 @@ static void hash_pieces(const struct snap *snap, struct held_slot *held, const c
     const struct pieces *all = snap->file->pieces;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->tensor[i].n; k++) {
-            const struct piece *piece = &all->tensor[i].piece[k];
+        for (size_t k = 0; k < all->tensors[i].n; k++) {
+            const struct piece *piece = &all->tensors[i].pieces[k];
             if (piece->file_offset >= first && piece->file_offset < end) {
                 const char *of_piece = bytes + (piece->file_offset - first);
                 held->not_finite |= !all_finite((const void *)of_piece, piece_elements(piece));
@@ -130,7 +130,7 @@ static bool put_payload(struct snap *snap, const void *bytes, size_t n, uint64_t
 void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes)
 {
     const int slot = member_of(snap->ring, iteration);
-    struct held_slot *held = &snap->slot[slot];
+    struct held_slot *held = &snap->slots[slot];
     const uint64_t first = snap->payload_at[payload], end = snap->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
@@ -153,7 +153,7 @@ static bool write_commit(struct snap *snap, int slot)
 {
     char page[SNAP_PAGE];
     const struct snapfile *snapfile = snapfile_of(snap->file);
-    const struct held_slot *held = &snap->slot[slot];
+    const struct held_slot *held = &snap->slots[slot];
     size_t n = sizeof *held->hashes * snapfile->in.n;
     struct snap_commit commit = {
         .seq = snap->seq + 1,
@@ -207,7 +207,7 @@ static void return_slot(struct snap *snap, uint32_t iteration, bool durable, uin
 bool snap_finish(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored)
 {
     const int slot = member_of(snap->ring, iteration);
-    const struct held_slot *held = &snap->slot[slot];
+    const struct held_slot *held = &snap->slots[slot];
     const bool has_name = !snap->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (!slot) /* an audit runs the task several times */

@@ -53,7 +53,7 @@
  * has no gap inside; from forward to backward there is one even between neighbours. */
 static bool lies_idle(const struct uses *uses, int begin, int end)
 {
-    const struct task *first = uses->task[begin], *second = uses->task[end];
+    const struct task *first = uses->tasks[begin], *second = uses->tasks[end];
     if (same_block(first, second))
         return false;
     return end - begin > 1 || (first->role == ROLE_FORWARD && second->role == ROLE_BACKWARD);
@@ -72,24 +72,24 @@ size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor)
 static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int end)
 {
     const struct uses *uses = gaps->uses;
-    const struct task *task = uses->task[end];
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *touched = task->access[i].tensor->storage;
+    const struct task *task = uses->tasks[end];
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *touched = task->accesses[i].tensor->storage;
         if (touched != tensor && may_leave(uses, touched, gaps->classes))
             return false;
     }
-    return task->lane == uses->task[last_write_before(uses, tensor, end)]->lane;
+    return task->lane == uses->tasks[last_write_before(uses, tensor, end)]->lane;
 }
 
 static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth, int begin, int end)
 {
     size_t n;
     const struct use *use = uses_of(gaps->uses, tensor, &n);
-    struct gap *gap = APPEND(gaps->gap, gaps->n, gaps->cap);
+    struct gap *gap = APPEND(gaps->gaps, gaps->n, gaps->cap);
     *gap = (struct gap){
         .tensor = tensor,
         .device = tensor->device,
-        .maker = gaps->uses->task[use[0].position],
+        .maker = gaps->uses->tasks[use[0].position],
         .begin = begin,
         .end = end,
         .nth = (int)nth,
@@ -124,7 +124,7 @@ static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
 static void open_lanes_up(const struct gaps *gaps)
 {
     for (size_t i = 0; i < gaps->n; i++)
-        lane_for(gaps->list->pool->machine, gaps->gap[i].device, LANE_UPLOAD, FOR_SWAP);
+        lane_for(gaps->list->pool->machine, gaps->gaps[i].device, LANE_UPLOAD, FOR_SWAP);
 }
 
 COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id))))
@@ -133,14 +133,14 @@ struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned cla
 {
     struct gaps gaps = {.list = list, .bare = forecast_list(list, costs), .classes = classes};
     must(gaps.bare.why_not);
-    gaps.uses = find_uses(list->task, list->n, list->pool);
+    gaps.uses = find_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
         struct tensor *tensor = list->pool->tensors[i];
         if (may_leave(gaps.uses, tensor, classes))
             find_gaps_of(&gaps, tensor);
     }
     open_lanes_up(&gaps);
-    SORT(gaps.gap, gaps.n, by_begin);
+    SORT(gaps.gaps, gaps.n, by_begin);
     return gaps;
 }
 
@@ -148,14 +148,14 @@ void free_gaps(struct gaps *gaps)
 {
     free_forecast(&gaps->bare);
     free_uses(gaps->uses);
-    free(gaps->gap);
+    free(gaps->gaps);
 }
 
 struct absence *keep_all(const struct gaps *gaps)
 {
     struct absence *absence = allocate(gaps->n + 1, sizeof *absence);
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gap[i];
+        const struct gap *gap = &gaps->gaps[i];
         absence[i] = (struct absence){.gap = gap, .action = KEEP, .begin = gap->begin, .end = gap->end};
     }
     return absence;
@@ -168,7 +168,7 @@ struct phase {
     bool backward;
 };
 struct phases { /* a device's phases, in list order; the caller frees `phase` */
-    struct phase *phase;
+    struct phase *phases;
     int n;
 };
 
@@ -184,18 +184,18 @@ static bool begins_phase(const struct task *last, const struct task *task, enum 
 /* The tasks of a phase follow each other on the device. */
 static struct phases find_phases(const struct uses *uses, const struct device *device, enum phase_of of)
 {
-    struct phases phases = {.phase = allocate(uses->n + 1, sizeof *phases.phase)};
+    struct phases phases = {.phases = allocate(uses->n + 1, sizeof *phases.phases)};
     const struct task *last = NULL;
     for (int i = 0; i < (int)uses->n; i++) {
-        const struct task *task = uses->task[i];
+        const struct task *task = uses->tasks[i];
         int number = of == PHASE_OF_LAYER ? task->layer : task->micro;
-        if (task->lane != device->lane[LANE_COMPUTE] || number < 0)
+        if (task->lane != device->lanes[LANE_COMPUTE] || number < 0)
             continue;
         if (!last || begins_phase(last, task, of)) {
-            phases.phase[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
+            phases.phases[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
             phases.n++;
         }
-        phases.phase[phases.n - 1].last = i;
+        phases.phases[phases.n - 1].last = i;
         last = task;
     }
     return phases;
@@ -205,7 +205,7 @@ static struct phases find_phases(const struct uses *uses, const struct device *d
 static int phase_at(const struct phases *phases, int position)
 {
     int i = 0;
-    while (i < phases->n && phases->phase[i].last < position)
+    while (i < phases->n && phases->phases[i].last < position)
         i++;
     return i;
 }
@@ -215,8 +215,8 @@ static int phase_at(const struct phases *phases, int position)
 static void come_back_during(const struct phases *phases, int back, struct absence *absence)
 {
     absence->in = absence->end;
-    if (back >= 0 && phases->phase[back].last > absence->begin)
-        absence->in = MAX(phases->phase[back].first, absence->begin + 1);
+    if (back >= 0 && phases->phases[back].last > absence->begin)
+        absence->in = MAX(phases->phases[back].first, absence->begin + 1);
 }
 
 /* State leaves right after its last use, and comes back in the phase before its reader's. */
@@ -235,13 +235,13 @@ static bool place_data(const struct phases *phases, struct absence *absence)
     int made = phase_at(phases, (int)maker->index);
     int before_reader = phase_at(phases, absence->end) - 1;
     int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
-    while (back > made && !phases->phase[back].backward)
+    while (back > made && !phases->phases[back].backward)
         back--;
     if (back <= made)
         back = before_reader;
     absence->out = absence->begin;
     if (made + 1 < phases->n)
-        absence->out = MAX(phases->phase[made + 1].last, absence->begin);
+        absence->out = MAX(phases->phases[made + 1].last, absence->begin);
     come_back_during(phases, back, absence);
     return absence->in > absence->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
@@ -264,8 +264,8 @@ static bool place_by_phases(const struct gaps *gaps, struct absence *absences, c
         absence->action = leaves ? SWAP : KEEP;
         any_leaves |= leaves;
     }
-    free(data.phase);
-    free(state.phase);
+    free(data.phases);
+    free(state.phases);
     return any_leaves;
 }
 
@@ -347,7 +347,7 @@ static void make_tensors(struct edit *edit, struct list *list, const struct uses
 static void insert_for(struct edit *edit, struct list *list, const struct uses *uses, int position,
                        const struct gap *gap)
 {
-    insert_behind(edit, position == NONE ? list->head : uses->task[position]);
+    insert_behind(edit, position == NONE ? list->head : uses->tasks[position]);
     list->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
 }
 
@@ -390,7 +390,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct r
     struct gaps gaps = find_gaps(list, costs, swap_options.classes);
     struct absence *absences = keep_all(&gaps);
     bool changed = false;
-    for (const struct device *device = machine->device; !device->is_host; device++)
+    for (const struct device *device = machine->devices; !device->is_host; device++)
         changed |= place_by_phases(&gaps, absences, device, of);
     struct swaps swaps = line_up(absences, gaps.n, gaps.uses);
     struct edit *edit = open_edit(list);

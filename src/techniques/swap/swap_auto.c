@@ -67,13 +67,13 @@ enum { KEEP_OR_LEAVE = 2 };
 static void add_decision(struct swapper *swapper, struct topic *topic, const struct topic *last)
 {
     const struct tensor *tensor = topic->gap->tensor;
-    struct decision *decision = &swapper->decision[swapper->n];
+    struct decision *decision = &swapper->decisions[swapper->n];
     const bool has_both = swapper->may_swap && topic->may_remake;
     decision->options = has_both ? ACTIONS : KEEP_OR_LEAVE;
     decision->only_in_starts = ACTIONS - decision->options;
     decision->group = (int)swapper->n;
     if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
-        decision->group = swapper->decision[last->decision].group;
+        decision->group = swapper->decisions[last->decision].group;
     topic->decision = swapper->n;
     swapper->n++;
     swapper->end[round_of[tensor->class]] = swapper->n;
@@ -87,9 +87,9 @@ static void list_decisions(struct swapper *swapper)
     for (size_t i = 0; i < n; i++)
         topics[i] = &swapper->topic[i];
     SORT(topics, n, by_decision);
-    swapper->decision = allocate(n + 1, sizeof *swapper->decision);
+    swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
     const int orders = swapper->n_sinkings > 0 ? ORDERS : 1; /* else the clock's order is the list's */
-    swapper->decision[LAYOUT] = (struct decision){.options = (unsigned char)(orders * PLACINGS), .group = NONE};
+    swapper->decisions[LAYOUT] = (struct decision){.options = (unsigned char)(orders * PLACINGS), .group = NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
     swapper.absence = keep_all(&swapper.gaps);
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
+        swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gaps[i]);
     find_sinkings(&swapper);
     list_decisions(&swapper);
     return swapper;
@@ -140,7 +140,7 @@ static void close_swapper(struct swapper *swapper)
     free(swapper->sinking);
     free(swapper->topic);
     free(swapper->absence);
-    free(swapper->decision);
+    free(swapper->decisions);
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
     struct question question = {.list = swapper->gaps.list,
                                 .costs = swapper->costs,
                                 .activity = "looking for what to swap",
-                                .decision = swapper->decision,
+                                .decisions = swapper->decisions,
                                 .apply = apply_choice,
                                 .context = swapper,
                                 .least_period = least_period};
@@ -246,7 +246,7 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
                                    enum replanning replans)
 {
     struct machine *machine = swapper->gaps.list->pool->machine;
-    struct device *before = copy_bytes(machine->device, ((size_t)machine->n_devices + 1) * sizeof *before);
+    struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
     bool fits = false;
     char *shortage = NULL;
     for (int attempts = 8; attempts > 0 && !fits; attempts--) {
@@ -276,7 +276,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     }
     unsigned char *best = allocate(swapper->n, 1);
     /* Where nobody knows times, whatever fits will do. */
-    double least_period = gaps->bare.span ? gaps->bare.period : INFINITY;
+    double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, replans);

@@ -24,7 +24,7 @@ static enum task_order order_of_tasks(const unsigned char *choice) { return choi
 static bool has_sends(const struct uses *uses)
 {
     size_t i = 0;
-    while (i < uses->n && uses->task[i]->role != ROLE_SEND)
+    while (i < uses->n && uses->tasks[i]->role != ROLE_SEND)
         i++;
     return i < uses->n;
 }
@@ -33,7 +33,7 @@ static bool has_sends(const struct uses *uses)
 static void sort_by_clock(struct swapper *swapper, const struct span *span)
 {
     const size_t n = swapper->gaps.uses->n;
-    struct task **order = copy_bytes(swapper->gaps.uses->task, n * sizeof(struct task *));
+    struct task **order = copy_bytes(swapper->gaps.uses->tasks, n * sizeof(struct task *));
     size_t cap = 0;
     for (size_t i = n; i-- > 0;) {
         struct task *task = order[i];
@@ -55,8 +55,8 @@ void find_sinkings(struct swapper *swapper)
     if (!has_sends(swapper->gaps.uses))
         return;
     struct forecast forecast = forecast_by_data(swapper->gaps.list, swapper->costs);
-    if (forecast.span)
-        sort_by_clock(swapper, forecast.span);
+    if (forecast.spans)
+        sort_by_clock(swapper, forecast.spans);
     free_forecast(&forecast);
 }
 
@@ -91,7 +91,7 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
     int *first_reader = allocate(gaps->uses->n_tensors, sizeof *first_reader);
     fill_none(first_reader, gaps->uses->n_tensors);
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gap[i];
+        const struct gap *gap = &gaps->gaps[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
@@ -112,7 +112,7 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
         struct absence *absence = &swapper->absence[i];
         if (absence->action != SWAP || !absence->gap->closes)
             continue;
-        struct task *first = gaps->uses->task[absence->gap->begin], *last = gaps->uses->task[absence->gap->end];
+        struct task *first = gaps->uses->tasks[absence->gap->begin], *last = gaps->uses->tasks[absence->gap->end];
         if (hoist(edit, last, first->next))
             absence->action = KEEP;
     }
@@ -141,17 +141,17 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
     /* By position in the list before: the position in `uses`. */
     int *new_position = allocate(gaps->uses->n + 1, sizeof *new_position);
     for (size_t i = uses->n; i-- > 0;) {
-        size_t old_position = uses->task[i]->index;
+        size_t old_position = uses->tasks[i]->index;
         span[i].start = span[i + 1].start;
         span[i].end = span[i].start;
         if (old_position >= gaps->uses->n)
             continue;
         new_position[old_position] = (int)i;
-        if (gaps->bare.span)
-            span[i] = gaps->bare.span[old_position];
+        if (gaps->bare.spans)
+            span[i] = gaps->bare.spans[old_position];
     }
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gap[i];
+        const struct gap *gap = &gaps->gaps[i];
         find_gap_ends(&swapper->absence[i], uses, new_position);
         if (gap->closes && new_position[gap->end] == new_position[gap->begin] + 1) /* it has closed */
             span[new_position[gap->end]].start = span[new_position[gap->end]].end = span[new_position[gap->begin]].end;
@@ -192,9 +192,9 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
     struct span *span = follow_tasks(swapper, uses);
     struct swaps swaps = line_up(swapper->absence, swapper->gaps.n, uses);
-    if (placement->copy_times > 0 && swapper->gaps.bare.span)
+    if (placement->copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            place_copies(&machine->device[i], placement, list->pool, uses, span, &swaps);
+            place_copies(&machine->devices[i], placement, list->pool, uses, span, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(span);

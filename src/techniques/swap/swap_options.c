@@ -78,7 +78,7 @@ static const struct option options[] = {
      .argument =
          WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"),
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "move data to the host, and back before it is needed. auto: as much as the budget needs, for the "
              "shortest step; data that is cheaper to compute again is computed again. layer: a layer's data "
              "leaves during the next layer's forward, and comes back during that layer's backward. "
@@ -90,7 +90,7 @@ static const struct option options[] = {
      .initial = "activations",
      .argument = "CLASS,...",
      .group = GROUP_TECHNIQUES,
-     .commands = OF_LIST,
+     .classes = OF_LIST,
      .help = "which of activations, gradients, optimizer and parameters may leave the device. All but "
              "activations then stay on the host between their tasks"},
 };

@@ -28,7 +28,7 @@ struct room {
 /* Is task i on the device's compute lane? */
 static bool computes(const struct room *room, int i)
 {
-    return room->uses->task[i]->lane == room->device->lane[LANE_COMPUTE];
+    return room->uses->tasks[i]->lane == room->device->lanes[LANE_COMPUTE];
 }
 
 /* How many seconds the tensor is held for one of its copies. */

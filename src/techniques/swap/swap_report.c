@@ -16,9 +16,9 @@ struct gap_times { /* one gap's, in seconds; NAN: the time is not known, or ther
 static double first_start(const struct forecast *forecast)
 {
     double first = 0;
-    for (size_t i = 0; forecast->span && i < forecast->n; i++)
-        if (forecast->task[i]->role != ROLE_FEED && forecast->task[i]->when.every <= 1)
-            first = fmin(first, forecast->span[i].start);
+    for (size_t i = 0; forecast->spans && i < forecast->n; i++)
+        if (forecast->tasks[i]->role != ROLE_FEED && forecast->tasks[i]->when.every <= 1)
+            first = fmin(first, forecast->spans[i].start);
     return first;
 }
 
@@ -33,20 +33,20 @@ static void find_return(struct gap_times *times, const struct absence *absence, 
     CHECK(use && n >= 2, "nobody reads %s, which is back", absence->back->name);
     while (absence->action == REMAKE && last + 2 < use + n && last[1].mode & ACCESS_WRITE)
         last++;
-    times->in_start = forecast->span[use->position].start;
-    times->in_end = forecast->span[last->position].end;
-    times->needed = forecast->span[last[1].position].start;
+    times->in_start = forecast->spans[use->position].start;
+    times->in_end = forecast->spans[last->position].end;
+    times->needed = forecast->spans[last[1].position].start;
 }
 
 static struct gap_times times_of_gap(const struct absence *absence, const struct forecast *forecast,
                                      const struct uses *uses)
 {
     struct gap_times times = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
-    if (forecast->span && absence->leaves) {
-        times.out_start = forecast->span[absence->leaves->index].start;
-        times.out_end = forecast->span[absence->leaves->index].end;
+    if (forecast->spans && absence->leaves) {
+        times.out_start = forecast->spans[absence->leaves->index].start;
+        times.out_end = forecast->spans[absence->leaves->index].end;
     }
-    if (forecast->span && absence->back)
+    if (forecast->spans && absence->back)
         find_return(&times, absence, forecast, uses);
     return times;
 }
@@ -68,7 +68,7 @@ static json_t *move_json(const struct absence *absence, const struct gap_times *
 
 static json_t *moves_json(const struct gaps *gaps, const struct absence *absences, const struct forecast *forecast)
 {
-    struct uses *uses = find_uses(forecast->task, forecast->n, gaps->list->pool);
+    struct uses *uses = find_uses(forecast->tasks, forecast->n, gaps->list->pool);
     const double zero = first_start(forecast);
     json_t *moves = json_array();
     for (const struct absence *absence = absences; absence < absences + gaps->n; absence++) {
@@ -87,7 +87,7 @@ static json_t *peaks_json(const struct gaps *gaps, const struct forecast *foreca
     json_t *peaks = json_object();
     for (int i = 0; i <= machine->n_devices; i++) {
         json_int_t before = (json_int_t)gaps->bare.needed_bytes[i], after = (json_int_t)forecast->needed_bytes[i];
-        json_object_set_new(peaks, machine->device[i].id, json_pack("{s:I, s:I}", "before", before, "after", after));
+        json_object_set_new(peaks, machine->devices[i].id, json_pack("{s:I, s:I}", "before", before, "after", after));
     }
     return peaks;
 }

@@ -46,7 +46,7 @@ typedef void run_once(void *context, uint32_t number);
  * run. */
 static uint64_t run_stretch(struct bench *bench, run_once *run, void *context, uint32_t *number, double least_seconds)
 {
-    const struct device *device = &bench->machine->device[0];
+    const struct device *device = &bench->machine->devices[0];
     double from = work_seconds(device);
     uint64_t runs = 0;
     do {
@@ -64,7 +64,7 @@ static struct timing time_runs(struct bench *bench, run_once *run, void *context
                                double flops)
 {
     enum { LONGEST = 1 }; /* seconds of the probe */
-    const struct device *device = &bench->machine->device[0];
+    const struct device *device = &bench->machine->devices[0];
     double *seconds = allocate(n, sizeof *seconds);
     double *share = allocate(n, sizeof *share);
     double last = 0; /* how long the last stretch worked */
@@ -214,7 +214,7 @@ static void run_list(void *list, uint32_t number)
 /* Times a product as the task of a list. */
 static struct timing time_gemm(struct bench *bench, const struct product *product, enum gemm_engine engine)
 {
-    struct device *device = &bench->machine->device[0];
+    struct device *device = &bench->machine->devices[0];
     struct pool *pool = new_pool(bench->machine);
     struct config tiny = {1, 1, 1, 1, 1, true};
     struct model *model = new_model(pool, &tiny, &one_rank, TO_COMPUTE, (struct gradients){0});
@@ -268,7 +268,7 @@ static void bench_gemms(struct bench *bench)
     size_t n = list_linear_products(bench, products);
     n += list_attention_products(bench, products + n);
     enum gemm_engine only = GEMM_CLBLAST;
-    if (has_own_products(&bench->machine->device[0]))
+    if (has_own_products(&bench->machine->devices[0]))
         only = bench->settings->kernels.gemm;
     print_heading(bench->text, bench->gemms);
     for (size_t i = 0; i < n; i++) {
@@ -317,10 +317,10 @@ static json_t *bench_training(struct bench *bench)
     fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
     const struct pass_reports passes = reports_of(trainer);
-    print_reports(bench->text, passes.report, passes.n);
+    print_reports(bench->text, passes.reports, passes.n);
     json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", bench->settings->preset),
                               "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
-                              number_json(step.share), "passes", reports_json(passes.report, passes.n));
+                              number_json(step.share), "passes", reports_json(passes.reports, passes.n));
     free_trainer(trainer);
     return train;
 }
@@ -350,7 +350,7 @@ static const struct page page = {
 static void bench_all(struct bench *bench)
 {
     const struct settings *settings = bench->settings;
-    struct device *device = &bench->machine->device[0];
+    struct device *device = &bench->machine->devices[0];
     char own_text[80], clblast_text[80];
     bench->peak = run_probe(bench->probe, 0.3);
     double copy = measure_copy(device, 0.3);
@@ -387,7 +387,7 @@ static int run_bench(int argc, char **argv)
     bench.machine = machine_of(settings, SHARED_CONTEXTS);
     /* A model that training would refuse is refused now, and not after the products. */
     free_trainer(new_plan(settings, LIST_TRAIN | OPEN_GIVEN_DATA));
-    bench.probe = open_probe(&bench.machine->device[0]);
+    bench.probe = open_probe(&bench.machine->devices[0]);
     bench_all(&bench);
     close_probe(bench.probe);
     close_machine(bench.machine);
@@ -406,7 +406,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &sweeps,
      .group = GROUP_PREDICTING,
-     .commands = 0,
+     .classes = 0,
      .help = "measure only training, with one broadcast queue and with several, and with slices of several "
              "sizes"},
 };

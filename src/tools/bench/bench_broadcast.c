@@ -76,7 +76,7 @@ static void simulate_steps(const struct trainer *trainer, struct run *run)
     const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * trainer->train->n];
     for (size_t i = 0; i < trainer->train->n; i++)
         if (!last[i].skipped)
-            see(&run->seen[STEPS], trainer->train->task[i], last[i].start, last[i].end);
+            see(&run->seen[STEPS], trainer->train->tasks[i], last[i].start, last[i].end);
     run->period = sim->period;
     free_simulation(sim);
 }
@@ -92,7 +92,7 @@ static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
 
 static const struct pass_report *broadcast_report(const struct trainer *trainer)
 {
-    const struct pass_report *report = reports_of(trainer).report;
+    const struct pass_report *report = reports_of(trainer).reports;
     while (strcmp(report->pass->name, "broadcast") != 0)
         report++;
     if (report->declined)
@@ -104,8 +104,8 @@ static double largest_copy(const struct list *list)
 {
     double bytes = 0;
     for (size_t i = 0; i < list->n; i++)
-        if (is_copy(list->task[i]) && list->task[i]->role == ROLE_BROADCAST)
-            bytes = fmax(bytes, (double)copy_target(list->task[i])->bytes);
+        if (is_copy(list->tasks[i]) && list->tasks[i]->role == ROLE_BROADCAST)
+            bytes = fmax(bytes, (double)copy_target(list->tasks[i])->bytes);
     return bytes;
 }
 
@@ -137,7 +137,7 @@ static double best_slices(const struct trainer *trainer)
     const struct costs *costs = costs_of(trainer);
     if (!costs)
         return NAN;
-    const struct lane_speed *up = &costs->speed[LANE_UPLOAD];
+    const struct lane_speed *up = &costs->speeds[LANE_UPLOAD];
     return sqrt(largest_copy(trainer->train) / ((trainer->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 

@@ -110,7 +110,7 @@ static void bring_back(struct board *board)
         order[i] = stands[i].task->index;
     permute_tasks(board->list, 0, order, list->n);
     for (size_t i = 0; i < list->n; i++)
-        list->task[i]->lane = stands[i].lane;
+        list->tasks[i]->lane = stands[i].lane;
     board->tries = false;
     free(order);
     free(stands);
@@ -146,7 +146,7 @@ static bool sink_along(struct edit *edit, struct list *list, struct task *task, 
         const struct task *on_way = last_obstacle(edit)->on_way;
         if (on_way == over || on_way->lane == lane)
             return false;
-        if (!sink_along(edit, list, list->task[on_way->index], over, lane))
+        if (!sink_along(edit, list, list->tasks[on_way->index], over, lane))
             return false;
     }
     return true;
@@ -156,16 +156,16 @@ static bool sink_along(struct edit *edit, struct list *list, struct task *task, 
  * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *in_way. */
 static char *move_task(struct list *list, const struct move *move, struct lane *lane, size_t *in_way)
 {
-    struct task *task = list->task[move->task];
+    struct task *task = list->tasks[move->task];
     size_t next = (size_t)(move->behind + 1);
-    while (next < list->n && (list->task[next]->lane != lane || next == move->task))
+    while (next < list->n && (list->tasks[next]->lane != lane || next == move->task))
         next++;
     struct edit *edit = open_edit(list);
     bool done = true;
     if (move->behind > (int64_t)move->task)
-        done = sink_along(edit, list, task, list->task[move->behind], lane);
+        done = sink_along(edit, list, task, list->tasks[move->behind], lane);
     else if (next < move->task)
-        done = hoist(edit, task, list->task[next]);
+        done = hoist(edit, task, list->tasks[next]);
     if (done) {
         commit_edit(edit);
         return NULL;
@@ -189,7 +189,7 @@ static void note_stands(struct board *board)
     const struct list *list = board->list;
     struct stand *stands = allocate(list->n, sizeof *stands);
     for (size_t i = 0; i < list->n; i++)
-        stands[i] = (struct stand){list->task[i], list->task[i]->lane};
+        stands[i] = (struct stand){list->tasks[i], list->tasks[i]->lane};
     *APPEND(board->before, board->n_moves, board->cap_moves) = stands;
 }
 
@@ -197,8 +197,8 @@ char *try_move(struct board *board, const struct move *move, size_t *place)
 {
     if (board->tries)
         bring_back(board);
-    struct task *task = board->list->task[move->task];
-    struct lane *lane = board->list->pool->machine->lane[move->lane];
+    struct task *task = board->list->tasks[move->task];
+    struct lane *lane = board->list->pool->machine->lanes[move->lane];
     *place = move->task;
     note_stands(board);
     char *wrong = NULL;
@@ -249,7 +249,7 @@ struct problem *save_board(const struct board *board, const char *path)
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     for (size_t i = 0; i < list->n; i++)
-        seconds[i] = given_seconds(list->task[i]);
+        seconds[i] = given_seconds(list->tasks[i]);
     write_list(out, list, seconds);
     fclose(out);
     struct saving saving = {path, text};

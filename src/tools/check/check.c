@@ -52,7 +52,7 @@ static void compare_params(struct checker *checker, const char *prefix, enum kep
 {
     struct model *model = checker->trainer->model;
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->param[i];
+        const struct param *param = &model->params->params[i];
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, role, values);
         values = transpose_conv1d(param, values, OURS_TO_FILE);
@@ -246,7 +246,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &check_options.gradients,
      .group = "Checking",
-     .commands = 0,
+     .classes = 0,
      .help = "compare the backward of every operation with differences of its forward, on a small model with "
              "random values, instead of a FILE. The worst element of the gradient of each input is shown"},
     {.name = "tolerance",
@@ -257,7 +257,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1,
      .group = "Checking",
-     .commands = 0,
+     .classes = 0,
      .help = "largest relative error (with --gradients 1e-4)"},
 };
 const struct module module_check = {

@@ -112,8 +112,8 @@ static int modes(const struct list *list, size_t begin, size_t end, const struct
 {
     int mode = ACCESS_NONE;
     for (size_t i = begin; i < end; i++) {
-        const struct task *task = list->task[i];
-        for (const struct access *access = task->access; access < task->access + task->n_access; access++)
+        const struct task *task = list->tasks[i];
+        for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
             if (access->tensor == tensor)
                 mode |= (int)access->mode;
     }
@@ -189,7 +189,7 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
     size_t forward_end = list->n;
     add_backward(&b, op, dy);
     checked.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
-    for (const struct weight *weight = model->replica->by_param; weight < model->replica->by_param + model->params->n;
+    for (const struct weight *weight = model->replicas->by_param; weight < model->replicas->by_param + model->params->n;
          weight++)
         set_gradient(&b, weight->value, weight->grad);
     for (size_t i = 0; i < pool->n; i++)

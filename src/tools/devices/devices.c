@@ -34,10 +34,10 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
     /* Does the driver time commands believably?  A real command is asked, because some drivers answer zeros. */
     struct machine *machine = open_machine(&(struct machine_options){.devices = spec, .profiling = true});
     json_t *d = json_pack("{s:s, s:s, s:I, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name(id), "budget",
-                          (json_int_t)machine->device[0].budget, "kernel_vector", (int)own_vector_width(id),
+                          (json_int_t)machine->devices[0].budget, "kernel_vector", (int)own_vector_width(id),
                           "alignment", (json_int_t)device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
                           "correctly_rounded_divide_sqrt", (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma",
-                          (fp & CL_FP_FMA) != 0, "timer_valid", machine->device[0].clock.valid);
+                          (fp & CL_FP_FMA) != 0, "timer_valid", machine->devices[0].clock.valid);
     close_machine(machine);
     for (size_t i = 0; i < COUNT(properties); i++) {
         json_t *value;

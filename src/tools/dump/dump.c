@@ -47,8 +47,8 @@ static char *split_layer(const char *name, int *layer)
 static bool find_writer(const struct list *list, const struct tensor *tensor, size_t *writer)
 {
     for (size_t i = list->n; i-- > 0;)
-        for (const struct access *access = list->task[i]->access;
-             access < list->task[i]->access + list->task[i]->n_access; access++)
+        for (const struct access *access = list->tasks[i]->accesses;
+             access < list->tasks[i]->accesses + list->tasks[i]->n_accesses; access++)
             if ((access->mode & ACCESS_WRITE) && share_bytes(access->tensor, tensor)) {
                 *writer = i;
                 return true;
@@ -61,10 +61,10 @@ static bool find_dumped(const struct list *list, const char *name, int layer)
 {
     dump.tensor = NULL;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (layer >= 0 && task->layer != layer)
             continue;
-        for (const struct access *access = task->access; access < task->access + task->n_access; access++) {
+        for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
             size_t writer = 0;
             const bool same = strcmp(access->tensor->name, name) == 0;
             if (!same || !find_writer(list, access->tensor, &writer) || (dump.tensor && writer <= dump.writer))
@@ -92,8 +92,8 @@ static char *suggest_name(const struct list *list, const char *typed)
     for (char *c = word; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     for (size_t i = 0; i < list->n; i++)
-        for (const struct access *access = list->task[i]->access;
-             access < list->task[i]->access + list->task[i]->n_access; access++) {
+        for (const struct access *access = list->tasks[i]->accesses;
+             access < list->tasks[i]->accesses + list->tasks[i]->n_accesses; access++) {
             const int unlike = unlikeness(word, access->tensor->name);
             size_t writer;
             if (unlike >= least || !find_writer(list, access->tensor, &writer))
@@ -189,7 +189,7 @@ static void end_dump(struct trainer *trainer)
     dump.trainer = NULL;
     if (dump.done)
         print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.tensor->name, dump.writer,
-                   trainer->train->task[dump.writer]->name, dump.last, dump.path);
+                   trainer->train->tasks[dump.writer]->name, dump.last, dump.path);
 }
 
 static const struct option options[] = {
@@ -199,7 +199,7 @@ static const struct option options[] = {
      .argument = "NAME[@LAYER]=FILE.npy",
      .help = "write a tensor of the last step for NumPy, as it is right after its "
              "last writer. `yard plan --print` shows the names",
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .group = GROUP_LOOKING},
 };
 static const struct hooks hooks = {

@@ -51,7 +51,7 @@ enum moment { BEFORE_TASK, AFTER_TASK };
 static bool find_bad(const struct task *task, enum moment moment, const struct tensor *out, const uint32_t *stale,
                      struct first_bad *bad)
 {
-    for (const struct access *access = task->access; access < task->access + task->n_access; access++) {
+    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
         bool counts = moment == AFTER_TASK ? is_written(access) : reads_state(access);
         if (!counts)
             continue;
@@ -69,9 +69,9 @@ static struct tensor *partly_written(const struct task *task)
 {
     if (!task->partial)
         return NULL;
-    for (int k = 0; k < task->n_access; k++)
-        if (is_written(&task->access[k]))
-            return task->access[k].tensor;
+    for (int k = 0; k < task->n_accesses; k++)
+        if (is_written(&task->accesses[k]))
+            return task->accesses[k].tensor;
     return NULL;
 }
 
@@ -85,7 +85,7 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
 {
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (!is_due(task, number) || task->member.needed || !has_needed(task))
             continue;
         struct tensor *out = partly_written(task);
@@ -111,7 +111,7 @@ static void name_first(struct trainer *trainer, uint32_t number, const struct re
     struct first_bad bad;
     const float zeros[STATE_SIZE] = {0};
     bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
-    write_tensor(trainer->model->replica[trainer->model->norm_rank].state, zeros);
+    write_tensor(trainer->model->replicas[trainer->model->norm_rank].state, zeros);
     if (!find_not_finite(trainer->train, number, &bad))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "

@@ -7,17 +7,17 @@
 enum { SHOWN_WORDS = 4 };
 
 struct all_words { /* the foreign words of all folders */
-    struct foreign_words *row;
+    struct foreign_words *rows;
     size_t n, cap;
 };
 
 /* The caller frees the rows. */
 static struct all_words gather_words(void)
 {
-    struct all_words all = {.row = NULL};
+    struct all_words all = {.rows = NULL};
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_foreign; k++)
-            *APPEND(all.row, all.n, all.cap) = modules[i]->foreign[k];
+            *APPEND(all.rows, all.n, all.cap) = modules[i]->foreign[k];
     return all;
 }
 
@@ -43,7 +43,7 @@ static const struct option *find_plain(const struct option_table *table, unsigne
     if (!option ||
         strncmp(typed, word, strlen(word)) == 0) /* it is written as ours: only the dashes before it are wrong */
         return NULL;
-    return option->commands & command ? option : NULL;
+    return option->classes & command ? option : NULL;
 }
 
 /* Our option that those words stand for; NULL: there is none. */
@@ -70,11 +70,11 @@ static char *find_among(const struct all_words *all, const struct option_table *
                         const char *word, const char *dashes)
 {
     const struct option *untaken = NULL; /* an option of another command */
-    for (const struct foreign_words *words = all->row; words < all->row + all->n; words++) {
+    for (const struct foreign_words *words = all->rows; words < all->rows + all->n; words++) {
         const struct option *option = option_for(table, words);
         if (!has_word(words->words, word))
             continue;
-        if (!option || (option->commands & command))
+        if (!option || (option->classes & command))
             return answer_with(option, words, dashes);
         untaken = option;
     }
@@ -94,7 +94,7 @@ static char *find_known(const struct option_table *table, unsigned command, cons
     else
         answer = find_among(&all, table, command, word, dashes);
     free(word);
-    free(all.row);
+    free(all.rows);
     return answer;
 }
 
@@ -117,9 +117,9 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
 {
     const struct all_words all = gather_words();
     fprintf(out, "\nWords of other programs:\n");
-    for (const struct foreign_words *words = all.row; words < all.row + all.n; words++) {
+    for (const struct foreign_words *words = all.rows; words < all.rows + all.n; words++) {
         const struct option *option = option_for(table, words);
-        if (option && !(option->commands & command))
+        if (option && !(option->classes & command))
             continue;
         char *text = first_words(words->words);
         if (words->why)
@@ -129,7 +129,7 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
         free(label);
         free(text);
     }
-    free(all.row);
+    free(all.rows);
 }
 
 const struct foreign_lookup foreign_lookup = {find_known, print_foreign};

@@ -43,8 +43,8 @@ static double formula_bytes(const struct strategy *strategy, int rank)
     const struct params *params = params_of(strategy->trainer->model, rank);
     double elements = 0, bytes = 0;
     for (int i = 0; i < params->n; i++)
-        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->param[i].unit)))
-            elements += (double)param_elements(&params->param[i]);
+        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->params[i].unit)))
+            elements += (double)param_elements(&params->params[i]);
     for (int c = MEM_PARAMETERS; c <= MEM_OPTIMIZER; c++) {
         bool shared_out = mesh->zero >= 3 - c;
         bytes += elements * strategy->bytes[c] / (shared_out ? mesh->dp : 1);
@@ -81,7 +81,7 @@ static double most_together(const struct strategy *strategy, int device)
 {
     const struct list *list = strategy->trainer->train;
     double most = 0;
-    for (const struct level *level = list->level; level < list->level + list->n_levels; level++) {
+    for (const struct level *level = list->levels; level < list->levels + list->n_levels; level++) {
         double bytes = 0;
         if (level->device != device)
             continue;
@@ -101,7 +101,7 @@ static size_t budget_of(const struct strategy *strategy, const struct device *de
 static void add_device(struct table *table, const struct strategy *strategy, int nth)
 {
     const struct list *list = strategy->trainer->train;
-    const struct device *device = &list->pool->machine->device[nth];
+    const struct device *device = &list->pool->machine->devices[nth];
     const double mib = 1 << 20;
     const double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
     double formula = 0, needed = together;
@@ -128,7 +128,7 @@ static void add_rows(struct table *table, const struct strategy *strategy)
     const struct list *list = strategy->trainer->train;
     const struct machine *machine = list->pool->machine;
     for (int i = 0; i <= machine->n_devices; i++)
-        if (strategy->settings.json || machine->device[i].is_host || !was_listed(list, i))
+        if (strategy->settings.json || machine->devices[i].is_host || !was_listed(list, i))
             add_device(table, strategy, i);
 }
 
@@ -317,7 +317,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &wanted,
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "print only a table of what each device would hold at the peak, with each kind of --recompute "
              "and of --zero"},
 };

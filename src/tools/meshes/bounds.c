@@ -32,7 +32,7 @@ static int *units_of(const struct list *list, int layers)
     int *unit = allocate(list->n, sizeof *unit);
     int now = 0; /* the unit of the task before */
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (task->layer != NONE)
             now = task->layer + 1;
         else if (task->role == ROLE_FORWARD && now > 0)
@@ -65,7 +65,7 @@ static void note_times(struct sketch *sketch, const struct trainer *trainer, con
     double *lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *lane_end);
     bool is_forward = true;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
             continue;
         const double before = lane_end[task->lane->index];
@@ -73,7 +73,7 @@ static void note_times(struct sketch *sketch, const struct trainer *trainer, con
         lane_end[task->lane->index] = end[i];
         if (task->role == ROLE_BACKWARD)
             is_forward = false;
-        if (task->lane != trainer->machine->device[0].lane[LANE_COMPUTE])
+        if (task->lane != trainer->machine->devices[0].lanes[LANE_COMPUTE])
             continue;
         if (is_forward)
             sketch->unit[unit[i]].forward += end[i] - before;
@@ -88,8 +88,8 @@ static void note_link(struct sketch *sketch, const struct trainer *trainer)
 {
     const struct costs *costs = costs_of(trainer);
     sketch->link_share = costs->link_share;
-    if (costs->speed[LANE_UPLOAD].bytes_per_s > 0)
-        sketch->link_byte_seconds = 1 / (costs->speed[LANE_UPLOAD].bytes_per_s * costs->scale_link);
+    if (costs->speeds[LANE_UPLOAD].bytes_per_s > 0)
+        sketch->link_byte_seconds = 1 / (costs->speeds[LANE_UPLOAD].bytes_per_s * costs->scale_link);
 }
 
 /* Notes what the list's tensors take: parameters and tape by unit, and what is held beyond the tapes in the
@@ -99,20 +99,20 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < params->n; i++)
-        sketch->unit[params->param[i].unit].parameters += (double)(param_elements(&params->param[i]) * ELEMENT_BYTES);
-    while (trainer->train->task[backward]->role != ROLE_BACKWARD)
+        sketch->unit[params->params[i].unit].parameters += (double)(param_elements(&params->params[i]) * ELEMENT_BYTES);
+    while (trainer->train->tasks[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;
     for (size_t i = 0; i < trainer->pool->n; i++) {
         const struct tensor *tensor = trainer->pool->tensors[i];
         bool is_activation = tensor->class == MEM_ACTIVATIONS && tensor->list == trainer->train &&
-                             tensor->device == trainer->machine->device;
+                             tensor->device == trainer->machine->devices;
         if (!is_activation || tensor->held_from >= backward || tensor->held_until < backward)
             continue;
         sketch->unit[unit[tensor->held_from]].tape += (double)tensor->bytes;
         tapes += (double)tensor->bytes;
     }
-    for (const struct level *level = trainer->train->level; level < trainer->train->level + trainer->train->n_levels;
+    for (const struct level *level = trainer->train->levels; level < trainer->train->levels + trainer->train->n_levels;
          level++) {
         /* Buffers are left out: one for gradients that several micro-batches add to is there from the first one on. */
         size_t held = level->of_class[MEM_ACTIVATIONS] + level->of_class[MEM_WORK];

@@ -92,7 +92,7 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
         candidate.number = (int)search->n_candidates;
         candidate.mesh.zero = zero;
         set_bounds(&candidate, sketch, search->settings.clip > 0);
-        *APPEND(search->candidate, search->n_candidates, search->cap_candidates) = candidate;
+        *APPEND(search->candidates, search->n_candidates, search->cap_candidates) = candidate;
     }
 }
 
@@ -163,7 +163,7 @@ void free_mesh_search(struct mesh_search *search)
     free(search->why_not);
     free(search->sketch);
     free(search->mesh);
-    free(search->candidate);
+    free(search->candidates);
     free(search->planned);
 }
 
@@ -256,7 +256,7 @@ _Noreturn static void fail_for_memory(const struct mesh_search *search)
     for (size_t i = 0; i < search->n; i++)
         least = fmin(least, search->planned[i].bytes);
     for (size_t i = 0; i < search->n_candidates && search->n == 0; i++)
-        least = fmin(least, search->candidate[i].state);
+        least = fmin(least, search->candidates[i].state);
     fail(EXIT_USAGE,
          "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
          "devices or a smaller model",
@@ -305,7 +305,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &wanted,
      .group = GROUP_PREDICTING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
              "--micro-batch (unless given). The ten fastest results are tried again with --recompute, and, where they "
              "do not fit into --device-mem, with --swap auto. Each row of the table is a command, with the time of its "

@@ -22,7 +22,7 @@ struct mesh_search {
     size_t n_sketches, cap_sketches;
     struct mesh *mesh;
     size_t n_meshes, cap_meshes;
-    struct mesh_candidate *candidate;
+    struct mesh_candidate *candidates;
     size_t n_candidates, cap_candidates;
     struct planned *planned; /* after search_meshes() by time */
     size_t n, cap;

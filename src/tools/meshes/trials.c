@@ -43,13 +43,13 @@ enum verdict { TOO_LARGE, TOO_SLOW, NOT_SIMULATED, SIMULATED, VERDICTS };
 
 struct trials { /* of an array of candidates */
     struct mesh_search *search;
-    const struct mesh_candidate *candidate; /* [n] */
+    const struct mesh_candidate *candidates; /* [n] */
     size_t n;
-    const char *activity;        /* what the progress line says */
-    size_t limit;                /* how many are simulated at most */
-    struct trial_result *result; /* [n], shared with the child processes */
-    int *process;                /* [n]; 0: none was begun, or it has ended */
-    size_t next;                 /* all before it were begun, or were ruled out */
+    const char *activity;         /* what the progress line says */
+    size_t limit;                 /* how many are simulated at most */
+    struct trial_result *results; /* [n], shared with the child processes */
+    int *process;                 /* [n]; 0: none was begun, or it has ended */
+    size_t next;                  /* all before it were begun, or were ruled out */
     int running;
     double memory, taken;   /* bytes of the host: what the running ones may take together, and what they take, about */
     size_t count[VERDICTS]; /* of the candidates that are judged */
@@ -68,7 +68,7 @@ static bool is_ruled_out(const struct mesh_search *search, const struct mesh_can
 static double placed_bytes(const struct machine *machine)
 {
     size_t most = 0;
-    for (const struct device *device = machine->device; !device->is_host; device++)
+    for (const struct device *device = machine->devices; !device->is_host; device++)
         most = MAX(most, device->placed_bytes);
     return (double)most;
 }
@@ -151,18 +151,18 @@ static void begin_trial(struct trials *trials, size_t i)
 {
     trials->process[i] = begin_helper();
     if (trials->process[i] == 0) {
-        plan_candidate(trials->search, &trials->candidate[i], &trials->result[i]);
+        plan_candidate(trials->search, &trials->candidates[i], &trials->results[i]);
         _exit(EXIT_OK);
     }
     trials->running++;
-    trials->taken += expected_bytes(&trials->candidate[i]);
+    trials->taken += expected_bytes(&trials->candidates[i]);
 }
 
 /* Begins the next candidates, as far as there are processes and memory for them. */
 static void begin_trials(struct trials *trials)
 {
-    while (trials->next < trials->n && has_room(trials, &trials->candidate[trials->next]) && !interrupted()) {
-        const struct mesh_candidate *candidate = &trials->candidate[trials->next];
+    while (trials->next < trials->n && has_room(trials, &trials->candidates[trials->next]) && !interrupted()) {
+        const struct mesh_candidate *candidate = &trials->candidates[trials->next];
         if (!is_too_large(trials->search, candidate) && !is_too_slow(trials->search, candidate))
             begin_trial(trials, trials->next);
         trials->next++;
@@ -175,7 +175,7 @@ static int end_trial(struct trials *trials, size_t i)
     const int status = wait_for_process(trials->process[i]);
     trials->process[i] = 0;
     trials->running--;
-    trials->taken -= expected_bytes(&trials->candidate[i]);
+    trials->taken -= expected_bytes(&trials->candidates[i]);
     return status;
 }
 
@@ -191,8 +191,8 @@ static void drop_trial(struct trials *trials, size_t i)
 static void finish_trial(struct trials *trials, size_t i)
 {
     struct mesh_search *search = trials->search;
-    const struct mesh_candidate *candidate = &trials->candidate[i];
-    const struct trial_result *result = &trials->result[i];
+    const struct mesh_candidate *candidate = &trials->candidates[i];
+    const struct trial_result *result = &trials->results[i];
     char mesh[64];
     const int status = end_trial(trials, i);
     if (WIFSIGNALED(status))
@@ -211,7 +211,7 @@ static void finish_trial(struct trials *trials, size_t i)
 
 static enum verdict judge(struct trials *trials, size_t i)
 {
-    const struct mesh_candidate *candidate = &trials->candidate[i];
+    const struct mesh_candidate *candidate = &trials->candidates[i];
     enum verdict verdict = SIMULATED;
     if (is_too_large(trials->search, candidate))
         verdict = TOO_LARGE;
@@ -246,8 +246,8 @@ static void show_trials(const struct trials *trials, uint64_t begun, size_t i)
 static void run_trials(struct trials *trials)
 {
     const uint64_t begun = now_ns();
-    const size_t bytes = MAX(trials->n, 1) * sizeof *trials->result;
-    trials->result = allocate_shared(bytes);
+    const size_t bytes = MAX(trials->n, 1) * sizeof *trials->results;
+    trials->results = allocate_shared(bytes);
     trials->process = allocate(trials->n, sizeof *trials->process);
     trials->memory = memory_for_trials();
     trials->left_seconds = INFINITY;
@@ -257,9 +257,9 @@ static void run_trials(struct trials *trials)
         enum verdict verdict = judge(trials, i);
         trials->count[verdict]++;
         if (verdict == NOT_SIMULATED)
-            trials->left_seconds = fmin(trials->left_seconds, trials->candidate[i].seconds);
+            trials->left_seconds = fmin(trials->left_seconds, trials->candidates[i].seconds);
     }
-    munmap(trials->result, bytes);
+    munmap(trials->results, bytes);
     free(trials->process);
 }
 
@@ -270,9 +270,9 @@ COMPARISON(by_bound, struct mesh_candidate, BY(a->seconds, b->seconds, COMPARE(a
 void simulate_candidates(struct mesh_search *search)
 {
     char *activity = format_string("searching %zu candidates", search->n_candidates);
-    SORT(search->candidate, search->n_candidates, by_bound);
+    SORT(search->candidates, search->n_candidates, by_bound);
     struct trials all = {.search = search,
-                         .candidate = search->candidate,
+                         .candidates = search->candidates,
                          .n = search->n_candidates,
                          .limit = search->limit,
                          .activity = activity};
@@ -317,7 +317,7 @@ void simulate_with_techniques(struct mesh_search *search)
         tried++;
     }
     struct trials all = {.search = search,
-                         .candidate = ways,
+                         .candidates = ways,
                          .n = n,
                          .limit = SIZE_MAX,
                          .activity = "searching, with recomputation and swap"};

@@ -40,11 +40,11 @@ static uint64_t *end_of(const struct pace *pace, const struct list *list, size_t
 static void finish_padded(struct list *list, size_t i, struct task_flight *flight)
 {
     struct pace *pace = pace_of(list);
-    const struct task *task = list->task[i];
+    const struct task *task = list->tasks[i];
     uint64_t start = MAX(flight->queued, pace->lane_end[task->lane->index]);
     int member = task->member.needed ? member_of(&list->pool->ring, flight->iteration) : 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        bool in_member = list->task[edge->producer]->member.needed && !edge->previous;
+        bool in_member = list->tasks[edge->producer]->member.needed && !edge->previous;
         if (edge->wait)
             start = MAX(start, *end_of(pace, list, edge->producer, in_member ? member : 0));
     }
@@ -181,7 +181,7 @@ static const struct option options[] = {
      .value = &pace_options.file,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .help = "hold every task of a real run until its predicted end. A profile or a hardware description "
              "gives the times, which are all stretched by one factor"},
     {.name = "delay-seed",
@@ -192,7 +192,7 @@ static const struct option options[] = {
      .low = -1,
      .high = 9e15,
      .group = GROUP_LOOKING,
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .help = "delay the end of tasks at random, with this seed. With --overlap local the side of each update "
              "is random too (-1: off)"},
 };

@@ -20,7 +20,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &bits,
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "draw losses in bits per byte of text, not in nats per token. Without this option plot does so "
              "only if the tokens of several runs have different lengths"},
     {.name = "from",
@@ -31,13 +31,13 @@ static const struct option options[] = {
      .low = 0,
      .high = INT32_MAX,
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "leave out the steps before this one, so that the axis of losses fits the later ones"},
     {.name = "log",
      .type = OPT_FLAG,
      .value = &logarithmic,
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help =
          "draw losses on a logarithmic axis. If each run has a floor, as with stories, what is drawn is how far the "
          "losses are above it"},
@@ -49,7 +49,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1e9,
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "draw the training losses as means of N steps, each at the middle of its steps. A number below 1, such as "
              "0.9, means exponential means: it is the weight of what was before"},
     {.name = "png",
@@ -57,7 +57,7 @@ static const struct option options[] = {
      .value = &png,
      .argument = "OUT",
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "write a picture of 1280 x 720 pixels instead of drawing on the terminal"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};

@@ -144,7 +144,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &restarts,
      .group = GROUP_TECHNIQUES,
-     .commands = OF_TRAIN,
+     .classes = OF_TRAIN,
      .help = "train in a process of its own. If that process dies, the next one goes on from the newest "
              "commit in --snapshot FILE. Without --resume the first process does so too. Ctrl-C, a "
              "not-a-number that comes again, and 3 restarts without a newer commit end the run"},

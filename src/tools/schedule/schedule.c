@@ -51,9 +51,10 @@ static struct schedule *schedule_of_order(const struct turn_order *order, const 
     for (int p = 0; p < mesh->pp; p++) {
         int n;
         struct turn *turn = pipeline_order(order, mesh, p, micros, &n);
-        struct row *row = APPEND(schedule->row, schedule->n, schedule->cap);
+        struct row *row = APPEND(schedule->rows, schedule->n, schedule->cap);
         for (int i = 0; i < n; i++)
-            *APPEND(row->cell, row->n, row->cap) = (struct turn_cell){.turn = {turn[i]}, .n = 1, .row = p, .column = i};
+            *APPEND(row->cells, row->n, row->cap) =
+                (struct turn_cell){.turns = {turn[i]}, .n = 1, .row = p, .column = i};
         free(turn);
     }
     index_cells(schedule);
@@ -123,7 +124,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &given.print,
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "print the order of a pipeline's micro-batches as PyTorch reads it. This is a CSV with a row per "
              "device, for a model's mesh or for --list FILE"},
     {.name = "times",
@@ -131,7 +132,7 @@ static const struct option options[] = {
      .value = &given.times,
      .argument = "F=TIME,...",
      .group = GROUP_LOOKING,
-     .commands = OF_PLAN,
+     .classes = OF_PLAN,
      .help = "times of --list FILE.csv. F is a stage's forward, I and W are the two parts of its backward, B "
              "is a whole backward (default: I + W), and FB is a forward and a backward that overlap (default: "
              "F + B). send is a copy to another stage's device. A number before the letter means that stage "

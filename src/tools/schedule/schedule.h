@@ -22,7 +22,7 @@
 #include "trainer/model/model.h"
 
 struct turn_cell {
-    struct turn turn[2];
+    struct turn turns[2];
     int n;                   /* turns: 1, or 2 that overlap, a forward and a backward */
     int row;                 /* from 0 */
     int column;              /* the file's, from 0: empty cells are counted */
@@ -30,7 +30,7 @@ struct turn_cell {
 };
 
 struct row {
-    struct turn_cell *cell;
+    struct turn_cell *cells;
     size_t n, cap;
 };
 
@@ -41,11 +41,11 @@ struct listed_turn {
 
 struct schedule {
     const char *path; /* the file's, or the list's */
-    struct row *row;  /* one for each device */
+    struct row *rows; /* one for each device */
     size_t n, cap;    /* rows */
 
     /* set by index_cells(), when all rows are there: */
-    struct listed_turn *turn; /* [n_turns] all turns of all cells, row by row */
+    struct listed_turn *turns; /* [n_turns] all turns of all cells, row by row */
     size_t n_turns;
     int stages, micros;
     int *row_of;                    /* by stage */

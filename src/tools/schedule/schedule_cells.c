@@ -16,7 +16,7 @@ char *turn_text(const struct turn *turn)
 
 char *cell_text(const struct turn_cell *cell)
 {
-    const struct turn *turn = &cell->turn[0], *b = &cell->turn[1];
+    const struct turn *turn = &cell->turns[0], *b = &cell->turns[1];
     if (cell->n == 1)
         return turn_text(turn);
     return format_string("(%d%c%d;%d%c%d)%s", turn->stage, turn_letters[turn->computation], turn->micro, b->stage,
@@ -36,9 +36,9 @@ char *format_schedule(const struct schedule *schedule)
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     for (size_t r = 0; r < schedule->n; r++) {
-        const struct row *row = &schedule->row[r];
+        const struct row *row = &schedule->rows[r];
         for (size_t i = 0; i < row->n; i++) {
-            char *cell = cell_text(&row->cell[i]);
+            char *cell = cell_text(&row->cells[i]);
             fprintf(out, "%s%s", i > 0 ? "," : "", cell);
             free(cell);
         }
@@ -80,16 +80,16 @@ static bool parse_cell(const char *text, struct turn_cell *cell)
     const char *at = text;
     cell->n = 1;
     if (*at != '(')
-        return parse_turn(&at, &cell->turn[0]) && !*at;
+        return parse_turn(&at, &cell->turns[0]) && !*at;
     cell->n = 2;
     at++;
-    if (!parse_turn(&at, &cell->turn[0]) || *at != ';')
+    if (!parse_turn(&at, &cell->turns[0]) || *at != ';')
         return false;
     at++;
-    if (!parse_turn(&at, &cell->turn[1]) || *at != ')')
+    if (!parse_turn(&at, &cell->turns[1]) || *at != ')')
         return false;
-    return strcmp(at + 1, overlap) == 0 && cell->turn[0].computation == FORWARD &&
-           cell->turn[1].computation == BACKWARD;
+    return strcmp(at + 1, overlap) == 0 && cell->turns[0].computation == FORWARD &&
+           cell->turns[1].computation == BACKWARD;
 }
 
 /* Is it an action of PyTorch that follows from the others, such as "1SEND_F3"? */
@@ -112,7 +112,7 @@ static void read_row(struct schedule *schedule, char *line)
 {
     char *word;
     const int number = (int)schedule->n;
-    struct row *row = APPEND(schedule->row, schedule->n, schedule->cap);
+    struct row *row = APPEND(schedule->rows, schedule->n, schedule->cap);
     for (int column = 0; (word = strsep(&line, ",")); column++) {
         struct turn_cell cell = {.row = number, .column = column};
         word = trim(word);
@@ -123,7 +123,7 @@ static void read_row(struct schedule *schedule, char *line)
                  "%s, row %d, cell %d: '%.40s': expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, with "
                  "a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
                  schedule->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
-        *APPEND(row->cell, row->n, row->cap) = cell;
+        *APPEND(row->cells, row->n, row->cap) = cell;
     }
     if (row->n == 0)
         fail(EXIT_USAGE, "%s, row %d, cell 1: no turn is in this row: each device has a row with its turns",
@@ -146,9 +146,9 @@ struct schedule *read_schedule(const char *path, const char *text)
 void free_schedule(struct schedule *schedule)
 {
     for (size_t r = 0; r < schedule->n; r++)
-        free(schedule->row[r].cell);
-    free(schedule->row);
-    free(schedule->turn);
+        free(schedule->rows[r].cells);
+    free(schedule->rows);
+    free(schedule->turns);
     free(schedule->row_of);
     free(schedule->doing);
     free(schedule);
@@ -190,12 +190,12 @@ static void enter_turn(struct schedule *schedule, const struct turn_cell *cell, 
 static void expect_all_turns(const struct schedule *schedule, int stage)
 {
     static const enum computation all[] = {FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT};
-    const struct row *row = &schedule->row[schedule->row_of[stage]];
+    const struct row *row = &schedule->rows[schedule->row_of[stage]];
     for (int micro = 0; micro < schedule->micros; micro++)
         for (size_t k = 0; k < COUNT(all); k++) {
             const struct turn turn = {all[k], stage, micro};
             if (!*cell_of(schedule, all[k], stage, micro))
-                fail_cell(schedule, &row->cell[row->n - 1], "after it the row ends, and %s%s is missing",
+                fail_cell(schedule, &row->cells[row->n - 1], "after it the row ends, and %s%s is missing",
                           turn_text(&turn), all[k] == FORWARD ? "" : " or the whole backward");
         }
 }
@@ -204,10 +204,10 @@ static void expect_all_turns(const struct schedule *schedule, int stage)
 static void list_turns(struct schedule *schedule)
 {
     size_t cap = 0;
-    for (const struct row *row = schedule->row; row < schedule->row + schedule->n; row++)
-        for (const struct turn_cell *cell = row->cell; cell < row->cell + row->n; cell++)
-            for (const struct turn *turn = cell->turn; turn < cell->turn + cell->n; turn++) {
-                *APPEND(schedule->turn, schedule->n_turns, cap) = (struct listed_turn){.cell = cell, .turn = turn};
+    for (const struct row *row = schedule->rows; row < schedule->rows + schedule->n; row++)
+        for (const struct turn_cell *cell = row->cells; cell < row->cells + row->n; cell++)
+            for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
+                *APPEND(schedule->turns, schedule->n_turns, cap) = (struct listed_turn){.cell = cell, .turn = turn};
                 schedule->stages = MAX(schedule->stages, turn->stage + 1);
                 schedule->micros = MAX(schedule->micros, turn->micro + 1);
             }
@@ -222,11 +222,11 @@ void index_cells(struct schedule *schedule)
     for (int stage = 0; stage < schedule->stages; stage++)
         schedule->row_of[stage] = NONE;
     for (size_t i = 0; i < schedule->n_turns; i++)
-        enter_turn(schedule, schedule->turn[i].cell, schedule->turn[i].turn);
+        enter_turn(schedule, schedule->turns[i].cell, schedule->turns[i].turn);
     for (size_t i = 0; i < schedule->n_turns; i++) {
-        const int stage = schedule->turn[i].turn->stage;
+        const int stage = schedule->turns[i].turn->stage;
         if (stage > 0 && schedule->row_of[stage - 1] == NONE)
-            fail_cell(schedule, schedule->turn[i].cell, "it is on stage %d, and stage %d is in no row", stage,
+            fail_cell(schedule, schedule->turns[i].cell, "it is on stage %d, and stage %d is in no row", stage,
                       stage - 1);
     }
     for (int stage = 0; stage < schedule->stages; stage++)

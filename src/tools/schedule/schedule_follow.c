@@ -17,7 +17,7 @@ struct following {
 static bool is_done(const struct following *following, const struct turn *turn)
 {
     const struct turn_cell *cell = *cell_of(following->s, turn->computation, turn->stage, turn->micro);
-    return cell < following->s->row[cell->row].cell + following->next[cell->row];
+    return cell < following->s->rows[cell->row].cells + following->next[cell->row];
 }
 
 /* *need becomes the turn that a turn waits for.  Returns false if it waits for none. */
@@ -42,7 +42,7 @@ static bool find_need(const struct schedule *schedule, const struct turn *turn, 
 static bool find_unmet(const struct following *following, const struct turn_cell *cell, struct turn *need)
 {
     const int last = following->s->stages - 1;
-    for (const struct turn *turn = cell->turn; turn < cell->turn + cell->n; turn++) {
+    for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
         if (find_need(following->s, turn, need) && !is_done(following, need))
             return true;
         bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
@@ -56,9 +56,9 @@ static bool find_unmet(const struct following *following, const struct turn_cell
 /* The cell that the row does next; NULL: it has done all. */
 static const struct turn_cell *next_cell(const struct following *following, size_t row)
 {
-    if (following->next[row] == following->s->row[row].n)
+    if (following->next[row] == following->s->rows[row].n)
         return NULL;
-    return &following->s->row[row].cell[following->next[row]];
+    return &following->s->rows[row].cells[following->next[row]];
 }
 
 /* No row can go on, since each waits for a cell of another row, or a later one of its own.  A walk from each row to the
@@ -94,7 +94,7 @@ const struct turn_cell **order_cells(const struct schedule *schedule, enum head_
     following.next = allocate(schedule->n, sizeof *following.next);
     following.done = allocate(schedule->n, sizeof *following.done);
     for (size_t row = 0; row < schedule->n; row++)
-        total += schedule->row[row].n;
+        total += schedule->rows[row].n;
     const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
     *n = 0;
     while (*n < total) {
@@ -123,11 +123,11 @@ void refuse_wrong_in_pytorch(const struct schedule *schedule)
 {
     int due = 0;
     for (size_t i = 0; i < schedule->n_turns; i++) {
-        const struct turn *turn = schedule->turn[i].turn;
+        const struct turn *turn = schedule->turns[i].turn;
         if (turn->computation != FORWARD || turn->stage != schedule->stages - 1)
             continue;
         if (turn->micro != due)
-            fail_cell(schedule, schedule->turn[i].cell,
+            fail_cell(schedule, schedule->turns[i].cell,
                       "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
                       "else without a word: there forwards come in ascending order",
                       due);

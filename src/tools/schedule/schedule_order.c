@@ -58,10 +58,10 @@ static void expect_ascending(const struct schedule *schedule)
 {
     int(*done)[COMPUTATIONS] = allocate((size_t)schedule->stages, sizeof *done);
     for (size_t i = 0; i < schedule->n_turns; i++) {
-        const struct turn *turn = schedule->turn[i].turn;
+        const struct turn *turn = schedule->turns[i].turn;
         const int due = due_micro(done[turn->stage], turn->computation);
         if (turn->micro != due)
-            fail_cell(schedule, schedule->turn[i].cell,
+            fail_cell(schedule, schedule->turns[i].cell,
                       "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
                       "gradients as one device does",
                       due);
@@ -76,13 +76,13 @@ static struct written_turns *write_turns(const struct schedule *schedule)
     written->devices = (int)schedule->n;
     written->micros = schedule->micros;
     written->text = format_schedule(schedule);
-    written->turn = allocate(schedule->n, sizeof *written->turn);
+    written->turns = allocate(schedule->n, sizeof *written->turns);
     written->n = allocate(schedule->n, sizeof *written->n);
     for (size_t row = 0; row < schedule->n; row++)
-        written->turn[row] = allocate(2 * schedule->row[row].n, sizeof *written->turn[row]);
+        written->turns[row] = allocate(2 * schedule->rows[row].n, sizeof *written->turns[row]);
     for (size_t i = 0; i < schedule->n_turns; i++) {
-        const int row = schedule->turn[i].cell->row;
-        written->turn[row][written->n[row]] = *schedule->turn[i].turn;
+        const int row = schedule->turns[i].cell->row;
+        written->turns[row][written->n[row]] = *schedule->turns[i].turn;
         written->n[row]++;
     }
     return written;

@@ -22,7 +22,7 @@ struct list_reading {
     struct schedule *s;
     const struct list *list;
     struct maker *maker; /* by tensor: of its last writer */
-    struct row *device;  /* by device: its cells */
+    struct row *rows;    /* by device: its cells */
     int *stage;          /* by micro-batch: the stage of its last forward; NONE: none has come */
     int *stage_device;   /* by stage: its device */
     bool *sent;          /* by micro-batch: has what that made been sent? */
@@ -42,10 +42,10 @@ static int micro_of(const struct list_reading *reading, const struct task *task)
 /* The cell of the device to which a task may belong: its last one, if that does this turn. */
 static struct turn_cell *open_cell(const struct row *row, const struct turn *turn)
 {
-    struct turn_cell *last = row->n > 0 ? &row->cell[row->n - 1] : NULL;
-    if (!last || last->n != 1 || last->turn[0].stage != turn->stage || last->turn[0].micro != turn->micro)
+    struct turn_cell *last = row->n > 0 ? &row->cells[row->n - 1] : NULL;
+    if (!last || last->n != 1 || last->turns[0].stage != turn->stage || last->turns[0].micro != turn->micro)
         return NULL;
-    bool both_ways = (last->turn[0].computation == FORWARD) != (turn->computation == FORWARD);
+    bool both_ways = (last->turns[0].computation == FORWARD) != (turn->computation == FORWARD);
     return both_ways ? NULL : last;
 }
 
@@ -67,7 +67,7 @@ static int forward_stage_of(struct list_reading *reading, const struct task *tas
             "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
             "and a send between two",
             task->lane->device->id, micro, *stage,
-            reading->list->pool->machine->device[reading->stage_device[*stage]].id);
+            reading->list->pool->machine->devices[reading->stage_device[*stage]].id);
     return *stage;
 }
 
@@ -77,10 +77,10 @@ enum which_micro { OWN_MICRO, OTHER_MICRO };
 static const struct maker *maker_of(const struct list_reading *reading, const struct task *task, enum which_micro which)
 {
     const struct maker *found = NULL;
-    for (int i = 0; i < task->n_access; i++) {
-        const struct maker *maker = &reading->maker[task->access[i].tensor->storage->id];
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct maker *maker = &reading->maker[task->accesses[i].tensor->storage->id];
         const enum which_micro its = maker->micro == micro_of(reading, task) ? OWN_MICRO : OTHER_MICRO;
-        if (!(task->access[i].mode & ACCESS_READ) || !maker->is_known || its != which)
+        if (!(task->accesses[i].mode & ACCESS_READ) || !maker->is_known || its != which)
             continue;
         if (maker->is_forward)
             return maker;
@@ -94,9 +94,9 @@ static const struct maker *maker_of(const struct list_reading *reading, const st
 static enum computation computation_of(const struct task *task)
 {
     bool weights = false, input = false; /* does the task write gradients of weights, of an input? */
-    for (int i = 0; i < task->n_access; i++) {
-        bool writes = task->access[i].mode & ACCESS_WRITE;
-        bool of_weight = task->access[i].tensor->storage->class == MEM_GRADIENTS;
+    for (int i = 0; i < task->n_accesses; i++) {
+        bool writes = task->accesses[i].mode & ACCESS_WRITE;
+        bool of_weight = task->accesses[i].tensor->storage->class == MEM_GRADIENTS;
         weights |= writes && of_weight;
         input |= writes && !of_weight;
     }
@@ -108,11 +108,11 @@ static enum computation computation_of(const struct task *task)
 /* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
 static void note_makes(struct list_reading *reading, const struct task *task, const struct turn_cell *cell)
 {
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor->storage;
-        if (!(task->access[i].mode & ACCESS_WRITE))
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor->storage;
+        if (!(task->accesses[i].mode & ACCESS_WRITE))
             continue;
-        const struct turn *turn = &cell->turn[cell->n == 2 && tensor->class != MEM_ACTIVATIONS];
+        const struct turn *turn = &cell->turns[cell->n == 2 && tensor->class != MEM_ACTIVATIONS];
         reading->maker[tensor->id] = (struct maker){
             .is_known = true,
             .is_forward = turn->computation == FORWARD,
@@ -126,35 +126,35 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
 static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
     struct turn_cell cell = {
-        .turn = {{FORWARD, forward_stage_of(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
-    struct row *row = &reading->device[task->lane->device->index];
+        .turns = {{FORWARD, forward_stage_of(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
+    struct row *row = &reading->rows[task->lane->device->index];
     if (backward) {
-        cell.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
+        cell.turns[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
         cell.n = 2;
     }
-    if (backward || !open_cell(row, &cell.turn[0]))
-        *APPEND(row->cell, row->n, row->cap) = cell;
+    if (backward || !open_cell(row, &cell.turns[0]))
+        *APPEND(row->cells, row->n, row->cap) = cell;
     note_makes(reading, task, &cell);
 }
 
 /* The device's last cell is a whole backward, and an I just before it is a part of that. */
 static void make_whole(struct row *row)
 {
-    const struct turn last = row->cell[row->n - 1].turn[0];
+    const struct turn last = row->cells[row->n - 1].turns[0];
     row->n--;
     struct turn_cell *first = open_cell(row, &last);
     if (!first) {
         row->n++;
-        first = &row->cell[row->n - 1];
+        first = &row->cells[row->n - 1];
     }
-    first->turn[0].computation = BACKWARD;
+    first->turns[0].computation = BACKWARD;
 }
 
 /* Has the row computed the input's gradient for the stage and micro-batch of `maker`? */
 static bool has_input_gradient(const struct row *row, const struct maker *maker)
 {
-    for (const struct turn_cell *cell = row->cell; cell < row->cell + row->n; cell++) {
-        const struct turn *turn = &cell->turn[0];
+    for (const struct turn_cell *cell = row->cells; cell < row->cells + row->n; cell++) {
+        const struct turn *turn = &cell->turns[0];
         if (turn->computation == INPUT_GRADIENT && turn->stage == maker->stage && turn->micro == maker->micro)
             return true;
     }
@@ -166,18 +166,18 @@ static bool has_input_gradient(const struct row *row, const struct maker *maker)
 static void add_backward(struct list_reading *reading, const struct task *task)
 {
     const struct maker *maker = maker_of(reading, task, OWN_MICRO);
-    struct row *row = &reading->device[task->lane->device->index];
+    struct row *row = &reading->rows[task->lane->device->index];
     enum computation now = computation_of(task);
     if (!maker)
         fail_task(reading, task,
                   "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
     if (now == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
         now = BACKWARD;
-    const struct turn_cell cell = {.turn = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};
-    const struct turn_cell *open = open_cell(row, &cell.turn[0]);
-    if (!open || (now == WEIGHT_GRADIENT && open->turn[0].computation == INPUT_GRADIENT))
-        *APPEND(row->cell, row->n, row->cap) = cell;
-    else if (now != open->turn[0].computation)
+    const struct turn_cell cell = {.turns = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};
+    const struct turn_cell *open = open_cell(row, &cell.turns[0]);
+    if (!open || (now == WEIGHT_GRADIENT && open->turns[0].computation == INPUT_GRADIENT))
+        *APPEND(row->cells, row->n, row->cap) = cell;
+    else if (now != open->turns[0].computation)
         make_whole(row);
     note_makes(reading, task, &cell);
 }
@@ -215,12 +215,12 @@ static void add_task(struct list_reading *reading, const struct task *task)
 static void gather_rows(struct list_reading *reading)
 {
     for (int d = 0; d <= reading->list->pool->machine->n_devices; d++) {
-        struct row *row = &reading->device[d];
+        struct row *row = &reading->rows[d];
         if (row->n == 0)
             continue;
         for (size_t i = 0; i < row->n; i++)
-            row->cell[i].row = (int)reading->s->n;
-        *APPEND(reading->s->row, reading->s->n, reading->s->cap) = *row;
+            row->cells[i].row = (int)reading->s->n;
+        *APPEND(reading->s->rows, reading->s->n, reading->s->cap) = *row;
     }
 }
 
@@ -229,7 +229,7 @@ struct schedule *schedule_of(const char *path, const struct list *list)
     struct list_reading reading = {.list = list, .s = allocate(1, sizeof *reading.s)};
     reading.s->path = path;
     reading.maker = allocate(list->pool->n, sizeof *reading.maker);
-    reading.device = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.device);
+    reading.rows = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.rows);
     reading.stage = allocate(MOST_MICROS, sizeof *reading.stage);
     reading.stage_device = allocate(MOST_STAGES, sizeof *reading.stage_device);
     reading.sent = allocate(MOST_MICROS, sizeof *reading.sent);
@@ -238,13 +238,13 @@ struct schedule *schedule_of(const char *path, const struct list *list)
     for (int i = 0; i < MOST_STAGES; i++)
         reading.stage_device[i] = NONE;
     for (size_t i = 0; i < list->n; i++)
-        add_task(&reading, list->task[i]);
+        add_task(&reading, list->tasks[i]);
     gather_rows(&reading);
     if (reading.s->n == 0)
         fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", path);
     index_cells(reading.s);
     free(reading.maker);
-    free(reading.device);
+    free(reading.rows);
     free(reading.stage);
     free(reading.stage_device);
     free(reading.sent);

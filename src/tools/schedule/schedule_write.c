@@ -78,12 +78,12 @@ static double time_of_turn(const struct turn_times *times, const struct turn *tu
 
 static double time_of_cell(const struct turn_times *times, const struct turn_cell *cell)
 {
-    double overlapped = times->seconds[cell->turn[0].stage][KEY_FB];
+    double overlapped = times->seconds[cell->turns[0].stage][KEY_FB];
     if (cell->n == 1)
-        return time_of_turn(times, &cell->turn[0]);
+        return time_of_turn(times, &cell->turns[0]);
     if (!isnan(overlapped))
         return overlapped;
-    return time_of_turn(times, &cell->turn[0]) + time_of_turn(times, &cell->turn[1]);
+    return time_of_turn(times, &cell->turns[0]) + time_of_turn(times, &cell->turns[1]);
 }
 
 static bool is_given(const struct turn_times *times, enum key key)
@@ -98,7 +98,7 @@ static void warn_of_unused(const struct schedule *schedule, const struct turn_ti
 {
     bool overlaps = false;
     for (size_t i = 0; i < schedule->n_turns; i++)
-        overlaps |= schedule->turn[i].cell->n == 2;
+        overlaps |= schedule->turns[i].cell->n == 2;
     if (!overlaps && is_given(times, KEY_FB))
         warn("--times FB has no effect: in %s no two turns overlap", schedule->path);
 }
@@ -173,17 +173,17 @@ static void write_send(const struct writing *writing, const struct turn *turn)
 /* Writes the task that a cell is, and then what it sends. */
 static void write_cell(struct writing *writing, const struct turn_cell *cell)
 {
-    const struct turn *first = &cell->turn[0];
+    const struct turn *first = &cell->turns[0];
     const char name[] = {turn_letters[first->computation], '\0'};
     char number[32], *reads = NULL, *writes = NULL;
     for (int k = 0; k < cell->n; k++)
-        add_operands(writing, &cell->turn[k], &reads, &writes);
+        add_operands(writing, &cell->turns[k], &reads, &writes);
     const bool is_forward = cell->n == 1 && first->computation == FORWARD;
     fprintf(writing->out, "task %s d%d.compute %s layer=%d micro=%d role=%s reads=%s writes=%s\n",
             cell->n == 2 ? "F&B" : name, cell->row, format_exactly(number, time_of_cell(&writing->times, cell)),
             first->stage, first->micro, is_forward ? "forward" : "backward", reads + 1, writes + 1);
     for (int k = 0; k < cell->n; k++)
-        write_send(writing, &cell->turn[k]);
+        write_send(writing, &cell->turns[k]);
     free(reads);
     free(writes);
 }

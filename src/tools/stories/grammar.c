@@ -29,7 +29,7 @@ static const double ENDED = 1e-15; /* all stories but such a share have ended */
 static size_t find_block(const struct blocks *blocks, const char *name)
 {
     size_t i = 0;
-    while (i < blocks->n && strcmp(blocks->block[i].head.word[0], name) != 0)
+    while (i < blocks->n && strcmp(blocks->blocks[i].head.word[0], name) != 0)
         i++;
     return i;
 }
@@ -70,7 +70,7 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
         refuse(stories, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
-    struct block *block = APPEND(blocks->block, blocks->n, blocks->cap);
+    struct block *block = APPEND(blocks->blocks, blocks->n, blocks->cap);
     block->head = (struct source_line){.number = line.number, .word = line.word + 1, .n = line.n - 1};
     return block;
 }
@@ -107,7 +107,7 @@ static void check_head(const struct stories *stories, const struct blocks *all, 
                        const char *noun)
 {
     const char *name = block->head.word[0];
-    if (find_block(all, name) < (size_t)(block - all->block))
+    if (find_block(all, name) < (size_t)(block - all->blocks))
         refuse(stories, block->head, "there is a %s of that name above; give this one another name", noun);
     if (block->n == 0)
         refuse(stories, block->head, "there is nothing below '%s'; add indented lines", name);
@@ -122,7 +122,7 @@ static void check_sizes(const struct stories *stories, const struct blocks *all,
 
 static void check_blocks(const struct stories *stories)
 {
-    for (const struct block *block = stories->tables.block; block < stories->tables.block + stories->tables.n;
+    for (const struct block *block = stories->tables.blocks; block < stories->tables.blocks + stories->tables.n;
          block++) {
         check_head(stories, &stories->tables, block, "table");
         for (size_t i = 0; i < block->n; i++)
@@ -131,14 +131,14 @@ static void check_blocks(const struct stories *stories)
                        "expected a word for each column of '%s'; write _ for a blank in a word", block->head.word[0]);
         check_sizes(stories, &stories->tables, block, TABLES);
     }
-    for (const struct block *block = stories->scenes.block; block < stories->scenes.block + stories->scenes.n;
+    for (const struct block *block = stories->scenes.blocks; block < stories->scenes.blocks + stories->scenes.n;
          block++) {
         check_head(stories, &stories->scenes, block, "scene");
         for (size_t i = 1; i < block->head.n; i++)
             need_table(stories, block->head, block->head.word[i]);
         check_sizes(stories, &stories->scenes, block, MOST_PHRASES);
     }
-    if (stories->scenes.n == 0 || stories->scenes.block[0].head.n > 1)
+    if (stories->scenes.n == 0 || stories->scenes.blocks[0].head.n > 1)
         fail(EXIT_USAGE,
              "%s has no first scene that remembers nothing; data/stories.txt shows how a grammar is written",
              stories->path);
@@ -153,9 +153,9 @@ static size_t reach(struct stories *stories, struct source_line from, const char
     const size_t found = find_block(&stories->scenes, name);
     if (found == stories->scenes.n)
         refuse(stories, from, "there is no scene '%s'", name);
-    struct state wanted = {.scene = &stories->scenes.block[found]};
+    struct state wanted = {.scene = &stories->scenes.blocks[found]};
     for (size_t t = 0; t < stories->tables.n; t++) {
-        const char *table = stories->tables.block[t].head.word[0];
+        const char *table = stories->tables.blocks[t].head.word[0];
         const bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
@@ -205,7 +205,7 @@ static size_t find_field(const struct stories *stories, struct source_line line,
     const size_t t = need_table(stories, line, name);
     *column = 0;
     if (dot)
-        *column = choice_number(stories->tables.block[t].head.word + 1, dot + 1);
+        *column = choice_number(stories->tables.blocks[t].head.word + 1, dot + 1);
     if (*column < 0)
         refuse(stories, line, "table '%s' has no column '%s'", name, dot + 1);
     free(name);
@@ -229,7 +229,7 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
         refuse(stories, choice->line, "'%s' has no }", open);
     int column;
     const size_t t = find_field(stories, choice->line, open, close, &column);
-    const struct block *table = &stories->tables.block[t];
+    const struct block *table = &stories->tables.blocks[t];
     const unsigned char known = choice->row[t];
     for (size_t r = 0; r < table->n; r++) {
         if (known != NO_ROW && r != known)
@@ -337,7 +337,7 @@ struct stories *read_stories(const char *path, char *text)
     stories->text = text;
     read_lines(stories);
     check_blocks(stories);
-    reach(stories, stories->scenes.block[0].head, stories->scenes.block[0].head.word[0], row);
+    reach(stories, stories->scenes.blocks[0].head, stories->scenes.blocks[0].head.word[0], row);
     for (size_t i = 0; i < stories->n_states; i++)
         expand(stories, i);
     count_visits(stories);
@@ -349,11 +349,11 @@ void free_stories(struct stories *stories)
     for (size_t i = 0; i < stories->n_phrases; i++)
         free(stories->phrases[i].bytes);
     for (size_t i = 0; i < stories->scenes.n; i++)
-        free(stories->scenes.block[i].items);
+        free(stories->scenes.blocks[i].items);
     for (size_t i = 0; i < stories->tables.n; i++)
-        free(stories->tables.block[i].items);
-    free(stories->scenes.block);
-    free(stories->tables.block);
+        free(stories->tables.blocks[i].items);
+    free(stories->scenes.blocks);
+    free(stories->tables.blocks);
     free(stories->phrases);
     free(stories->states);
     free(stories->text);

@@ -22,7 +22,7 @@ struct block {                 /* a table or a scene */
 };
 
 struct blocks {
-    struct block *block;
+    struct block *blocks;
     size_t n, cap;
 };
 

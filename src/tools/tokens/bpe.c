@@ -7,11 +7,11 @@ struct bpe *new_bpe(int n)
 {
     struct bpe *bpe = allocate(1, sizeof *bpe);
     bpe->n = n;
-    bpe->token = allocate((size_t)n, sizeof *bpe->token);
+    bpe->tokens = allocate((size_t)n, sizeof *bpe->tokens);
     bpe->ranks = new_map();
     for (int i = 0; i < ADDED_TREES; i++) {
-        bpe->tree[i].next = new_map();
-        bpe->tree[i].ends = new_map();
+        bpe->trees[i].next = new_map();
+        bpe->trees[i].ends = new_map();
     }
     bpe->class_of = unicode_classes();
     return bpe;
@@ -20,14 +20,14 @@ struct bpe *new_bpe(int n)
 void free_bpe(struct bpe *bpe)
 {
     for (int i = 0; i < bpe->n; i++)
-        free(bpe->token[i].bytes);
-    free(bpe->token);
+        free(bpe->tokens[i].bytes);
+    free(bpe->tokens);
     free(bpe->merges);
     free(bpe->added);
     free_map(bpe->ranks);
     for (int i = 0; i < ADDED_TREES; i++) {
-        free_map(bpe->tree[i].next);
-        free_map(bpe->tree[i].ends);
+        free_map(bpe->trees[i].next);
+        free_map(bpe->trees[i].ends);
     }
     free((uint8_t *)bpe->class_of);
     free(bpe);
@@ -35,7 +35,7 @@ void free_bpe(struct bpe *bpe)
 
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 {
-    struct token *t = &bpe->token[id];
+    struct token *t = &bpe->tokens[id];
     if (n == 0 || n > MOST_TOKEN_BYTES)
         return "has no bytes, or more than 1,024";
     if (t->bytes && (t->n != n || memcmp(t->bytes, bytes, n) != 0))
@@ -47,7 +47,7 @@ const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 
 size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES])
 {
-    const struct token *l = &bpe->token[left], *r = &bpe->token[right];
+    const struct token *l = &bpe->tokens[left], *r = &bpe->tokens[right];
     memcpy(bytes, l->bytes, l->n);
     memcpy(bytes + l->n, r->bytes, r->n);
     return l->n + r->n;
@@ -58,17 +58,17 @@ size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOS
 const char *add_merge(struct bpe *bpe, int left, int right, int result)
 {
     char bytes[2 * MOST_TOKEN_BYTES];
-    if (!bpe->token[left].bytes || !bpe->token[right].bytes)
+    if (!bpe->tokens[left].bytes || !bpe->tokens[right].bytes)
         return "joins a token that neither a byte nor a merge before it makes";
     if (map_find(bpe->ranks, pair_key(left, right)) != NO_NUMBER)
         return "is there twice";
     const size_t n = join_bytes(bpe, left, right, bytes);
-    bpe->makes_twice |= bpe->token[result].bytes != NULL;
-    bpe->reach += bpe->token[left].n;
+    bpe->makes_twice |= bpe->tokens[result].bytes != NULL;
+    bpe->reach += bpe->tokens[left].n;
     const char *problem = set_token(bpe, result, bytes, n);
     if (problem)
         return problem;
-    const size_t last = bpe->token[left].n - 1;
+    const size_t last = bpe->tokens[left].n - 1;
     bpe->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
     map_put(bpe->ranks, pair_key(left, right), (uint32_t)bpe->n_merges);
     *APPEND(bpe->merges, bpe->n_merges, bpe->cap_merges) = (struct merge){left, right, result};
@@ -101,8 +101,8 @@ const char *add_added(struct bpe *bpe, const struct added *added, const char *te
     if (problem)
         return problem;
     *APPEND(bpe->added, bpe->n_added, bpe->cap_added) = *added;
-    bpe->token[added->token].is_added = true;
-    add_to_tree(&bpe->tree[(added->kinds & IS_NORMALIZED) != 0], text, n, added->token);
+    bpe->tokens[added->token].is_added = true;
+    add_to_tree(&bpe->trees[(added->kinds & IS_NORMALIZED) != 0], text, n, added->token);
     return NULL;
 }
 
@@ -126,7 +126,7 @@ bool drop_tokens(struct bpe *bpe, int n)
         }
     }
     for (int i = n; i < bpe->n; i++)
-        free(bpe->token[i].bytes);
+        free(bpe->tokens[i].bytes);
     bpe->n = n;
     return true;
 }
@@ -134,7 +134,7 @@ bool drop_tokens(struct bpe *bpe, int n)
 int find_added(const struct bpe *bpe, const char *text)
 {
     for (size_t i = 0; i < bpe->n_added; i++) {
-        const struct token *t = &bpe->token[bpe->added[i].token];
+        const struct token *t = &bpe->tokens[bpe->added[i].token];
         if (t->n == strlen(text) && memcmp(t->bytes, text, t->n) == 0)
             return bpe->added[i].token;
     }
@@ -326,6 +326,6 @@ const char *bpe_decode(const struct bpe *bpe, int32_t token, size_t *n)
         *n = sizeof unknown - 1;
         return unknown;
     }
-    *n = bpe->token[token].n;
-    return bpe->token[token].bytes;
+    *n = bpe->tokens[token].n;
+    return bpe->tokens[token].bytes;
 }

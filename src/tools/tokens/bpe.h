@@ -62,7 +62,7 @@ struct added_tree {
 enum { ADDED_TREES = 2 };
 struct bpe {
     int n;
-    struct token *token;  /* [n] */
+    struct token *tokens; /* [n] */
     bool decodes_only;    /* there are no merges, and of_byte is not set */
     int of_byte[256];     /* the token of a single byte */
     struct merge *merges; /* in the order in which they were learnt; a merge's place here is its rank */
@@ -73,8 +73,8 @@ struct bpe {
     bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
     struct added *added;
     size_t n_added, cap_added;
-    struct added_tree tree[ADDED_TREES]; /* one for the added tokens that are not normalized, one for those that are */
-    const uint8_t *class_of;             /* [CODE_POINTS] enum char_class */
+    struct added_tree trees[ADDED_TREES]; /* one for the added tokens that are not normalized, one for those that are */
+    const uint8_t *class_of;              /* [CODE_POINTS] enum char_class */
 };
 
 /* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */

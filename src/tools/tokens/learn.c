@@ -137,7 +137,7 @@ static void lay_out_words(struct learner *learner)
 
 static uint32_t place_after(const struct learner *learner, uint32_t place)
 {
-    return place + (uint32_t)learner->b->token[learner->places[place].token].n;
+    return place + (uint32_t)learner->b->tokens[learner->places[place].token].n;
 }
 
 /* The pair that begins at this place; NULL: there is none, since the token is its word's last. */

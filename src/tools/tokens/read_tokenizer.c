@@ -244,7 +244,7 @@ static void add_added_token(struct bpe *bpe, const struct vocabulary *vocabulary
 static void set_other_tokens(struct bpe *bpe, const struct vocabulary *vocabulary)
 {
     for (int i = 0; i < vocabulary->n; i++) {
-        if (bpe->token[i].bytes)
+        if (bpe->tokens[i].bytes)
             continue;
         size_t n;
         char *bytes = bytes_of_name(vocabulary->name[i], &n);

@@ -148,14 +148,14 @@ static void cut_part(const struct cutting *cutting, int level, const char *part,
         return;
     }
     while (at < n) {
-        const int token = added_at(cutting->b, &cutting->b->tree[level], part + at, n - at);
+        const int token = added_at(cutting->b, &cutting->b->trees[level], part + at, n - at);
         if (token == NONE) {
             at++;
             continue;
         }
         cut_part(cutting, level + 1, part + begin, at - begin);
         cutting->v->added(cutting->v->context, token);
-        at += cutting->b->token[token].n;
+        at += cutting->b->tokens[token].n;
         begin = at;
     }
     cut_part(cutting, level + 1, part + begin, n - begin);

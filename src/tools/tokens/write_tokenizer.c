@@ -4,7 +4,7 @@
 /* How tokenizer.json writes a token; the caller frees it. */
 static char *name_of_token(const struct bpe *bpe, int token)
 {
-    const struct token *t = &bpe->token[token];
+    const struct token *t = &bpe->tokens[token];
     if (t->is_added)
         return format_string("%.*s", (int)t->n, t->bytes);
     return name_of_bytes(t->bytes, t->n);

@@ -24,14 +24,14 @@ static const struct option options[] = {
      .low = 1,
      .high = INT32_MAX,
      .group = "What",
-     .commands = 1,
+     .classes = 1,
      .help = "look at this step first (default: all of the trace)"},
     {.name = "script",
      .type = OPT_TEXT,
      .value = &given.script,
      .argument = "KEYS",
      .group = "What",
-     .commands = 1,
+     .classes = 1,
      .help = "press these keys first, with spaces between them. There are also the words /name, which "
              "searches, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down) and "
              "measure:X,Y,X,Y"},
@@ -43,7 +43,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1e9,
      .group = "What",
-     .commands = 1,
+     .classes = 1,
      .help = "largest norm of the gradient in a step file, as for yard plan. Above 0 no update starts before "
              "the norm of all gradients is known"},
     {.name = "size",
@@ -51,7 +51,7 @@ static const struct option options[] = {
      .value = &given.size,
      .argument = "WxH",
      .group = "What",
-     .commands = 1,
+     .classes = 1,
      .help = "pixels of the window or picture (default: 1280x720; a picture is as high as its rows want, also with W "
              "alone, and from 2560 pixels of width on all in it is twice as large)"},
     {.name = "png",
@@ -59,13 +59,13 @@ static const struct option options[] = {
      .value = &given.png,
      .argument = "OUT",
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "write a picture instead of opening a window. It needs no display"},
     {.name = "json",
      .type = OPT_FLAG,
      .value = &given.json,
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "print what is seen and selected as one JSON object on stdout, without a window"},
     {.name = "output",
      .letter = 'o',
@@ -73,7 +73,7 @@ static const struct option options[] = {
      .value = &given.output,
      .argument = "FILE",
      .group = "Output",
-     .commands = 1,
+     .classes = 1,
      .help = "the step file that key s writes (default: FILE.moved.txt beside FILE.txt)"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
@@ -306,7 +306,7 @@ static const struct option of_runs[] = {
      .type = OPT_FLAG,
      .value = &record_options.shown,
      .group = GROUP_LOOKING,
-     .commands = OF_RUN,
+     .classes = OF_RUN,
      .help = "open a window that shows what runs when, while it runs"},
 };
 const struct module module_view = {

@@ -29,10 +29,10 @@ static uint64_t first_open(const struct queue *queue)
 /* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
 static const struct issued *find_open(const struct list *list, uint32_t task, uint32_t number)
 {
-    const struct queue *queue = &list->running->queue[list->task[task]->lane->index];
+    const struct queue *queue = &list->running->queues[list->tasks[task]->lane->index];
     for (uint64_t nth = queue->given, first = first_open(queue); nth > first; nth--) {
         const struct issued *run = queued_run(queue, nth - 1);
-        if (run->task == task && run->iteration <= number)
+        if (run->task_index == task && run->iteration <= number)
             return run;
     }
     return NULL;
@@ -41,9 +41,9 @@ static const struct issued *find_open(const struct list *list, uint32_t task, ui
 /* The producers that this run of a task still waits for. */
 static void print_waits(FILE *out, const struct list *list, const struct issued *run)
 {
-    const struct task *task = list->task[run->task];
+    const struct task *task = list->tasks[run->task_index];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        const struct task *producer = list->task[edge->producer];
+        const struct task *producer = list->tasks[edge->producer];
         const struct issued *open = find_open(list, edge->producer, run->iteration - edge->previous);
         if (edge->wait && open)
             fprintf(out, "      waits for task %u %s of step %u on lane %s\n", edge->producer, producer->name,
@@ -55,14 +55,14 @@ void print_frontier(FILE *out, const struct list *list)
 {
     const struct running *running = list->running;
     fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", list->name);
-    for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++) {
+    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++) {
         if (first_open(queue) >= queue->given)
             continue;
         const struct issued *run = queued_run(queue, first_open(queue));
-        const struct task *task = list->task[run->task];
+        const struct task *task = list->tasks[run->task_index];
         char position[64];
-        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", task->lane->name, run->task, task->name,
-                layer_and_micro(position, task), run->iteration);
+        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", task->lane->name, run->task_index,
+                task->name, layer_and_micro(position, task), run->iteration);
         print_waits(out, list, run);
     }
 }
@@ -79,7 +79,7 @@ static void *asker_main(void *unused)
     while (true) {
         pthread_mutex_lock(&flights_lock);
         for (int i = 0; watched && i < watched->running->n_queues; i++)
-            find_ended(&watched->running->queue[i]);
+            find_ended(&watched->running->queues[i]);
         pthread_mutex_unlock(&flights_lock);
         nanosleep(&nap, NULL);
     }
@@ -99,7 +99,7 @@ static void look_for_stall(struct watchdog *watchdog)
     const double seconds = 1e-9 * (double)nap.tv_nsec;
     uint64_t progress = 0, open = 0;
     for (int i = 0; watched && i < watched->running->n_queues; i++) {
-        const struct queue *queue = &watched->running->queue[i];
+        const struct queue *queue = &watched->running->queues[i];
         progress += queue->given + first_open(queue);
         open += queue->given - first_open(queue);
     }

@@ -38,7 +38,7 @@ static const struct option *nearest_option(const struct option_table *table, uns
     const struct option *nearest = NULL;
     int least = 1 + (int)strlen(typed) / 3; /* a guess that needs more typing errors than this would only confuse */
     for (const struct option *option = table->options; option < table->options + table->n; option++) {
-        if (!(option->commands & command))
+        if (!(option->classes & command))
             continue;
         int distance = edit_distance(typed, option->name);
         if (distance < least || (distance == least && !nearest)) {
@@ -309,7 +309,7 @@ static void expect_taken(const struct option_table *table, unsigned command, con
         char *otherwise = format_string("'yard %s --help' lists all options", command_name);
         fail(EXIT_USAGE, "unknown option %s; %s", word, suggestion(table, command, name, "--", otherwise));
     }
-    if (option->commands & command)
+    if (option->classes & command)
         return;
     char *known = find_foreign(table, command, name, "--");
     if (known)
@@ -427,7 +427,7 @@ void parse_config(struct option_table *table, unsigned command, const char *path
         if (!option)
             fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s", path, lines.number, name,
                  suggestion(table, command, name, "", "the names are those of the command line, without dashes"));
-        if (!(option->commands & command)) /* an option of another command: one file may serve train, plan and sample */
+        if (!(option->classes & command)) /* an option of another command: one file may serve train, plan and sample */
             continue;
         char *where = format_string("%s, line %d: %s", path, lines.number, name);
         set_option(table, option, where, lines.value);
@@ -495,7 +495,7 @@ void print_options(FILE *out, const struct option_table *table, unsigned command
 {
     const char *group = "";
     for (const struct option *option = table->options; option < table->options + table->n; option++) {
-        if (!(option->commands & command))
+        if (!(option->classes & command))
             continue;
         if (strcmp(option->group, group) != 0)
             fprintf(out, "\n%s:\n", option->group);

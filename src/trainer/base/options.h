@@ -47,7 +47,7 @@ struct option {
     const void *argument; /* the value's name in the help, "N"; for an OPT_CHOICE its words, see choice_words() */
     double low, high;     /* the inclusive range of a number; both 0: any number */
     const char *group;    /* the heading in the help */
-    unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
+    unsigned classes;     /* bit set of the commands that take it; the parser is told one of them */
     const char *help;     /* one line, which print_options() wraps */
 };
 /* The argument of an OPT_CHOICE: WORDS([FIRST] = "first", [SECOND] = "second"). */

@@ -4,7 +4,7 @@
 
 /* All commands, in the order of `yard --help`. */
 struct commands {
-    const struct subcommand **command;
+    const struct subcommand **commands;
     size_t n, cap;
 };
 
@@ -15,8 +15,8 @@ static struct commands list_commands(void)
     struct commands all = {.n = 0};
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_commands; k++)
-            *APPEND(all.command, all.n, all.cap) = &modules[i]->commands[k];
-    SORT(all.command, all.n, by_help_place);
+            *APPEND(all.commands, all.n, all.cap) = &modules[i]->commands[k];
+    SORT(all.commands, all.n, by_help_place);
     return all;
 }
 
@@ -34,8 +34,8 @@ void print_commands(FILE *out)
     struct commands all = list_commands();
     fprintf(out, "usage: yard COMMAND [options]\n\n");
     for (size_t i = 0; i < all.n; i++)
-        fprintf(out, "  %-9s %s\n", all.command[i]->name, all.command[i]->help);
-    free(all.command);
+        fprintf(out, "  %-9s %s\n", all.commands[i]->name, all.commands[i]->help);
+    free(all.commands);
 }
 
 /* ---- unknown commands -------------------------------------------------------------------------------------------- */
@@ -56,15 +56,15 @@ _Noreturn void refuse_command(const char *word)
         if (has_word(uses[i].words, word))
             fail(EXIT_USAGE, "there is no command '%s'; %s", word, uses[i].way);
     for (size_t i = 0; i < all.n; i++)
-        if (has_word(all.command[i]->foreign, word))
+        if (has_word(all.commands[i]->foreign, word))
             fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", word,
-                 all.command[i]->name, all.command[i]->name);
+                 all.commands[i]->name, all.commands[i]->name);
     if (is_left_out(word))
         fail(EXIT_USAGE, "there is no command '%s': this yard was built without%s", word, left_out);
     for (size_t i = 0; i < all.n; i++)
-        if (edit_distance(word, all.command[i]->name) <= 2)
+        if (edit_distance(word, all.commands[i]->name) <= 2)
             fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", word,
-                 all.command[i]->name);
+                 all.commands[i]->name);
     fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them%s%s", word,
          *left_out ? "; this yard was built without" : "", left_out);
 }

@@ -11,7 +11,7 @@ static void settle_settings(struct settings *settings, const struct trainer *tra
     settings->micro_batch = trainer->micro_batch;
     settings->vector = (int)vector_width(trainer->machine);
     if (!settings->devices)
-        settings->devices = trainer->machine->device[0].id;
+        settings->devices = trainer->machine->devices[0].id;
     if (!settings->mesh && settings->resumed)
         settings->mesh = copy_string(format_mesh(mesh, &trainer->mesh));
     else if (!settings->mesh)

@@ -82,7 +82,7 @@ struct host_thread; /* run/hostlane.c */
 #define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
 struct lane {
     char name[40]; /* "0:0 compute" */
-    int index;     /* its place in machine->lane */
+    int index;     /* its place in machine->lanes */
     enum lane_kind kind;
     int nth;                   /* its number among those of its kind on the device, from 0 */
     char purpose[16];          /* FOR_ALL or another; a lane that is made is for all */
@@ -130,22 +130,22 @@ struct device_clock {
 
 /* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */
 struct description {
-    bool by_hand;                  /* a step file describes it: all its bytes are for tensors, there are no guards */
-    bool shares_bytes;             /* tensors share bytes even if there is room for all at once (step files) */
-    struct link *link[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
-    struct link *disk;             /* the host's: the link that copies on its disk lanes share, or NULL */
+    bool by_hand;                   /* a step file describes it: all its bytes are for tensors, there are no guards */
+    bool shares_bytes;              /* tensors share bytes even if there is room for all at once (step files) */
+    struct link *links[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
+    struct link *disk;              /* the host's: the link that copies on its disk lanes share, or NULL */
 };
 
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* the driver's name for it */
-    int index;      /* its place in machine->device */
+    int index;      /* its place in machine->devices */
     bool is_host, is_cpu;
-    bool is_logical;               /* it is a logical device, which shares its cores with others */
-    struct context *context;       /* NULL for the host */
-    cl_device_id cl;               /* NULL for the host, and if the device is only described */
-    cl_device_id root;             /* the device that a sub-device was cut from, else the same as cl */
-    struct lane *lane[LANE_KINDS]; /* its first lane of each kind, or NULL */
+    bool is_logical;                /* it is a logical device, which shares its cores with others */
+    struct context *context;        /* NULL for the host */
+    cl_device_id cl;                /* NULL for the host, and if the device is only described */
+    cl_device_id root;              /* the device that a sub-device was cut from, else the same as cl */
+    struct lane *lanes[LANE_KINDS]; /* its first lane of each kind, or NULL */
 
     /* how fast it computes */
     unsigned units;                  /* compute units (cores) */
@@ -177,15 +177,15 @@ struct machine_options {
 };
 
 struct machine {
-    struct device *device; /* n_devices OpenCL devices, then the host */
+    struct device *devices; /* n_devices OpenCL devices, then the host */
     int n_devices;
     struct device *host;
-    struct context *context; /* n_contexts of them, at most one for each device */
+    struct context *contexts; /* n_contexts of them, at most one for each device */
     int n_contexts;
-    struct lane **lane;
+    struct lane **lanes;
     int n_lanes;
     size_t cap_lanes;
-    struct link **link; /* only a described machine has links */
+    struct link **links; /* only a described machine has links */
     size_t n_links, cap_links;
     double issue_seconds;           /* on a described machine: seconds that the host takes to issue a task */
     struct machine_options options; /* what open_machine() was given; zeros on a described machine */

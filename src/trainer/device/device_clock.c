@@ -30,7 +30,7 @@ static void calibrate_clock(struct device *device)
     for (int try = 0; try < TRIES && valid; try++) {
         cl_event event;
         cl_ulong end = 0;
-        CL(clEnqueueWriteBuffer(device->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
+        CL(clEnqueueWriteBuffer(device->lanes[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
         CL(clWaitForEvents(1, &event));
         uint64_t host = now_ns();
         valid = read_event_time(event, CL_PROFILING_COMMAND_END, &end);
@@ -49,7 +49,7 @@ void calibrate_clocks(struct machine *machine)
     if (!machine->options.profiling)
         return;
     for (int i = 0; i < machine->n_devices; i++)
-        calibrate_clock(&machine->device[i]);
+        calibrate_clock(&machine->devices[i]);
 }
 
 enum told_times event_times(const struct device *device, cl_event event, uint64_t *last_end,

@@ -8,16 +8,16 @@ const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [
 struct machine *new_machine(int n_devices)
 {
     struct machine *machine = allocate(1, sizeof *machine);
-    machine->device = allocate((size_t)n_devices + 1, sizeof *machine->device);
-    machine->context = allocate((size_t)n_devices + 1, sizeof *machine->context);
+    machine->devices = allocate((size_t)n_devices + 1, sizeof *machine->devices);
+    machine->contexts = allocate((size_t)n_devices + 1, sizeof *machine->contexts);
     machine->n_devices = n_devices;
-    machine->host = &machine->device[n_devices];
+    machine->host = &machine->devices[n_devices];
     return machine;
 }
 
 struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth)
 {
-    struct lane *lane = device->lane[kind];
+    struct lane *lane = device->lanes[kind];
     while (lane && lane->nth != nth)
         lane = lane->next_of_kind;
     return lane;
@@ -34,7 +34,7 @@ void set_purpose(struct lane *lane, const char *purpose)
 int count_lanes(const struct device *device, enum lane_kind kind)
 {
     int n = 0;
-    for (const struct lane *lane = device->lane[kind]; lane; lane = lane->next_of_kind)
+    for (const struct lane *lane = device->lanes[kind]; lane; lane = lane->next_of_kind)
         n++;
     return n;
 }
@@ -48,9 +48,9 @@ struct lane *add_lane(struct machine *machine, struct device *device, enum lane_
         snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
     else
         snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
-    *APPEND(machine->lane, n, machine->cap_lanes) = lane;
+    *APPEND(machine->lanes, n, machine->cap_lanes) = lane;
     machine->n_lanes = (int)n;
-    struct lane **end = &device->lane[kind];
+    struct lane **end = &device->lanes[kind];
     while (*end)
         end = &(*end)->next_of_kind;
     *end = lane;
@@ -71,7 +71,7 @@ void choose_tile(struct device *device)
 
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory)
 {
-    struct device *device = &machine->device[i];
+    struct device *device = &machine->devices[i];
     bool host = i == machine->n_devices;
     *device = (struct device){
         .index = i,
@@ -89,7 +89,7 @@ struct device *name_device(struct machine *machine, int i, const char *id, size_
     snprintf(device->name, sizeof device->name, "%s", id);
     enum lane_kind first = LANE_CPU, last = LANE_FEED;
     if (!host) {
-        device->context = &machine->context[0];
+        device->context = &machine->contexts[0];
         first = LANE_COMPUTE;
         last = LANE_DOWNLOAD;
     }
@@ -104,17 +104,17 @@ struct link *add_link(struct machine *machine, double rate, double latency)
 {
     struct link *link = allocate(1, sizeof *link);
     *link = (struct link){.index = (int)machine->n_links, .rate = rate, .latency = latency};
-    *APPEND(machine->link, machine->n_links, machine->cap_links) = link;
+    *APPEND(machine->links, machine->n_links, machine->cap_links) = link;
     return link;
 }
 
 void drop_links(struct machine *machine)
 {
     for (size_t i = 0; i < machine->n_links; i++)
-        free(machine->link[i]);
+        free(machine->links[i]);
     for (int i = 0; i <= machine->n_devices; i++) {
-        machine->device[i].described.link[LINK_UP] = NULL;
-        machine->device[i].described.link[LINK_DOWN] = NULL;
+        machine->devices[i].described.links[LINK_UP] = NULL;
+        machine->devices[i].described.links[LINK_DOWN] = NULL;
     }
     machine->host->described.disk = NULL;
     machine->n_links = 0;

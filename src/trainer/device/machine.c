@@ -190,7 +190,7 @@ static struct device *new_device(struct machine *machine, cl_device_id id, cl_de
 {
     if (machine->n_devices == MOST_DEVICES)
         fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MOST_DEVICES);
-    struct device *device = &machine->device[machine->n_devices];
+    struct device *device = &machine->devices[machine->n_devices];
     device->index = machine->n_devices;
     machine->n_devices++;
     device->cl = id;
@@ -244,7 +244,7 @@ static void add_selection(struct machine *machine, const struct selection *selec
 {
     cl_device_id root = find_device(selection);
     for (int i = 0; i < machine->n_devices; i++)
-        if (machine->device[i].root == root)
+        if (machine->devices[i].root == root)
             fail(EXIT_USAGE,
                  "-d names device %u:%u twice, whose compute units are there once: cut it with /n or share it with xN",
                  selection->platform, selection->device);
@@ -271,11 +271,11 @@ static void make_context(struct machine *machine, struct device *first)
     cl_uint n = 0;
     bool alone =
         machine->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
-    struct context *context = &machine->context[machine->n_contexts];
+    struct context *context = &machine->contexts[machine->n_contexts];
     context->index = machine->n_contexts;
     machine->n_contexts++;
     for (int i = first->index; i < machine->n_devices; i++) {
-        struct device *device = &machine->device[i];
+        struct device *device = &machine->devices[i];
         bool joins = device == first || (!alone && can_share(device, first));
         if (device->context || !joins)
             continue;
@@ -302,7 +302,7 @@ struct lane *open_lane(struct machine *machine, struct device *device, enum lane
 static struct lane *find_lane(const struct device *device, enum lane_kind kind, const char *purpose)
 {
     struct lane *found = NULL;
-    for (struct lane *lane = device->lane[kind]; lane; lane = lane->next_of_kind) {
+    for (struct lane *lane = device->lanes[kind]; lane; lane = lane->next_of_kind) {
         if (is_for(lane, purpose))
             found = lane;
         else if (!found && is_for(lane, FOR_NOTHING))
@@ -315,7 +315,7 @@ const struct link *link_of_lanes(const struct device *device, enum lane_kind kin
 {
     if (kind == LANE_COMPUTE)
         return NULL;
-    return kind == LANE_UPLOAD ? device->described.link[LINK_UP] : device->described.link[LINK_DOWN];
+    return kind == LANE_UPLOAD ? device->described.links[LINK_UP] : device->described.links[LINK_DOWN];
 }
 
 struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose)
@@ -325,7 +325,7 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
         const struct link *link = link_of_lanes(device, kind);
         struct lane *last = NULL;
         int next = 0; /* a number that no lane has */
-        for (struct lane *other = device->lane[kind]; other; other = other->next_of_kind) {
+        for (struct lane *other = device->lanes[kind]; other; other = other->next_of_kind) {
             last = other;
             next = MAX(next, other->nth + 1);
         }
@@ -367,7 +367,7 @@ static void add_host_device(struct machine *machine)
     host->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     host->alignment = HOST_ALIGNMENT;
     /* A device that is no CPU must be able to map each of the host's slabs. */
-    for (const struct device *device = machine->device; device < host; device++)
+    for (const struct device *device = machine->devices; device < host; device++)
         if (!device->is_cpu)
             host->max_allocation = MIN(host->max_allocation, device->max_allocation - HOST_ALIGNMENT);
     host->budget = machine->options.host_memory ? machine->options.host_memory : host->memory;
@@ -381,7 +381,7 @@ struct machine *open_machine(const struct machine_options *options)
     machine->options = *options;
     add_devices(machine, options->devices);
     for (int i = 0; i < machine->n_devices; i++) {
-        struct device *device = &machine->device[i];
+        struct device *device = &machine->devices[i];
         if (!device->context)
             make_context(machine, device);
         device->budget = options->device_memory ? options->device_memory : default_budget(device);
@@ -396,9 +396,9 @@ struct machine *open_machine(const struct machine_options *options)
 static void free_machine(struct machine *machine)
 {
     for (int i = 0; i < machine->n_lanes; i++)
-        if (machine->lane[i]->queue)
-            CL(clReleaseCommandQueue(machine->lane[i]->queue));
-    for (struct context *context = machine->context; context < machine->context + machine->n_contexts; context++) {
+        if (machine->lanes[i]->queue)
+            CL(clReleaseCommandQueue(machine->lanes[i]->queue));
+    for (struct context *context = machine->contexts; context < machine->contexts + machine->n_contexts; context++) {
         for (size_t i = 0; i < context->n_programs; i++) {
             CL(clReleaseProgram(context->programs[i].cl));
             free(context->programs[i].file);
@@ -408,15 +408,15 @@ static void free_machine(struct machine *machine)
             CL(clReleaseContext(context->cl));
     }
     for (int i = 0; i < machine->n_devices; i++)
-        if (machine->device[i].cl && machine->device[i].cl != machine->device[i].root)
-            CL(clReleaseDevice(machine->device[i].cl));
+        if (machine->devices[i].cl && machine->devices[i].cl != machine->devices[i].root)
+            CL(clReleaseDevice(machine->devices[i].cl));
     drop_links(machine);
     for (int i = 0; i < machine->n_lanes; i++)
-        free(machine->lane[i]);
-    free(machine->link);
-    free(machine->device);
-    free(machine->lane);
-    free(machine->context);
+        free(machine->lanes[i]);
+    free(machine->links);
+    free(machine->devices);
+    free(machine->lanes);
+    free(machine->contexts);
     free(machine);
 }
 
@@ -426,7 +426,7 @@ void close_machine(struct machine *machine)
 {
     static struct machine *closed;
     for (int i = 0; i <= machine->n_devices; i++)
-        free_slabs(machine, &machine->device[i]);
+        free_slabs(machine, &machine->devices[i]);
     if (closed)
         free_machine(closed);
     closed = machine;
@@ -436,9 +436,9 @@ void close_machine(struct machine *machine)
 static unsigned count_cores(const struct machine *machine)
 {
     unsigned cores = 0;
-    for (const struct device *device = machine->device; device < machine->host; device++)
+    for (const struct device *device = machine->devices; device < machine->host; device++)
         if (device->is_cpu &&
-            (device == machine->device || device->cl != device[-1].cl)) /* the shares of one device are neighbours */
+            (device == machine->devices || device->cl != device[-1].cl)) /* the shares of one device are neighbours */
             cores += device->units;
     return cores;
 }
@@ -451,14 +451,14 @@ unsigned spare_cores(const struct machine *machine)
 unsigned vector_width(const struct machine *machine)
 {
     for (int i = 1; i < machine->n_devices; i++)
-        if (machine->device[i].shape.vector != machine->device[0].shape.vector)
+        if (machine->devices[i].shape.vector != machine->devices[0].shape.vector)
             return 0;
-    return machine->device[0].shape.vector;
+    return machine->devices[0].shape.vector;
 }
 
 char *describe_machine(const struct machine *machine)
 {
-    const struct device *device = &machine->device[0], *last = &machine->device[machine->n_devices - 1];
+    const struct device *device = &machine->devices[0], *last = &machine->devices[machine->n_devices - 1];
     const char *plural = device->units == 1 ? "" : "s";
     const char *shared = device->is_logical ? ", shared: they only look parallel" : "";
     unsigned used = count_cores(machine), width = vector_width(machine);

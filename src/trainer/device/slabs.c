@@ -41,7 +41,7 @@ size_t slab_limit(const struct device *device)
  * would overwrite its results. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes)
 {
-    cl_command_queue queue = device->lane[LANE_UPLOAD]->queue;
+    cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
     CL(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, begin, bytes, from, 0, NULL, NULL));
     CL(clFinish(queue));
 }
@@ -53,7 +53,7 @@ static cl_int make_slab_buffer(struct device *device, struct slab *slab)
 {
     static const cl_uchar zeros[16];
     unsigned char guard[GUARD_BYTES];
-    cl_command_queue queue = device->lane[LANE_UPLOAD]->queue;
+    cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
     cl_int code;
     memset(guard, GUARD_BYTE, sizeof guard);
     slab->buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
@@ -71,7 +71,7 @@ static cl_int make_slab_buffer(struct device *device, struct slab *slab)
 
 static struct problem *allocate_device_slab(struct device *device, struct slab *slab)
 {
-    cl_command_queue queue = device->lane[LANE_UPLOAD]->queue;
+    cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
     cl_int code = make_slab_buffer(device, slab);
     if (code != CL_SUCCESS) {
         char size[32];
@@ -93,7 +93,7 @@ static struct problem *allocate_device_slab(struct device *device, struct slab *
  * With some drivers copies to and from other memory block the caller.  slab->block stays NULL when it cannot be had. */
 static void allocate_pinned(const struct device *copier, struct slab *slab, size_t bytes)
 {
-    slab->queue = copier->lane[LANE_UPLOAD]->queue;
+    slab->queue = copier->lanes[LANE_UPLOAD]->queue;
     slab->pinned = clCreateBuffer(copier->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
     if (!slab->pinned)
         return;
@@ -130,7 +130,7 @@ struct problem *add_slab(struct machine *machine, struct device *device, const s
     slab->bytes = bytes;
     struct problem *problem = NULL;
     if (device->is_host)
-        problem = allocate_host_slab(device, copier ? copier : machine->device, slab);
+        problem = allocate_host_slab(device, copier ? copier : machine->devices, slab);
     else
         problem = allocate_device_slab(device, slab);
     if (problem)
@@ -169,7 +169,7 @@ int damaged_guards(struct device *device)
     memset(whole, GUARD_BYTE, sizeof whole);
     for (const struct slab *slab = device->slabs; slab < device->slabs + device->n_slabs; slab++) {
         if (slab->buffer)
-            CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
+            CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
                                    guard, 0, NULL, NULL));
         else
             memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);

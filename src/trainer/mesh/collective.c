@@ -54,7 +54,7 @@ struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int numbe
 
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend)
 {
-    struct lane *lane = sum->device->lane[LANE_COMPUTE];
+    struct lane *lane = sum->device->lanes[LANE_COMPUTE];
     size_t elements = count_elements(sum), wg = sum->device->shape.work_group;
     struct arg args[] = {INOUT(sum), IN(addend), ELEMENTS(elements)};
     struct kernel_call call = {.file = "elementwise.cl", .function = "accumulate", .args = args, .n_args = COUNT(args)};

@@ -30,7 +30,7 @@ WIDEST_VECTORS void update_elements(float *restrict p, float *restrict m, float 
     }
 }
 
-static float *memory_at(const struct task *task, int access) { return tensor_memory(task->access[access].tensor); }
+static float *memory_at(const struct task *task, int access) { return tensor_memory(task->accesses[access].tensor); }
 
 void adamw_on_host(void *context, const struct task *task, uint32_t iteration)
 {

@@ -50,14 +50,14 @@ struct build new_build(struct list *list, struct model *model, struct kernels ke
     struct build b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
     b.reduction = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reduction);
     for (int rank = 0; rank < n_ranks(model->mesh); rank++)
-        check_loops(model->replica[rank].device, model->params->config.channels, batch * seq);
+        check_loops(model->replicas[rank].device, model->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);
     return b;
 }
 
 void on_rank(struct build *b, int rank, int micro, enum role role)
 {
-    b->replica = &b->model->replica[rank];
+    b->replica = &b->model->replicas[rank];
     b->device = b->replica->device;
     b->tp_rank = tp_of(b->model->mesh, rank);
     b->list->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
@@ -104,7 +104,7 @@ struct tensor *activation(struct build *b, const char *name, struct shape shape)
     return new_tensor(b->list->pool, &form);
 }
 
-int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
+int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->params[WTE].shape[0]; }
 int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
 int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }
 

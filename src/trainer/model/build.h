@@ -54,10 +54,10 @@ struct tape {
 
 /* ---- build.c: the builder ---------------------------------------------------------------------------------------- */
 
-struct reduction {        /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
-    struct tensor **part; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
-    struct tensor **sum;  /* after reduce_unit(): the sum of each shard */
-    size_t *first_block;  /* after begin_norm(): by shard, where its block sums begin in build->partials */
+struct reduction {         /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
+    struct tensor **parts; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
+    struct tensor **sum;   /* after reduce_unit(): the sum of each shard */
+    size_t *first_block;   /* after begin_norm(): by shard, where its block sums begin in build->partials */
 };
 struct rendezvous; /* tp_ranks.c */
 struct build {
@@ -109,7 +109,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 
 /* Adds a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
-    add_kernel((b)->list, (b)->device->lane[LANE_COMPUTE], name,                                                       \
+    add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \
                &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
                                      (int)COUNT(((struct arg[]){__VA_ARGS__}))})
 struct grid groups(const struct build *b, size_t n);        /* n work-groups of WG work-items */

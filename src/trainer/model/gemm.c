@@ -166,7 +166,7 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
         .args = args,
         .n_args = GEMM_PARAMETERS,
     };
-    return add_kernel(b->list, b->device->lane[LANE_COMPUTE], name, &call);
+    return add_kernel(b->list, b->device->lanes[LANE_COMPUTE], name, &call);
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
@@ -272,7 +272,7 @@ static size_t work_space(const struct device *device, const struct call *call)
     const size_t ldc = (size_t)call->of[OPERAND_C].ld;
     const size_t last = call->batch * call->heads - 1;
     size_t bytes = 0;
-    cl_command_queue queue = device->lane[LANE_COMPUTE]->queue;
+    cl_command_queue queue = device->lanes[LANE_COMPUTE]->queue;
     if (!queue)
         return guess_work(call);
     CLBlastStatusCode code = CLBlastSGemmTempBufferSize(
@@ -313,8 +313,8 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
     (void)iteration;
     const struct call *call = task->context;
     cl_mem buffer[OPERANDS + 1] = {0};
-    for (int i = 0; i < task->n_access; i++)
-        buffer[i] = tensor_buffer(task->access[i].tensor);
+    for (int i = 0; i < task->n_accesses; i++)
+        buffer[i] = tensor_buffer(task->accesses[i].tensor);
     if (n_wait)
         CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait, NULL));
     for (size_t z = 0, end = call->batch * call->heads; z < end; z += call->at_once) {
@@ -357,7 +357,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.heads;
-    struct task *task = add_issue(b->list, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
+    struct task *task = add_issue(b->list, b->device->lanes[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     task->commands.only_last_event = true;
     task->commands.compile = compile_clblast;
     add_access(task, gemm->c.tensor, keeps_old(gemm) ? ACCESS_BOTH : ACCESS_WRITE);

@@ -19,7 +19,7 @@ struct named {
 };
 struct weights {
     const char *path; /* as the user gave it */
-    struct safetensors **file;
+    struct safetensors **files;
     size_t n_files, cap_files;
     struct named *named; /* all tensors of all files, in the order of bare names */
     size_t n, cap;
@@ -53,11 +53,11 @@ static void add_named(struct weights *weights, const struct safetensors *file, c
 static struct safetensors *add_file(struct weights *weights, const char *path)
 {
     for (size_t i = 0; i < weights->n_files; i++)
-        if (strcmp(weights->file[i]->file->path, path) == 0)
-            return weights->file[i];
+        if (strcmp(weights->files[i]->file->path, path) == 0)
+            return weights->files[i];
     refuse_foreign_file(path);
     struct safetensors *st = open_safetensors(path);
-    *APPEND(weights->file, weights->n_files, weights->cap_files) = st;
+    *APPEND(weights->files, weights->n_files, weights->cap_files) = st;
     return st;
 }
 
@@ -94,11 +94,11 @@ static void add_shards(struct weights *weights, const char *index)
         free(path);
     }
     for (size_t i = 0; i < weights->n_files; i++)
-        for (size_t k = 0; k < weights->file[i]->n; k++)
-            if (!json_object_get(map, weights->file[i]->tensors[k].name))
+        for (size_t k = 0; k < weights->files[i]->n; k++)
+            if (!json_object_get(map, weights->files[i]->tensors[k].name))
                 fail(EXIT_FAILED,
                      "%s has tensor %.80s, which %s does not name: the two do not belong together, fetch all of them",
-                     weights->file[i]->file->path, weights->file[i]->tensors[k].name, index);
+                     weights->files[i]->file->path, weights->files[i]->tensors[k].name, index);
     json_decref(json);
 }
 
@@ -133,8 +133,8 @@ static struct weights *open_weights(const char *path)
 static void close_weights(struct weights *weights)
 {
     for (size_t i = 0; i < weights->n_files; i++)
-        close_safetensors(weights->file[i]);
-    free(weights->file);
+        close_safetensors(weights->files[i]);
+    free(weights->files);
     free(weights->named);
     free(weights);
 }
@@ -334,7 +334,7 @@ static void expect_matrix(const char *path, const struct st_tensor *stored)
 struct config read_weights_config(const char *path, int heads)
 {
     struct weights *weights = open_weights(path);
-    struct statements said = read_statements(weights->path, weights->file, weights->n_files);
+    struct statements said = read_statements(weights->path, weights->files, weights->n_files);
     refuse_other_computation(&said);
     const struct st_tensor *words = need_embedding(weights)->tensor;
     const struct st_tensor *positions = need_named(weights, "wpe.weight")->tensor;
@@ -351,7 +351,7 @@ struct config read_weights_config(const char *path, int heads)
     check_config(&config);
     struct params *params = new_params(&config, &one_rank, 0);
     for (int i = 0; i < params->n; i++)
-        expect_tensor(weights, &params->param[i]);
+        expect_tensor(weights, &params->params[i]);
     refuse_unknown_tensors(weights);
     config.heads = count_heads(&said, path, config.channels, heads);
     free_params(params);
@@ -364,7 +364,7 @@ void init_from_weights(struct model *model, const char *path)
 {
     struct weights *weights = open_weights(path);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->param[i];
+        const struct param *param = &model->params->params[i];
         const struct named *named = expect_tensor(weights, param);
         float *values = allocate(param_elements(param), sizeof *values);
         read_floats(named->file, named->tensor, values);
@@ -380,7 +380,7 @@ char *read_weights_metadata(const char *path, const char *key)
     struct weights *weights = open_weights(path);
     const char *value = NULL;
     for (size_t i = 0; i < weights->n_files && !value; i++)
-        value = find_metadata(weights->file[i], key);
+        value = find_metadata(weights->files[i], key);
     char *copy = value ? copy_string(value) : NULL;
     close_weights(weights);
     return copy;
@@ -396,6 +396,6 @@ void claim_weights(const char *claimant, const char *path)
     free(config);
     struct weights *weights = open_weights(path);
     for (size_t i = 0; i < weights->n_files; i++)
-        claim_input(claimant, weights->file[i]->file->path);
+        claim_input(claimant, weights->files[i]->file->path);
     close_weights(weights);
 }

@@ -18,7 +18,7 @@ static float first_value(const struct param *param, double deviation, uint64_t s
 void init_random(struct model *model, uint64_t seed)
 {
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->param[i];
+        const struct param *param = &model->params->params[i];
         size_t n = param_elements(param);
         float *values = allocate(n, sizeof *values);
         double deviation = 0.02;
@@ -37,7 +37,7 @@ const char *find_bad_parameter(struct model *model)
 {
     const char *bad = NULL;
     for (int i = 0; i < model->params->n && !bad; i++) {
-        const struct param *param = &model->params->param[i];
+        const struct param *param = &model->params->params[i];
         size_t n = param_elements(param);
         float *values = allocate(n, sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
@@ -68,7 +68,7 @@ static void init_from_llmc(struct model *model, const char *path)
     uint64_t at = LLMC_HEADER_BYTES;
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < model->params->n; i++) {
-            const struct param *param = &model->params->param[i];
+            const struct param *param = &model->params->params[i];
             size_t n = param_elements(param);
             if (param->llmc != k)
                 continue;

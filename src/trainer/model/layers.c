@@ -30,14 +30,14 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
         x = embed(b, batch);
     }
     for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
-        const struct weight *p = replica->by_param + b->model->params->unit[1 + l].first_param;
+        const struct weight *p = replica->by_param + b->model->params->units[1 + l].first_param;
         begin_unit(b, 1 + l);
         x = attention_forward(b, p, x);
         x = mlp_forward(b, p, x);
     }
     if (stage == n_stages(mesh) - 1) {
         begin_unit(b, b->model->params->n_units - 1);
-        x = layernorm(b, "final.ln", x, replica->other[LNF_W], replica->other[LNF_B]);
+        x = layernorm(b, "final.ln", x, replica->others[LNF_W], replica->others[LNF_B]);
     }
     end_unit(b);
     return x;
@@ -46,5 +46,5 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
 struct tensor *gpt_head(struct build *b, struct tensor *hidden)
 {
     begin_unit(b, b->model->params->n_units - 1);
-    return linear(b, "head", hidden, b->replica->other[HEAD], (struct weight){0});
+    return linear(b, "head", hidden, b->replica->others[HEAD], (struct weight){0});
 }

@@ -33,13 +33,14 @@ struct replica {
     struct device *device;
     struct tensor **value, **grad; /* per unit: parameters, gradients */
     struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
-    struct tensor **shard;         /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
-    struct weight other[OTHER_PARAMS]; /* the parameters of no layer; a tied HEAD is WTE, or a copy on another device */
-    struct weight *by_param;           /* all parameters, in the table's order: those of a layer lie together */
-    struct tensor *lookup_grad;        /* (V, C) the embedding's own gradient when the head has one too; else NULL */
-    struct replica *second_set;        /* --grad-groups: the same parameters, gradients of another group of sequences */
-    struct tensor *control;            /* (16) what changes per step: CONTROL_* in cl/shared.h */
-    struct tensor *state;              /* (4) norm, clip scale, halted */
+    struct tensor **shards;        /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
+    struct weight
+        others[OTHER_PARAMS];   /* the parameters of no layer; a tied HEAD is WTE, or a copy on another device */
+    struct weight *by_param;    /* all parameters, in the table's order: those of a layer lie together */
+    struct tensor *lookup_grad; /* (V, C) the embedding's own gradient when the head has one too; else NULL */
+    struct replica *second_set; /* --grad-groups: the same parameters, gradients of another group of sequences */
+    struct tensor *control;     /* (16) what changes per step: CONTROL_* in cl/shared.h */
+    struct tensor *state;       /* (4) norm, clip scale, halted */
 };
 
 /* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */
@@ -50,11 +51,11 @@ struct gradients {
 
 struct model {
     struct params *params; /* the table of the whole model */
-    struct params **part;  /* by tensor-parallel coordinate: the table of what a rank has */
+    struct params **parts; /* by tensor-parallel coordinate: the table of what a rank has */
     struct pool *pool;
     const struct mesh *mesh;
-    struct replica *replica; /* per rank: rank r lives on device r */
-    bool training;           /* gradients and optimizer state exist */
+    struct replica *replicas; /* per rank: rank r lives on device r */
+    bool training;            /* gradients and optimizer state exist */
     struct gradients gradients;
     int norm_rank; /* the rank on which losses and the norm are summed */
 };

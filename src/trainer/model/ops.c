@@ -12,16 +12,16 @@ static void embed_weights(struct build *b, const struct op *op)
     struct replica *replica = b->replica;
     struct tensor *dx = gradient(b, op->out);
     struct tensor *order = op->saved[0], *start = op->saved[1];
-    struct tensor *dwte = replica->lookup_grad ? replica->lookup_grad : replica->other[WTE].grad;
-    struct tensor *dwpe = replica->other[WPE].grad;
+    struct tensor *dwte = replica->lookup_grad ? replica->lookup_grad : replica->others[WTE].grad;
+    struct tensor *dwpe = replica->others[WPE].grad;
     int tokens = b->batch * b->seq;
     int words = rows_of(dwte);
     bool more_wte = begin_contribution(b, dwte);
     bool more_wpe = begin_contribution(b, dwpe);
     int rows = more_wte ? 2 * MIN(tokens, words) : words; /* rows of dwte that are read and written, or only written */
     struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
-                               ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(replica->other[WTE].first),
-                               INT(config->channels), INT(more_wte));
+                               ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start),
+                               INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)config->seq_len),
            ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->seq_len), INT(config->channels),
@@ -32,11 +32,11 @@ struct tensor *embed(struct build *b, const struct batch *batch)
 {
     const struct config *config = &b->model->params->config;
     int tokens = b->batch * b->seq;
-    struct weight wte = b->replica->other[WTE];
+    struct weight wte = b->replica->others[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(tokens, config->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
     struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)tokens), OUT(x),
-                               IN(wte.value), IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first),
+                               IN(wte.value), IN(b->replica->others[WPE].value), IN(batch->tokens), INT(wte.first),
                                INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
     set_traffic(task, (double)config->channels * (2 * tokens + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
@@ -145,7 +145,7 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
     int tokens = rows_of(logits);
     struct tensor *dlogits = new_gradient(b, op, ".dlogits", logits);
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)tokens), OUT(dlogits), IN(logits), IN(lse),
-           IN(targets), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
+           IN(targets), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
            FLOAT((float)op->scale));
     accumulate_gradient(b, op, logits, dlogits);
 }
@@ -162,7 +162,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
     struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
                                    SHAPE(PART_NUMBERS, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
-           INT(tokens), INT(padded), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
+           INT(tokens), INT(padded), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens), OUT(losses), OUT(lse), IN(all), INT(tokens),
            INT(padded), INT(tp_ranks));

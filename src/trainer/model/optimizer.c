@@ -34,7 +34,7 @@ static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh
 static struct replica *replica_of(const struct build *b, struct coordinates at)
 {
     int stage = stage_of(b->model, at.unit);
-    return &b->model->replica[rank_at(mesh_of(b), at.dp_rank, stage) + at.tp_rank];
+    return &b->model->replicas[rank_at(mesh_of(b), at.dp_rank, stage) + at.tp_rank];
 }
 
 /* The rank with the same coordinates that has the last stage, and so the head. */
@@ -54,7 +54,7 @@ static void on_unit(struct build *b, struct coordinates at, enum role role)
 /* What a tensor-parallel rank has of the unit: its sizes. */
 static const struct unit *unit_part(const struct build *b, int unit, int tp_rank)
 {
-    return &b->model->part[tp_rank]->unit[unit];
+    return &b->model->parts[tp_rank]->units[unit];
 }
 
 static struct range shard_at(const struct build *b, struct coordinates at)
@@ -81,11 +81,11 @@ static void sum_tied(struct build *b, int tp_rank, int group)
             first = first->second_set;
             last = last->second_set;
         }
-        struct tensor *sum = first->other[WTE].grad;
+        struct tensor *sum = first->others[WTE].grad;
         if (!first->lookup_grad)
             return;
         if (last->rank != first->rank)
-            add_move(b->list, "tied.move", sum, last->other[HEAD].grad, FOR_MOVES);
+            add_move(b->list, "tied.move", sum, last->others[HEAD].grad, FOR_MOVES);
         struct tensor *words = new_view(b->list->pool, sum, "grad.wte", 0, first->lookup_grad->shape);
         add_into(b->list, "tied.add", words, first->lookup_grad);
     }
@@ -147,7 +147,7 @@ void send_unit(struct build *b, int unit)
         on_unit(b, at, ROLE_REDUCE);
         for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
             grad[at.dp_rank] = replica_of(b, at)->grad[unit];
-        reduction_of(b, unit, tp_rank)->part = add_reduce_moves(b->list, "reduce", grad, dp, NORM_BLOCK);
+        reduction_of(b, unit, tp_rank)->parts = add_reduce_moves(b->list, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
 }
@@ -233,7 +233,7 @@ static void send_state(struct build *b)
     int n_others = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
-            state[n_others++] = b->model->replica[rank].state;
+            state[n_others++] = b->model->replicas[rank].state;
     add_broadcast(b->list, "norm.send", state, n_others, b->replica->state, FOR_MOVES);
     free(state);
 }
@@ -321,7 +321,7 @@ static void send_tied(struct build *b, int tp_rank)
         struct replica *first = replica_of(b, at);
         on_unit(b, at, ROLE_BROADCAST);
         if (last != first)
-            add_move(b->list, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
+            add_move(b->list, "send.tied", last->others[HEAD].value, first->others[WTE].value, FOR_MOVES);
     }
 }
 
@@ -355,8 +355,8 @@ void reduce_unit(struct build *b, int unit)
         /* Apart where only shards are kept. */
         enum sums_in where = replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
         struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        reduction->sum = add_reduce_sums(b->list, "reduce", reduction->part, mesh_of(b)->dp, where);
-        free(reduction->part);
+        reduction->sum = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
+        free(reduction->parts);
     }
     if (b->released) {
         add_blocks(b, unit);

@@ -112,8 +112,8 @@ static void add_param(struct params *params, const struct param_row *row, int un
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
                                [QKV] = {SPLIT_ROWS, 3, head},
                                [HEADS] = {SPLIT_COLUMNS, 1, head}};
-    struct param *param = &params->param[params->n];
-    struct unit *its_unit = &params->unit[unit];
+    struct param *param = &params->params[params->n];
+    struct unit *its_unit = &params->units[unit];
     *param = (struct param){.llmc = row->llmc,
                             .layer = layer,
                             .unit = unit,
@@ -140,7 +140,7 @@ static void lay_out_some(struct params *params, struct unit *unit, enum dimensio
                          int k, int n)
 {
     for (int i = unit->first_param; i < unit->first_param + unit->n_params; i++) {
-        struct param *param = &params->param[i];
+        struct param *param = &params->params[i];
         bool is_cut = n > 1 && param->cut.split != SPLIT_NONE;
         if (param->n_dims != (int)dimensions || is_cut != (cut == CUT))
             continue;
@@ -168,9 +168,9 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     struct params *params = allocate(1, sizeof *params);
     params->config = *config;
     params->n_units = config->layers + 2;
-    params->unit = allocate((size_t)params->n_units, sizeof *params->unit);
-    params->param = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
-                             sizeof *params->param);
+    params->units = allocate((size_t)params->n_units, sizeof *params->units);
+    params->params = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
+                              sizeof *params->params);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
         add_param(params, &embedding_rows[i], 0, NONE, k, mesh->tp);
     for (int l = 0; l < config->layers; l++)
@@ -179,7 +179,7 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     for (size_t i = config->tied ? 1 : 0; i < COUNT(final_rows); i++)
         add_param(params, &final_rows[i], 1 + config->layers, NONE, k, mesh->tp);
     for (int i = 0; i < params->n_units; i++)
-        lay_out_unit(params, &params->unit[i], k, mesh->tp);
+        lay_out_unit(params, &params->units[i], k, mesh->tp);
     return params;
 }
 
@@ -194,8 +194,8 @@ struct problem *check_tp_ranks(const struct config *config, const struct mesh *m
 
 void free_params(struct params *params)
 {
-    free(params->param);
-    free(params->unit);
+    free(params->params);
+    free(params->units);
     free(params);
 }
 
@@ -232,7 +232,7 @@ size_t count_parameters(const struct params *params)
 {
     size_t n = 0;
     for (int i = 0; i < params->n; i++)
-        n += param_elements(&params->param[i]);
+        n += param_elements(&params->params[i]);
     return n;
 }
 
@@ -241,7 +241,7 @@ double flops_per_token(const struct params *params, int seq_len)
     const struct config *config = &params->config;
     double multiplied = (double)config->vocab * config->channels; /* the head, tied or not */
     for (int i = 0; i < params->n; i++)
-        if (params->param[i].n_dims == 2 && params->param[i].layer >= 0)
-            multiplied += (double)param_elements(&params->param[i]);
+        if (params->params[i].n_dims == 2 && params->params[i].layer >= 0)
+            multiplied += (double)param_elements(&params->params[i]);
     return 6 * multiplied + 12.0 * config->layers * config->channels * seq_len;
 }

@@ -52,8 +52,8 @@ struct unit {
 
 struct params {
     struct config config; /* the whole model's */
-    struct param *param;  /* n of them, unit by unit */
-    struct unit *unit;    /* n_units of them: the embedding, the layers, the final unit */
+    struct param *params; /* n of them, unit by unit */
+    struct unit *units;   /* n_units of them: the embedding, the layers, the final unit */
     int n, n_units;
 };
 /* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  For

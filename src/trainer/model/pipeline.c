@@ -31,7 +31,7 @@ struct turns { /* the turns of one device, as far as they have been taken */
     const struct mesh *mesh;
     int pp_rank; /* the device's pipeline coordinate */
     int micros;  /* micro-batches of a step */
-    struct turn *turn;
+    struct turn *turns;
     int n;
     int (*done)[COMPUTATIONS]; /* by stage: for how many micro-batches; a whole backward counts as both halves too */
 };
@@ -48,7 +48,7 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *turn)
 
 static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
-    struct turn *turn = &turns->turn[turns->n++];
+    struct turn *turn = &turns->turns[turns->n++];
     enum computation last_half = computation == BACKWARD ? WEIGHT_GRADIENT : computation;
     *turn = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
     CHECK(turn->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
@@ -123,7 +123,7 @@ static void take_oldest_weights(struct turns *turns)
     const int down = turns->pp_rank, up = 2 * turns->mesh->pp - 1 - turns->pp_rank; /* the two stages */
     int owed[2] = {turns->done[down][WEIGHT_GRADIENT], turns->done[up][WEIGHT_GRADIENT]};
     for (int i = 0; i < turns->n; i++) {
-        const struct turn *turn = &turns->turn[i];
+        const struct turn *turn = &turns->turns[i];
         bool has_input = turn->computation == INPUT_GRADIENT || turn->computation == BACKWARD;
         if (has_input && turn->micro >= owed[turn->stage == up]) {
             take_turn(turns, WEIGHT_GRADIENT, turn->stage);
@@ -211,7 +211,7 @@ const struct turn_order pipeline_orders[PIPELINES] = {
 static void as_written(struct turns *turns, const struct written_turns *written)
 {
     for (int i = 0; i < written->n[turns->pp_rank]; i++)
-        take_turn(turns, written->turn[turns->pp_rank][i].computation, written->turn[turns->pp_rank][i].stage);
+        take_turn(turns, written->turns[turns->pp_rank][i].computation, written->turns[turns->pp_rank][i].stage);
 }
 
 /* An order has to compute all that the device's stages need. */
@@ -231,7 +231,7 @@ struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m
                             int *n_turns)
 {
     struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
-    turns.turn = allocate((size_t)(3 * mesh->chunks * micros), sizeof *turns.turn);
+    turns.turns = allocate((size_t)(3 * mesh->chunks * micros), sizeof *turns.turns);
     turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
     if (mesh->chunks < order->chunks)
         one_forward_one_backward(&turns);
@@ -242,7 +242,7 @@ struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m
     check_turns(&turns, order);
     free(turns.done);
     *n_turns = turns.n;
-    return turns.turn;
+    return turns.turns;
 }
 
 /* What reads the order `named`, a file or its text; NULL: it is neither, or no folder reads orders. */
@@ -283,7 +283,7 @@ static bool is_ready(const struct turn *turn, int last, int (*const done)[COMPUT
 }
 
 struct device_turns {
-    struct turn *turn;
+    struct turn *turns;
     int n;
     int next; /* the first that has no place in the merged order yet */
 };
@@ -295,9 +295,9 @@ static size_t take_round(struct device_turns *devices, const struct mesh *mesh, 
 {
     size_t taken = 0;
     for (struct device_turns *device = devices; device < devices + mesh->pp; device++) {
-        if (device->next == device->n || !is_ready(&device->turn[device->next], n_stages(mesh) - 1, done))
+        if (device->next == device->n || !is_ready(&device->turns[device->next], n_stages(mesh) - 1, done))
             continue;
-        round[taken++] = device->turn[device->next];
+        round[taken++] = device->turns[device->next];
         device->next++;
     }
     for (size_t i = 0; i < taken; i++)
@@ -313,7 +313,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
     struct turn *all = allocate(most, sizeof *all);
     struct device_turns *devices = allocate((size_t)mesh->pp, sizeof *devices);
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++) {
-        devices[pp_rank].turn = pipeline_order(order, mesh, pp_rank, micros, &devices[pp_rank].n);
+        devices[pp_rank].turns = pipeline_order(order, mesh, pp_rank, micros, &devices[pp_rank].n);
         total += (size_t)devices[pp_rank].n;
     }
     while (taken < total) {
@@ -322,7 +322,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
         taken += of_round;
     }
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++)
-        free(devices[pp_rank].turn);
+        free(devices[pp_rank].turns);
     free(devices);
     free(done);
     *n_turns = taken;

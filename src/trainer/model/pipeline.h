@@ -52,7 +52,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
  * each stage takes its micro-batches in ascending order, and no device waits for ever. */
 struct written_turns {
     int devices, micros; /* how many of them it is for */
-    struct turn **turn;  /* by device: its turns, in its order */
+    struct turn **turns; /* by device: its turns, in its order */
     int *n;              /* by device: the number of its turns */
     const char *text;    /* the whole order as text, which checkpoints keep */
 };

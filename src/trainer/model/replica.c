@@ -25,7 +25,7 @@ int stage_of(const struct model *model, int unit)
     return stage;
 }
 
-const struct params *params_of(const struct model *model, int rank) { return model->part[tp_of(model->mesh, rank)]; }
+const struct params *params_of(const struct model *model, int rank) { return model->parts[tp_of(model->mesh, rank)]; }
 
 bool is_shared_out(const struct mesh *mesh, enum kept role)
 {
@@ -36,7 +36,7 @@ bool is_shared_out(const struct mesh *mesh, enum kept role)
 
 struct range held_by(const struct model *model, int unit, int rank, enum kept role)
 {
-    size_t elements = params_of(model, rank)->unit[unit].elements;
+    size_t elements = params_of(model, rank)->units[unit].elements;
     if (!is_shared_out(model->mesh, role))
         return (struct range){0, elements};
     return shard_of(elements, dp_of(model->mesh, rank), model->mesh->dp);
@@ -64,12 +64,12 @@ static struct tensor *unit_tensor(struct model *model, const struct replica *rep
 static const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
 {
     int rank = rank_at(model->mesh, 0, stage_of(model, unit)) + tp_of(model->mesh, replica->rank);
-    return model->replica[rank].value[unit];
+    return model->replicas[rank].value[unit];
 }
 
 static void make_unit(struct model *model, struct replica *replica, int unit)
 {
-    size_t elements = params_of(model, replica->rank)->unit[unit].elements;
+    size_t elements = params_of(model, replica->rank)->units[unit].elements;
     struct range mine = held_by(model, unit, replica->rank, KEPT_M);
     bool empty = mine.begin == mine.end;
     replica->value[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
@@ -79,7 +79,7 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
         shard->replica.of = first_of(model, replica, unit);
         shard->replica.begin = mine.begin * ELEMENT_BYTES;
         shard->replica.is_shard = true;
-        replica->shard[unit] = shard;
+        replica->shards[unit] = shard;
     }
     if (!model->training)
         return;
@@ -94,15 +94,15 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
  * itself if it has that too, else a copy (which the replica of a group of sequences shares with its rank's). */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
-    const struct param *wte = &params_of(model, replica->rank)->param[0];
+    const struct param *wte = &params_of(model, replica->rank)->params[0];
     bool first = has_stage(model->mesh, replica->rank, 0);
     bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
-    struct weight *head = &replica->other[HEAD];
+    struct weight *head = &replica->others[HEAD];
     if (first && model->training)
         replica->lookup_grad =
             as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.wte.lookup", SHAPE(wte->shape[0], wte->shape[1])));
     if (first && last)
-        *head = replica->other[WTE];
+        *head = replica->others[WTE];
     if (first || !last)
         return;
     if (!head->value) {
@@ -130,7 +130,7 @@ static void make_weights(struct model *model, struct replica *replica)
 {
     replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &params_of(model, replica->rank)->param[i];
+        const struct param *param = &params_of(model, replica->rank)->params[i];
         struct tensor *values = replica->value[param->unit], *gradients = replica->grad[param->unit];
         struct weight *weight = &replica->by_param[i];
         if (!values)
@@ -141,9 +141,9 @@ static void make_weights(struct model *model, struct replica *replica)
             weight->grad = new_view(model->pool, gradients, JOINED("grad.", param->name), param->offset, shape);
         weight->cut = param->cut;
         weight->first = param->first;
-        int nth = i - model->params->unit[param->unit].first_param; /* its number among the unit's parameters */
+        int nth = i - model->params->units[param->unit].first_param; /* its number among the unit's parameters */
         if (param->layer < 0)
-            replica->other[(int)first_other(model->params, param->unit) + nth] = *weight;
+            replica->others[(int)first_other(model->params, param->unit) + nth] = *weight;
     }
     if (model->params->config.tied)
         make_tied_head(model, replica);
@@ -165,15 +165,15 @@ static void make_group(struct model *model, struct replica *replica)
 
 static void make_replica(struct model *model, int rank)
 {
-    struct replica *replica = &model->replica[rank];
+    struct replica *replica = &model->replicas[rank];
     size_t n_units = (size_t)model->params->n_units;
     replica->rank = rank;
-    replica->device = &model->pool->machine->device[rank];
+    replica->device = &model->pool->machine->devices[rank];
     replica->value = allocate(n_units, sizeof *replica->value);
     replica->grad = allocate(n_units, sizeof *replica->grad);
     replica->m = allocate(n_units, sizeof *replica->m);
     replica->v = allocate(n_units, sizeof *replica->v);
-    replica->shard = allocate(n_units, sizeof *replica->shard);
+    replica->shards = allocate(n_units, sizeof *replica->shards);
     for (int unit = 0; unit < (int)n_units; unit++)
         if (has_stage(model->mesh, rank, stage_of(model, unit)))
             make_unit(model, replica, unit);
@@ -191,9 +191,9 @@ struct model *outline_model(const struct config *config, const struct mesh *mesh
     check_config(config);
     struct model *model = allocate(1, sizeof *model);
     model->params = new_params(config, &one_rank, 0);
-    model->part = allocate((size_t)mesh->tp, sizeof(struct params *));
+    model->parts = allocate((size_t)mesh->tp, sizeof(struct params *));
     for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
-        model->part[tp_rank] = new_params(config, mesh, tp_rank);
+        model->parts[tp_rank] = new_params(config, mesh, tp_rank);
     model->mesh = mesh;
     return model;
 }
@@ -205,7 +205,7 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
     model->pool = pool;
     model->training = use == TO_TRAIN;
     model->gradients = gradients;
-    model->replica = allocate((size_t)n_ranks(mesh), sizeof *model->replica);
+    model->replicas = allocate((size_t)n_ranks(mesh), sizeof *model->replicas);
     for (int rank = 0; rank < n_ranks(mesh); rank++)
         make_replica(model, rank);
     return model;
@@ -217,7 +217,7 @@ static void free_replica(struct replica *replica)
     free(replica->grad);
     free(replica->m);
     free(replica->v);
-    free(replica->shard);
+    free(replica->shards);
     free(replica->by_param);
     if (replica->second_set) { /* all its other arrays are those of the replica */
         free(replica->second_set->grad);
@@ -228,13 +228,13 @@ static void free_replica(struct replica *replica)
 
 void free_model(struct model *model)
 {
-    for (int rank = 0; model->replica && rank < n_ranks(model->mesh); rank++)
-        free_replica(&model->replica[rank]);
+    for (int rank = 0; model->replicas && rank < n_ranks(model->mesh); rank++)
+        free_replica(&model->replicas[rank]);
     for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++)
-        free_params(model->part[tp_rank]);
+        free_params(model->parts[tp_rank]);
     free_params(model->params);
-    free(model->replica);
-    free(model->part);
+    free(model->replicas);
+    free(model->parts);
     free(model);
 }
 
@@ -248,7 +248,7 @@ struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role
         return replica->m[unit];
     if (role == KEPT_V)
         return replica->v[unit];
-    return replica->shard[unit] ? replica->shard[unit] : replica->value[unit];
+    return replica->shards[unit] ? replica->shards[unit] : replica->value[unit];
 }
 
 enum way { TO_DEVICE, FROM_DEVICE };
@@ -256,11 +256,11 @@ enum way { TO_DEVICE, FROM_DEVICE };
  * of this part. */
 static void copy_kept(const struct model *model, int index, int rank, enum kept role, enum way way, float *part)
 {
-    const struct param *param = &params_of(model, rank)->param[index];
+    const struct param *param = &params_of(model, rank)->params[index];
     struct range held = held_by(model, param->unit, rank, role);
     size_t begin = MAX(held.begin, param->offset);
     size_t end = MIN(held.end, param->offset + param_elements(param));
-    struct tensor *tensor = tensor_of(&model->replica[rank], param->unit, role);
+    struct tensor *tensor = tensor_of(&model->replicas[rank], param->unit, role);
     if (!tensor || begin >= end)
         return;
     size_t first_byte = ELEMENT_BYTES * (begin - held.begin);
@@ -278,8 +278,8 @@ enum part_copy { INTO_WHOLE, OUT_OF_WHOLE };
 static void copy_part(const struct model *model, int index, int tp_rank, enum part_copy copy, float *to,
                       const float *from)
 {
-    const struct param *param = &model->params->param[index];
-    struct part part = part_of(&model->part[tp_rank]->param[index].cut, param->shape, tp_rank, model->mesh->tp);
+    const struct param *param = &model->params->params[index];
+    struct part part = part_of(&model->parts[tp_rank]->params[index].cut, param->shape, tp_rank, model->mesh->tp);
     size_t n = part.end - part.begin;
     for (size_t i = 0; i < part.runs; i++) {
         size_t in_whole = i * part.length + part.begin;
@@ -297,14 +297,14 @@ void write_param(struct model *model, int param, enum kept role, const float *va
     bool with_head =
         param == 0 && role == KEPT_VALUE && model->params->config.tied && !is_shared_out(model->mesh, KEPT_VALUE);
     for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++) {
-        float *part = allocate(param_elements(&model->part[tp_rank]->param[param]), sizeof *part);
+        float *part = allocate(param_elements(&model->parts[tp_rank]->params[param]), sizeof *part);
         copy_part(model, param, tp_rank, OUT_OF_WHOLE, part, values);
         for (int rank = tp_rank; rank < n_ranks(model->mesh); rank += model->mesh->tp) {
-            const struct weight *wte = &model->replica[rank].other[WTE];
-            const struct weight *head = &model->replica[rank].other[HEAD];
+            const struct weight *wte = &model->replicas[rank].others[WTE];
+            const struct weight *head = &model->replicas[rank].others[HEAD];
             copy_kept(model, param, rank, role, TO_DEVICE, part);
             if (with_head && head->value && head->value != wte->value)
-                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&model->part[tp_rank]->param[param]),
+                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&model->parts[tp_rank]->params[param]),
                                part);
         }
         free(part);
@@ -314,10 +314,10 @@ void write_param(struct model *model, int param, enum kept role, const float *va
 /* The whole is put together from the parts of tensor-parallel ranks, each part from shards of data-parallel ranks. */
 void read_param(struct model *model, int param, enum kept role, float *values)
 {
-    int stage = stage_of(model, model->params->param[param].unit);
+    int stage = stage_of(model, model->params->params[param].unit);
     int ranks = is_shared_out(model->mesh, role) ? model->mesh->dp : 1;
     for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++) {
-        float *part = allocate(param_elements(&model->part[tp_rank]->param[param]), sizeof *part);
+        float *part = allocate(param_elements(&model->parts[tp_rank]->params[param]), sizeof *part);
         for (int dp = 0; dp < ranks; dp++)
             copy_kept(model, param, rank_at(model->mesh, dp, stage) + tp_rank, role, FROM_DEVICE, part);
         copy_part(model, param, tp_rank, INTO_WHOLE, values, part);

@@ -29,7 +29,7 @@ static cl_uint gather_waits(const struct list *list, uint32_t iteration, const s
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         if (!edge->wait)
             continue;
-        const struct task *producer = list->task[edge->producer];
+        const struct task *producer = list->tasks[edge->producer];
         const struct task_flight *flight = latest_run(list, producer, iteration - edge->previous);
         if (!flight)
             continue; /* it has ended */
@@ -75,7 +75,7 @@ static void issue_to_queue(const struct task *task, struct job *job)
 /* A wrapped lane of a device runs in order of the wrapper's ends, which its queue does not know of. */
 static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
-    const struct queue *queue = &list->running->queue[task->lane->index];
+    const struct queue *queue = &list->running->queues[task->lane->index];
     if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
         return;
     job->wait[job->n_wait] = queued_flight(list, queue, queue->given - 1)->done;
@@ -87,7 +87,7 @@ static void issue_task(struct list *list, uint32_t iteration, struct task *task)
 {
     cl_event complete[MOST_DEVICES + 1];
     struct job job = {.list = list,
-                      .task = task->index,
+                      .task_index = task->index,
                       .iteration = iteration,
                       .n_wait = gather_waits(list, iteration, task, list->running->wait),
                       .wait = list->running->wait,
@@ -119,16 +119,16 @@ static void execute_serial(struct list *list, uint32_t iteration)
     void *begun = runner ? runner->begin(list) : NULL;
     for (size_t i = 0; i < list->n; i++) {
         struct task_flight flight = {.iteration = iteration};
-        if (!is_due(list->task[i], iteration) || !decide_late(list, list->task[i], iteration))
+        if (!is_due(list->tasks[i], iteration) || !decide_late(list, list->tasks[i], iteration))
             continue;
         tell_issuing(list, iteration, i);
         flight.queued = now_ns();
-        tell_issued(list, list->task[i], &flight);
+        tell_issued(list, list->tasks[i], &flight);
         if (runner)
             runner->run(begun, iteration, i, &flight);
         else
             run_alone(list, iteration, i, &flight);
-        report_run(list, list->task[i], &flight);
+        report_run(list, list->tasks[i], &flight);
     }
     execution.now.list = NULL;
     if (runner)
@@ -141,7 +141,7 @@ static void execute_serial(struct list *list, uint32_t iteration)
  * task waits until nothing is in flight, and the others wait for it. */
 static bool must_be_alone(const struct list *list, const struct task *task)
 {
-    bool is_first_launch = task->action == ACT_KERNEL && !list->running->task[task->index].issued;
+    bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_runs[task->index].issued;
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }
 
@@ -159,7 +159,7 @@ void execute(struct list *list, uint32_t iteration)
         execution.watch(list);
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         if (!is_due(task, iteration) || (task->member.needed && !list->running->late))
             continue;
         tell_issuing(list, iteration, i);
@@ -184,15 +184,15 @@ void execute(struct list *list, uint32_t iteration)
 static void wait_for_lane_threads(const struct machine *machine)
 {
     for (int i = 0; i < machine->n_lanes; i++) {
-        wait_until_idle(machine->lane[i]->thread);
-        wait_until_idle(machine->lane[i]->forwarder);
+        wait_until_idle(machine->lanes[i]->thread);
+        wait_until_idle(machine->lanes[i]->forwarder);
     }
 }
 
 static void wait_for_threads_aside(const struct machine *machine)
 {
     for (int i = 0; i < machine->n_lanes; i++)
-        wait_until_idle(machine->lane[i]->aside_thread);
+        wait_until_idle(machine->lanes[i]->aside_thread);
 }
 
 void drain_but_disk(struct list *list)

@@ -50,7 +50,7 @@ struct job { /* what a thread is given: it waits for events, does what its kind 
     enum job_kind kind;
     struct list *list;
     struct task_flight *flight;
-    size_t task; /* position in the list */
+    size_t task_index; /* position in the list */
     uint32_t iteration;
     /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
     bool (*should_run)(struct list *list, const struct task *task, uint32_t iteration);

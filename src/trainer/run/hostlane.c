@@ -33,7 +33,7 @@ static cl_event *retain_all(const cl_event *events, cl_uint n)
 cl_event add_user_event(struct job *job, int context)
 {
     cl_event event;
-    CL_MAKE(event = clCreateUserEvent(job->list->pool->machine->context[context].cl, &err));
+    CL_MAKE(event = clCreateUserEvent(job->list->pool->machine->contexts[context].cl, &err));
     job->complete[job->n_complete++] = event;
     return event;
 }
@@ -72,7 +72,7 @@ static cl_int wait_for_events(const struct job *job)
 
 static void run_host_task(const struct job *job)
 {
-    const struct task *task = job->list->task[job->task];
+    const struct task *task = job->list->tasks[job->task_index];
     struct task_flight *flight = job->flight;
     if (flight->skipped)
         return;
@@ -86,7 +86,7 @@ static void end_job(struct job *job, cl_int status)
 {
     struct list *list = job->list;
     if (!job->flight->skipped && list->running->wrapper)
-        list->running->wrapper->finish(list, job->task, job->flight);
+        list->running->wrapper->finish(list, job->task_index, job->flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     if (job->when_ended)
@@ -100,7 +100,7 @@ static void run_job(struct job *job)
     struct list *list = job->list;
     cl_int status = wait_for_events(job);
     if (job->should_run)
-        job->flight->skipped = status < 0 || !job->should_run(list, list->task[job->task], job->iteration);
+        job->flight->skipped = status < 0 || !job->should_run(list, list->tasks[job->task_index], job->iteration);
     if (status != CL_COMPLETE) {
         end_job(job, status);
         return;
@@ -115,7 +115,7 @@ static void run_job(struct job *job)
         issue_late_copy(job);
         return; /* the forwarder has the job, and ends it */
     case JOB_COPY_ASIDE:
-        run_alone(list, job->iteration, job->task, job->flight);
+        run_alone(list, job->iteration, job->task_index, job->flight);
         break;
     }
     end_job(job, status);

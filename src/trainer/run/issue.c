@@ -32,8 +32,8 @@ void issue(const struct list *list, const struct task *task, uint32_t iteration,
         issue_copy(task, iteration, n_wait, wait, done);
         break;
     case ACT_KERNEL:
-        CL(clEnqueueNDRangeKernel(task->lane->queue, list->running->task[task->index].kernel, (cl_uint)grid->dims, NULL,
-                                  grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
+        CL(clEnqueueNDRangeKernel(task->lane->queue, list->running->task_runs[task->index].kernel, (cl_uint)grid->dims,
+                                  NULL, grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
         break;
     case ACT_ISSUE:
         task->commands.issue(task, iteration, n_wait, wait, done);
@@ -65,7 +65,7 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t *t
 
 void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    const struct task *task = list->task[i];
+    const struct task *task = list->tasks[i];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t told_end = 0;

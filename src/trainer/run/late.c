@@ -60,7 +60,7 @@ static bool has_member(const struct list *list, uint32_t iteration)
 
 static void settle_job(struct job *job)
 {
-    struct task *task = job->list->task[job->task];
+    struct task *task = job->list->tasks[job->task_index];
     if (has_member(job->list, job->iteration))
         give_job_aside(&task->lane->aside_thread, task->lane->name, job);
     else
@@ -112,7 +112,7 @@ void give_late(const struct task *task, struct job *job)
 /* The forwarder gets the job even if the copy is skipped, since the tasks of a lane must end in order. */
 void issue_late_copy(struct job *job)
 {
-    const struct task *task = job->list->task[job->task];
+    const struct task *task = job->list->tasks[job->task_index];
     struct task_flight *flight = job->flight;
     struct job end = *job;
     end.kind = JOB_FORWARD;
@@ -143,10 +143,10 @@ static void note_ended(struct job *job)
 static void wait_for_parked(const struct list *list, const struct task *task, struct job *job)
 {
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        const struct task *producer = list->task[edge->producer];
+        const struct task *producer = list->tasks[edge->producer];
         if (!producer->member.aside || edge->previous)
             continue;
-        job->wait[job->n_wait] = list->running->task[producer->index].parked;
+        job->wait[job->n_wait] = list->running->task_runs[producer->index].parked;
         job->n_wait++;
     }
 }
@@ -168,7 +168,7 @@ static void park_job(struct list *list, const struct job *job)
 
 void park_task(struct list *list, const struct task *task, struct job *job)
 {
-    cl_event *parked = &list->running->task[task->index].parked;
+    cl_event *parked = &list->running->task_runs[task->index].parked;
     job->kind = task->lane->device->is_host ? JOB_HOST_TASK : JOB_COPY_ASIDE;
     wait_for_parked(list, task, job);
     if (*parked)

@@ -28,7 +28,7 @@ void remove_observer(struct observer *observer)
 
 void tell_issuing(struct list *list, uint32_t iteration, size_t i)
 {
-    execution.now = (struct list_position){.list = list, .iteration = iteration, .task = i};
+    execution.now = (struct list_position){.list = list, .iteration = iteration, .task_index = i};
     for (const struct observer *observer = execution.observers; observer; observer = observer->next)
         if (observer->issuing)
             observer->issuing(observer->context, list, iteration, i);

@@ -10,7 +10,7 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
     switch (arg->kind) {
     case ARG_TENSOR:
         if (arg->i >= 0)
-            buffer = tensor_buffer(task->access[arg->i].tensor);
+            buffer = tensor_buffer(task->accesses[arg->i].tensor);
         return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
     case ARG_FLOAT:
         return clSetKernelArg(kernel, i, sizeof arg->f, &arg->f);
@@ -41,20 +41,20 @@ static void stop_running(struct list *list)
 {
     struct running *running = list->running;
     for (int i = 0; i < running->n_queues; i++) {
-        CHECK(running->queue[i].given == running->queue[i].retired, "list %s is freed while tasks of it are in flight",
-              list->name);
-        free(running->queue[i].run);
+        CHECK(running->queues[i].given == running->queues[i].retired,
+              "list %s is freed while tasks of it are in flight", list->name);
+        free(running->queues[i].runs);
     }
     for (size_t i = 0; i < list->n; i++) {
-        if (running->task[i].kernel)
-            CL(clReleaseKernel(running->task[i].kernel));
-        if (running->task[i].parked)
-            CL(clReleaseEvent(running->task[i].parked));
+        if (running->task_runs[i].kernel)
+            CL(clReleaseKernel(running->task_runs[i].kernel));
+        if (running->task_runs[i].parked)
+            CL(clReleaseEvent(running->task_runs[i].parked));
         for (int run = 0; run < MOST_RUNS; run++)
-            free(running->task[i].flight[run].foreign);
+            free(running->task_runs[i].flights[run].foreign);
     }
-    free(running->task);
-    free(running->queue);
+    free(running->task_runs);
+    free(running->queues);
     free(running->wait);
     free(running);
 }
@@ -62,7 +62,7 @@ static void stop_running(struct list *list)
 /* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
 static void refuse_late_devices(const struct machine *machine)
 {
-    for (const struct device *device = machine->device; device < machine->device + machine->n_devices; device++)
+    for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
         if (device->quirks.runs_late && !execution.serial)
             fail(
                 EXIT_USAGE,
@@ -78,21 +78,21 @@ static void make_running(struct list *list)
     size_t most = 0;
     refuse_late_devices(machine);
     list->free_running = stop_running;
-    running->task = allocate(list->n, sizeof *running->task);
+    running->task_runs = allocate(list->n, sizeof *running->task_runs);
     running->n_queues = machine->n_lanes;
-    running->queue = allocate((size_t)machine->n_lanes, sizeof *running->queue);
+    running->queues = allocate((size_t)machine->n_lanes, sizeof *running->queues);
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
-        running->queue[task->lane->index].cap += MOST_RUNS;
+        const struct task *task = list->tasks[i];
+        running->queues[task->lane->index].cap += MOST_RUNS;
         most = MAX(most, task->n_edges);
-        running->task[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
+        running->task_runs[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
         if (task->commands.compile)
             task->commands.compile(task);
         for (size_t run = 0; task->notify && run < MOST_RUNS; run++)
-            running->task[i].flight[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
+            running->task_runs[i].flights[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < running->n_queues; i++)
-        running->queue[i].run = allocate(running->queue[i].cap, sizeof *running->queue[i].run);
+        running->queues[i].runs = allocate(running->queues[i].cap, sizeof *running->queues[i].runs);
     running->wait = allocate(most + 1, sizeof *running->wait);
 }
 

@@ -14,32 +14,32 @@ pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration)
 {
-    struct task_runs *runs = &list->running->task[task->index];
+    struct task_runs *runs = &list->running->task_runs[task->index];
     for (uint32_t run = runs->issued; run != runs->retired; run--)
-        if (runs->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
-            return &runs->flight[(run - 1) % MOST_RUNS];
+        if (runs->flights[(run - 1) % MOST_RUNS].iteration <= iteration)
+            return &runs->flights[(run - 1) % MOST_RUNS];
     return NULL;
 }
 
-struct issued *queued_run(const struct queue *queue, uint64_t nth) { return &queue->run[nth % queue->cap]; }
+struct issued *queued_run(const struct queue *queue, uint64_t nth) { return &queue->runs[nth % queue->cap]; }
 
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth)
 {
     const struct issued *run = queued_run(queue, nth);
-    return latest_run(list, list->task[run->task], run->iteration);
+    return latest_run(list, list->tasks[run->task_index], run->iteration);
 }
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
 
 struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration)
 {
-    struct task_runs *runs = &list->running->task[task->index];
-    struct task_flight *flight = &runs->flight[runs->issued % MOST_RUNS];
+    struct task_runs *runs = &list->running->task_runs[task->index];
+    struct task_flight *flight = &runs->flights[runs->issued % MOST_RUNS];
     runs->issued++;
-    struct queue *queue = &list->running->queue[task->lane->index];
+    struct queue *queue = &list->running->queues[task->lane->index];
     struct issued *run = queued_run(queue, queue->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
-    run->task = (uint32_t)task->index;
+    run->task_index = (uint32_t)task->index;
     run->iteration = iteration;
     queue->given++; /* comes last: the watchdog reads all that is given */
     return flight;
@@ -57,7 +57,7 @@ void report_run(struct list *list, const struct task *task, const struct task_fl
 
 static void report_flight(struct list *list, const struct task *task, struct task_flight *flight)
 {
-    struct queue *queue = &list->running->queue[task->lane->index];
+    struct queue *queue = &list->running->queues[task->lane->index];
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
         take_times(task, flight, &queue->told_end);
     /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
@@ -74,7 +74,7 @@ static bool is_before(const struct issued *a, const struct issued *b)
 {
     if (a->iteration != b->iteration)
         return a->iteration < b->iteration;
-    return a->task < b->task;
+    return a->task_index < b->task_index;
 }
 
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
@@ -83,21 +83,21 @@ static _Noreturn void report_failure(struct list *list)
     const struct running *running = list->running;
     const struct issued *first = NULL;
     wait_lanes(list);
-    for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
+    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
             const struct issued *run = queued_run(queue, nth);
             bool has_failed = event_status(queued_flight(list, queue, nth)->done) < 0;
             if (has_failed && (!first || is_before(run, first)))
                 first = run;
         }
-    const struct task *task = list->task[first->task];
+    const struct task *task = list->tasks[first->task_index];
     fail_task(list, task, first->iteration, event_status(latest_run(list, task, first->iteration)->done));
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */
 static void retire(struct list *list, struct queue *queue)
 {
-    struct task *task = list->task[queued_run(queue, queue->retired)->task];
+    struct task *task = list->tasks[queued_run(queue, queue->retired)->task_index];
     struct task_flight *flight = queued_flight(list, queue, queue->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
@@ -114,7 +114,7 @@ static void retire(struct list *list, struct queue *queue)
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
-    list->running->task[task->index].retired++;
+    list->running->task_runs[task->index].retired++;
     queue->retired++;
     pthread_mutex_unlock(&flights_lock);
 }
@@ -122,13 +122,13 @@ static void retire(struct list *list, struct queue *queue)
 void retire_ended(struct list *list)
 {
     const struct running *running = list->running;
-    for (struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
+    for (struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
             retire(list, queue);
     struct job *job = take_ended(list); /* parked jobs, which are in no queue */
     while (job) {
         struct job *following = job->next;
-        report_flight(list, list->task[job->task], job->flight);
+        report_flight(list, list->tasks[job->task_index], job->flight);
         drop_job(job);
         job = following;
     }
@@ -178,22 +178,22 @@ enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 static void retire_kind(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
     for (int i = 0; i < list->running->n_queues; i++) {
-        bool computes = list->pool->machine->lane[i]->kind == LANE_COMPUTE;
+        bool computes = list->pool->machine->lanes[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            retire_queue(list, &list->running->queue[i], iteration);
+            retire_queue(list, &list->running->queues[i], iteration);
     }
 }
 
 void retire_until(struct list *list, const struct task *task, uint32_t iteration)
 {
     retire_kind(list, iteration, COMPUTE_LANES);
-    retire_queue(list, &list->running->queue[task->lane->index], iteration);
+    retire_queue(list, &list->running->queues[task->lane->index], iteration);
 }
 
 void wait_lanes(struct list *list)
 {
     const struct running *running = list->running;
-    for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
+    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         if (queue->retired < queue->given)
             clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done);
 }
@@ -202,8 +202,8 @@ bool is_computed(const struct list *list, uint32_t iteration)
 {
     const struct running *running = list->running;
     for (int i = 0; i < running->n_queues; i++)
-        if (list->pool->machine->lane[i]->kind == LANE_COMPUTE &&
-            given_until(&running->queue[i], iteration) > running->queue[i].retired)
+        if (list->pool->machine->lanes[i]->kind == LANE_COMPUTE &&
+            given_until(&running->queues[i], iteration) > running->queues[i].retired)
             return false;
     return true;
 }
@@ -213,18 +213,18 @@ void make_room(struct list *list, uint32_t iteration)
     if (iteration > 2)
         retire_kind(list, iteration - 2, COMPUTE_LANES);
     for (size_t i = 0; i < list->n; i++) {
-        const struct task_runs *runs = &list->running->task[i];
+        const struct task_runs *runs = &list->running->task_runs[i];
         if (runs->issued - runs->retired == MOST_RUNS)
-            retire_queue(list, &list->running->queue[list->task[i]->lane->index],
-                         runs->flight[runs->retired % MOST_RUNS].iteration);
+            retire_queue(list, &list->running->queues[list->tasks[i]->lane->index],
+                         runs->flights[runs->retired % MOST_RUNS].iteration);
     }
 }
 
 void flush_lanes(const struct machine *machine)
 {
     for (int i = 0; i < machine->n_lanes; i++)
-        if (machine->lane[i]->queue)
-            CL(clFlush(machine->lane[i]->queue));
+        if (machine->lanes[i]->queue)
+            CL(clFlush(machine->lanes[i]->queue));
 }
 
 void retire_all(struct list *list)

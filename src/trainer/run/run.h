@@ -33,19 +33,19 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     bool skipped;                /* it was decided late that it does not run */
 };
 
-struct task_runs {                        /* the runs of one task */
-    cl_kernel kernel;                     /* NULL: the task launches none */
-    uint32_t issued, retired;             /* how many runs have been */
-    cl_event parked;                      /* the end of the last run that was parked; NULL: none was */
-    struct task_flight flight[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
+struct task_runs {                         /* the runs of one task */
+    cl_kernel kernel;                      /* NULL: the task launches none */
+    uint32_t issued, retired;              /* how many runs have been */
+    cl_event parked;                       /* the end of the last run that was parked; NULL: none was */
+    struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
 };
 
 struct issued { /* a run that has not been retired: position of the task, iteration */
-    _Atomic uint32_t task, iteration;
+    _Atomic uint32_t task_index, iteration;
 };
 
-struct queue {          /* the runs that a lane has been given, which it takes in this order */
-    struct issued *run; /* run k is at k % cap */
+struct queue {           /* the runs that a lane has been given, which it takes in this order */
+    struct issued *runs; /* run k is at k % cap */
     size_t cap;
     _Atomic uint64_t given, retired; /* how many runs in all */
     _Atomic uint64_t ended;          /* how many the driver had ended when the watchdog last asked */
@@ -63,8 +63,8 @@ struct wrapper {
 };
 enum { KEPT_ENDS = 4 }; /* more iterations than can be in flight */
 struct running {
-    struct task_runs *task; /* by position in the list */
-    struct queue *queue;    /* by lane */
+    struct task_runs *task_runs; /* by position in the list */
+    struct queue *queues;        /* by lane */
     int n_queues;
     cl_event *wait; /* room for the events that one task waits for */
     /* By iteration % KEPT_ENDS: its last end on a compute lane, of the runs that are retired, on the host's clock. */
@@ -156,7 +156,7 @@ struct execution {
     struct list_position {
         const struct list *list;
         uint32_t iteration;
-        size_t task; /* issued, or run where the run is serial */
+        size_t task_index; /* issued, or run where the run is serial */
     } now;
 };
 extern struct execution execution;

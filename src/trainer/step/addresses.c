@@ -21,7 +21,7 @@ struct address_range {
     size_t begin, end;
 };
 struct taken {
-    struct address_range *range; /* n of them; no two meet */
+    struct address_range *ranges; /* n of them; no two meet */
     size_t n, cap;
 };
 
@@ -33,7 +33,7 @@ struct node {
     size_t n, cap;
 };
 struct map {
-    struct node *node;
+    struct node *nodes;
     size_t n_stretches; /* a power of 2 */
     size_t positions;   /* positions of a stretch */
     /* What the life that gets an address must not meet: */
@@ -52,18 +52,18 @@ struct map *open_map(const struct arena *arena)
     while (map->n_stretches * LIVES_PER_STRETCH < arena->n)
         map->n_stretches *= 2;
     map->positions = arena->n_positions / map->n_stretches + 1;
-    map->node = allocate(2 * map->n_stretches, sizeof *map->node);
+    map->nodes = allocate(2 * map->n_stretches, sizeof *map->nodes);
     return map;
 }
 
 void close_map(struct map *map)
 {
     for (size_t i = 0; i < 2 * map->n_stretches; i++) {
-        free(map->node[i].covered.range);
-        free(map->node[i].touched.range);
-        free(map->node[i].life);
+        free(map->nodes[i].covered.ranges);
+        free(map->nodes[i].touched.ranges);
+        free(map->nodes[i].life);
     }
-    free(map->node);
+    free(map->nodes);
     free(map);
 }
 
@@ -71,7 +71,7 @@ void close_map(struct map *map)
 static size_t find_range(const struct taken *taken, size_t address)
 {
     size_t i;
-    FIND_FIRST(i, taken->n, taken->range[i].end < address);
+    FIND_FIRST(i, taken->n, taken->ranges[i].end < address);
     return i;
 }
 
@@ -80,18 +80,18 @@ static void add_range(struct taken *taken, size_t begin, size_t end)
 {
     size_t at = find_range(taken, begin);
     size_t next = at; /* the first range that lies wholly after the new one */
-    while (next < taken->n && taken->range[next].begin <= end) {
-        begin = MIN(begin, taken->range[next].begin);
-        end = MAX(end, taken->range[next].end);
+    while (next < taken->n && taken->ranges[next].begin <= end) {
+        begin = MIN(begin, taken->ranges[next].begin);
+        end = MAX(end, taken->ranges[next].end);
         next++;
     }
     if (next == at) { /* the new range meets no other */
-        (void)INSERT(taken->range, taken->n, taken->cap, at);
+        (void)INSERT(taken->ranges, taken->n, taken->cap, at);
     } else {
-        memmove(&taken->range[at + 1], &taken->range[next], (taken->n - next) * sizeof *taken->range);
+        memmove(&taken->ranges[at + 1], &taken->ranges[next], (taken->n - next) * sizeof *taken->ranges);
         taken->n -= next - at - 1;
     }
-    taken->range[at] = (struct address_range){begin, end};
+    taken->ranges[at] = (struct address_range){begin, end};
     places_looked_at += taken->n - at;
 }
 
@@ -107,9 +107,9 @@ static size_t within_slab(size_t end, const struct life *life, size_t limit)
 static size_t free_of_ranges(const struct taken *taken, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (size_t i = find_range(taken, at); i < taken->n && taken->range[i].begin < at + life->bytes; i++) {
-        if (taken->range[i].end > at)
-            at = within_slab(taken->range[i].end, life, limit);
+    for (size_t i = find_range(taken, at); i < taken->n && taken->ranges[i].begin < at + life->bytes; i++) {
+        if (taken->ranges[i].end > at)
+            at = within_slab(taken->ranges[i].end, life, limit);
         places_looked_at++;
     }
     return at;
@@ -157,11 +157,11 @@ static enum meeting meeting_of(const struct life *life, size_t begin, size_t pos
 /* Passes what covers a node on to both nodes below. */
 static void pass_on(const struct map *map, size_t node)
 {
-    struct taken *all = &map->node[node].covered;
+    struct taken *all = &map->nodes[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
-            add_range(&map->node[child].touched, all->range[i].begin, all->range[i].end);
-            add_range(&map->node[child].covered, all->range[i].begin, all->range[i].end);
+            add_range(&map->nodes[child].touched, all->ranges[i].begin, all->ranges[i].end);
+            add_range(&map->nodes[child].covered, all->ranges[i].begin, all->ranges[i].end);
         }
     all->n = 0;
 }
@@ -175,7 +175,7 @@ static void add_set(struct map *map, const struct taken *set)
 /* Lists what a life without an address may meet, at the node and below. */
 static void list_sets(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
-    const struct node *this_node = &map->node[node];
+    const struct node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
     bool is_stretch = node >= map->n_stretches;
     if (met == MEETS_NOT)
@@ -202,7 +202,7 @@ static void list_sets(struct map *map, size_t node, size_t begin, size_t positio
 /* Notes a life that has an address now, at the node and below. */
 static void note_life(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
-    struct node *this_node = &map->node[node];
+    struct node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
     if (met == MEETS_NOT)
         return;

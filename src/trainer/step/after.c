@@ -53,7 +53,7 @@ static struct origins find_origins(const struct list *list)
                         .before = allocate(list->n, sizeof *o.before)};
     fill_none(o.last, list->last_origin + 1);
     for (size_t i = 0; i < list->n; i++) {
-        int *last = &o.last[list->task[i]->origin];
+        int *last = &o.last[list->tasks[i]->origin];
         o.before[i] = *last;
         *last = (int)i;
     }

@@ -10,17 +10,17 @@ bool is_conditional(const struct task *task) { return task->when.every > 1 || ta
 
 bool chooses(const struct task *task)
 {
-    for (int i = 0; i < task->n_access; i++)
-        if (task->access[i].tensor->choice && (task->access[i].mode & ACCESS_WRITE) && !is_copy(task))
+    for (int i = 0; i < task->n_accesses; i++)
+        if (task->accesses[i].tensor->choice && (task->accesses[i].mode & ACCESS_WRITE) && !is_copy(task))
             return true;
     return false;
 }
 
 struct tensor *choice_word(const struct task *task)
 {
-    for (int i = 0; i < task->n_access; i++)
-        if (task->access[i].tensor->choice)
-            return task->access[i].tensor;
+    for (int i = 0; i < task->n_accesses; i++)
+        if (task->accesses[i].tensor->choice)
+            return task->accesses[i].tensor;
     return NULL;
 }
 

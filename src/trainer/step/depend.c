@@ -87,7 +87,7 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
 {
     const struct tensor *storage = access->tensor->storage;
     bool writes = access->mode & ACCESS_WRITE;
-    bool hides = writes && !is_conditional(walk->list->task[node % walk->n]);
+    bool hides = writes && !is_conditional(walk->list->tasks[node % walk->n]);
     struct space *space = &walk->spaces[EDGE_DATA][storage->id];
     size_t begin = access->tensor->offset;
     if (kind == EDGE_REUSE) {
@@ -122,11 +122,11 @@ static bool connects(const struct walk *walk, int node, const struct tensor *ten
 /* A task reads before it writes. */
 static void note_touches(struct walk *walk, int node, enum edge_kind kind)
 {
-    const struct task *task = walk->list->task[node % walk->n];
-    for (const struct access *access = task->access; access < task->access + task->n_access; access++)
+    const struct task *task = walk->list->tasks[node % walk->n];
+    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
         if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
             note_touch(walk, node, access, kind);
-    for (const struct access *access = task->access; access < task->access + task->n_access; access++)
+    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
         if (access->mode & ACCESS_WRITE && connects(walk, node, access->tensor, kind))
             note_touch(walk, node, access, kind);
 }
@@ -141,7 +141,7 @@ static size_t find_holds(const struct list *list, int *holds)
     bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
     size_t n_holds = 0;
     for (size_t i = list->n; i-- > 0;) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (task->gate != GATE_HOLDS || passed[task->lane->index])
             continue;
         holds[n_holds++] = (int)i;
@@ -166,7 +166,7 @@ static void deal_edges(struct list *list)
 {
     size_t first = 0;
     for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         task->edges = list->edges + first;
         SORT(task->edges, task->n_edges, later_first);
         first += task->n_edges;
@@ -198,7 +198,7 @@ static void find_edges(struct list *list, int kinds)
         walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
     list->n_edges = 0;
     for (int node = 0; node < 2 * walk.n; node++) {
-        struct task *task = list->task[node % walk.n];
+        struct task *task = list->tasks[node % walk.n];
         int first_of_copy = node < walk.n ? 0 : walk.n;
         size_t before = list->n_edges;
         for (int kind = 0; kind < kinds; kind++)
@@ -238,7 +238,7 @@ struct clocks {
 static void note_lanes(struct clocks *clocks, const struct list *list)
 {
     for (int i = 0; i < clocks->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         clocks->lane[i] = task->lane->index;
         clocks->conditional[i] = is_conditional(task);
     }
@@ -253,7 +253,7 @@ static void list_crossings(struct clocks *clocks, const struct list *list)
     int *settled = allocate((size_t)clocks->n_lanes, sizeof *settled); /* by lane: the last task with such a crossing */
     fill_none(settled, (size_t)clocks->n_lanes);
     for (int i = 0; i < clocks->n; i++) {
-        struct task *task = list->task[i];
+        struct task *task = list->tasks[i];
         for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = (int)edge->producer, lane = clocks->lane[producer];
             if (lane == clocks->lane[i] || settled[lane] == i)
@@ -354,13 +354,13 @@ void depend(struct list *list, enum edges_wanted wanted)
     find_edges(list, wanted == ALL_EDGES ? 2 : 1);
     mark_waits(list);
     for (size_t i = 0; i < list->n; i++) {
-        list->task[i]->notify = 0;
-        list->task[i]->flush = false;
+        list->tasks[i]->notify = 0;
+        list->tasks[i]->flush = false;
     }
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-            struct task *producer = list->task[edge->producer];
+            struct task *producer = list->tasks[edge->producer];
             if (!edge->wait)
                 continue;
             producer->flush = true;

@@ -62,9 +62,9 @@ static const struct task *first_task(const struct tensor *tensor)
     if (tensor->persistent)
         return NULL;
     for (size_t i = (size_t)tensor->held_from; i < tensor->list->n; i++) {
-        const struct task *task = tensor->list->task[i];
-        for (int k = 0; k < task->n_access; k++)
-            if (task->access[k].tensor->storage == tensor)
+        const struct task *task = tensor->list->tasks[i];
+        for (int k = 0; k < task->n_accesses; k++)
+            if (task->accesses[k].tensor->storage == tensor)
                 return task;
     }
     return NULL;

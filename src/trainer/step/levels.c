@@ -44,18 +44,18 @@ void find_levels(struct list *list)
     memset(list->peak_total, 0, n_devices * sizeof *list->peak_total);
     list->n_levels = 0;
     for (size_t d = 0; d < n_devices; d++) {
-        *APPEND(list->level, list->n_levels, list->cap_levels) = (struct level){.device = (int)d};
+        *APPEND(list->levels, list->n_levels, list->cap_levels) = (struct level){.device = (int)d};
         last[d] = d;
     }
     for (const struct holding *holding = holdings; holding < holdings + n; holding++) {
         int device = holding->tensor->device->index, class = (int)counted_as(holding->tensor);
-        if (list->level[last[device]].position < holding->position) {
-            struct level *next = APPEND(list->level, list->n_levels, list->cap_levels);
-            *next = list->level[last[device]];
+        if (list->levels[last[device]].position < holding->position) {
+            struct level *next = APPEND(list->levels, list->n_levels, list->cap_levels);
+            *next = list->levels[last[device]];
             next->position = holding->position;
             last[device] = list->n_levels - 1;
         }
-        struct level *level = &list->level[last[device]];
+        struct level *level = &list->levels[last[device]];
         level->of_class[class] += (size_t)holding->bytes;
         level->bytes += (size_t)holding->bytes;
         list->peak[device][class] = MAX(list->peak[device][class], level->of_class[class]);

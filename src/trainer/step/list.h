@@ -52,7 +52,7 @@ struct after {
 struct list {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
-    struct task **task; /* in list order; a pointer is the task's identity, its position may change */
+    struct task **tasks; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
     int message;         /* the message number that copies get which are added now; 0: none */
@@ -70,7 +70,7 @@ struct list {
     /* set by place() */
     size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
     size_t *peak_total;          /* by device: most bytes of all classes together held at a time */
-    struct level *level;         /* what is held from each position on, in list order */
+    struct level *levels;        /* what is held from each position on, in list order */
     size_t n_levels, cap_levels;
 
     struct running *running;                 /* what run/ needs to run it; NULL: it was never finished for running */

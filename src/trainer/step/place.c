@@ -46,10 +46,10 @@ static void find_lifetimes(struct list *list)
 {
     int n = (int)list->n;
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < list->task[i]->n_access; k++) {
-            const struct access *access = &list->task[i]->access[k];
+        for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
+            const struct access *access = &list->tasks[i]->accesses[k];
             struct tensor *tensor = access->tensor->storage;
-            note_copier(tensor, list->task[i]->lane->device, access->mode);
+            note_copier(tensor, list->tasks[i]->lane->device, access->mode);
             if (tensor->persistent)
                 continue;
             CHECK(!tensor->list || tensor->list == list, "tensor %s lives in lists %s and %s but does not persist",
@@ -207,7 +207,7 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, siz
     *ram = 0;
     for (size_t i = 0; i < n; i++) {
         struct arena *arena = &arenas[i];
-        arena->device = &machine->device[MIN(i, host)];
+        arena->device = &machine->devices[MIN(i, host)];
         if (i > host) {
             arena->bytes_before = arena_bytes(arena - 1);
             arena->first_slab = arena[-1].first_slab + arena[-1].n_slabs;

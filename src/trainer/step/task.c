@@ -38,7 +38,7 @@ void free_task(struct task *task)
     if (task->context_bytes)
         free(task->context);
     free(task->args);
-    free(task->access);
+    free(task->accesses);
     free(task);
 }
 
@@ -47,11 +47,11 @@ void free_list(struct list *list)
     if (list->free_running)
         list->free_running(list);
     for (size_t i = 0; i < list->n; i++)
-        free_task(list->task[i]);
-    free(list->task);
+        free_task(list->tasks[i]);
+    free(list->tasks);
     free(list->peak);
     free(list->peak_total);
-    free(list->level);
+    free(list->levels);
     free(list->after);
     free(list->edges);
     free(list);
@@ -71,7 +71,7 @@ struct task *append_task(struct list *list)
              "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
              "what it updates to all others), layers or micro-batches",
              list->name, MOST_TASKS);
-    struct task *task = *APPEND(list->task, list->n, list->cap) = allocate(1, sizeof *task);
+    struct task *task = *APPEND(list->tasks, list->n, list->cap) = allocate(1, sizeof *task);
     task->index = list->n - 1;
     if (list->cursor) {
         link_behind(task, list->cursor);
@@ -82,11 +82,11 @@ struct task *append_task(struct list *list)
 
 void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n)
 {
-    struct task **before = copy_bytes(list->task + first, n * sizeof *before);
+    struct task **before = copy_bytes(list->tasks + first, n * sizeof *before);
     for (size_t i = 0; i < n; i++) {
         struct task *task = before[order[i] - first];
         task->index = first + i;
-        list->task[first + i] = task;
+        list->tasks[first + i] = task;
     }
     free(before);
 }
@@ -117,7 +117,7 @@ uint32_t repeat_of(const struct list *list, uint32_t most)
 {
     uint64_t repeat = 1;
     for (size_t i = 0; i < list->n && repeat < most; i++)
-        repeat = common_multiple(repeat, list->task[i]->when.every);
+        repeat = common_multiple(repeat, list->tasks[i]->when.every);
     return (uint32_t)MIN(repeat, most);
 }
 
@@ -125,23 +125,23 @@ void add_access(struct task *task, struct tensor *tensor, enum access_mode mode)
 {
     unsigned more = mode; /* the part of mode that it has not declared so far */
     CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", task->name, tensor->name);
-    for (int i = 0; i < task->n_access; i++)
-        if (task->access[i].tensor == tensor)
-            more &= ~(unsigned)task->access[i].mode;
+    for (int i = 0; i < task->n_accesses; i++)
+        if (task->accesses[i].tensor == tensor)
+            more &= ~(unsigned)task->accesses[i].mode;
     if (more & ACCESS_READ)
         task->bytes += tensor->bytes;
     if (more & ACCESS_WRITE)
         task->bytes += tensor->bytes;
-    task->access = reallocate(task->access, (size_t)task->n_access + 1, sizeof *task->access);
-    task->access[task->n_access++] = (struct access){tensor, mode};
+    task->accesses = reallocate(task->accesses, (size_t)task->n_accesses + 1, sizeof *task->accesses);
+    task->accesses[task->n_accesses++] = (struct access){tensor, mode};
 }
 
 void set_elementwise(struct task *task)
 {
-    const size_t bytes = task->access[0].tensor->bytes;
-    for (int i = 0; i < task->n_access; i++) {
-        const struct tensor *tensor = task->access[i].tensor;
-        CHECK(task->access[i].mode == ACCESS_READ || tensor->bytes == bytes,
+    const size_t bytes = task->accesses[0].tensor->bytes;
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct tensor *tensor = task->accesses[i].tensor;
+        CHECK(task->accesses[i].mode == ACCESS_READ || tensor->bytes == bytes,
               "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", task->name, tensor->name,
               tensor->bytes, bytes);
     }
@@ -171,7 +171,7 @@ struct task *add_kernel(struct list *list, struct lane *lane, const char *name, 
               task->name, task->function, k, tensor ? tensor->name : "no tensor");
         CHECK(!tensor || tensor->device == lane->device, "task %s on %s takes tensor %s of device %s", task->name,
               lane->name, tensor->name, tensor->device->id);
-        arg->i = tensor ? task->n_access : NONE;
+        arg->i = tensor ? task->n_accesses : NONE;
         if (tensor)
             add_access(task, tensor, arg->given.mode);
         arg->given = (struct access){0};

@@ -72,7 +72,7 @@ struct arg { /* an argument of a kernel; the macros below make it */
 /* A task of a step file that is no copy has ACT_HOST and no function: it can be planned, but not run. */
 enum task_action {
     ACT_HOST,   /* it runs a function on the host */
-    ACT_COPY,   /* it copies access[1] to access[0]; for the tensors of further accesses it only waits */
+    ACT_COPY,   /* it copies accesses[1] to accesses[0]; for the tensors of further accesses it only waits */
     ACT_KERNEL, /* it launches a kernel */
     ACT_ISSUE   /* it issues commands of its own */
 };
@@ -169,8 +169,8 @@ struct task {
     enum role role; /* the same */
 
     /* what it touches: addresses are taken from here only */
-    struct access *access;
-    int n_access;
+    struct access *accesses;
+    int n_accesses;
 
     /* how much work it is */
     double flops; /* floating point operations */
@@ -225,8 +225,8 @@ struct task {
 
 static inline bool is_copy(const struct task *task) { return task->action == ACT_COPY; }
 /* A copy writes the whole target, and reads the whole source. */
-static inline struct tensor *copy_target(const struct task *task) { return task->access[0].tensor; }
-static inline struct tensor *copy_source(const struct task *task) { return task->access[1].tensor; }
+static inline struct tensor *copy_target(const struct task *task) { return task->accesses[0].tensor; }
+static inline struct tensor *copy_source(const struct task *task) { return task->accesses[1].tensor; }
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
 /* Do `when` or its rings leave it out in some iterations?  A choice does not count: what it leaves out ends only after
  * what it waits for. */

@@ -25,7 +25,7 @@ void free_pool(struct pool *pool)
 {
     drop_tensors(pool, 0);
     for (int i = 0; i <= pool->machine->n_devices; i++)
-        free_slabs(pool->machine, &pool->machine->device[i]);
+        free_slabs(pool->machine, &pool->machine->devices[i]);
     free(pool->tensors);
     free(pool);
 }
@@ -169,7 +169,7 @@ void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into)
     if (tensor->device->is_host)
         memcpy(into, (char *)tensor_memory(tensor) + begin, n);
     else
-        CL(clEnqueueReadBuffer(tensor->device->lane[LANE_DOWNLOAD]->queue, tensor_buffer(tensor), CL_TRUE, begin, n,
+        CL(clEnqueueReadBuffer(tensor->device->lanes[LANE_DOWNLOAD]->queue, tensor_buffer(tensor), CL_TRUE, begin, n,
                                into, 0, NULL, NULL));
 }
 

@@ -30,7 +30,7 @@ static void prepare_control(void *context, const struct task *task, uint32_t ite
         [CONTROL_STEP_SIZE] = lr / correction1,
         [CONTROL_INV_SQRT_CORRECTION2] = 1 / sqrt(correction2),
     };
-    float *control = tensor_memory(task->access[0].tensor);
+    float *control = tensor_memory(task->accesses[0].tensor);
     for (int i = 0; i < CONTROL_SIZE; i++)
         control[i] = (float)values[i];
     fill_others(task);
@@ -43,13 +43,13 @@ void add_control(struct trainer *trainer)
     control->persistent = true;
     trainer->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_FEED};
     struct task *task =
-        add_host(trainer->train, trainer->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, trainer);
+        add_host(trainer->train, trainer->machine->host->lanes[LANE_FEED], "control.prepare", prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
-    const struct device *before = trainer->model->replica[0].device;
+    const struct device *before = trainer->model->replicas[0].device;
     for (int rank = 0; rank < trainer->machine->n_devices; rank++) {
-        struct replica *replica = &trainer->model->replica[rank];
+        struct replica *replica = &trainer->model->replicas[rank];
         struct tensor *from = for_upload(trainer, task, before, replica->device);
-        add_copy(trainer->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, from);
+        add_copy(trainer->train, replica->device->lanes[LANE_UPLOAD], "control.upload", replica->control, from);
         before = replica->device;
     }
 }
@@ -64,13 +64,13 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
  * which is returned: the sums of other devices are gathered there. */
 struct tensor *add_losses(struct trainer *trainer)
 {
-    struct device *norms = trainer->model->replica[trainer->model->norm_rank].device;
+    struct device *norms = trainer->model->replicas[trainer->model->norm_rank].device;
     struct tensor *losses =
         new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)trainer->mesh.dp * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
     trainer->rank_total = allocate((size_t)trainer->mesh.dp, sizeof *trainer->rank_total);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
-        struct device *device = trainer->model->replica[loss_rank(trainer, dp_rank)].device;
+        struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
         if (device == norms)
             trainer->rank_total[dp_rank] =
                 new_view(trainer->pool, losses, "loss.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
@@ -86,13 +86,13 @@ struct tensor *add_losses(struct trainer *trainer)
 static void report_step(void *context, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = context;
-    const float *state = tensor_memory(task->access[trainer->mesh.dp].tensor);
+    const float *state = tensor_memory(task->accesses[trainer->mesh.dp].tensor);
     double sum = 0;
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
-        const float *total = tensor_memory(task->access[dp_rank].tensor);
+        const float *total = tensor_memory(task->accesses[dp_rank].tensor);
         sum += *total;
     }
-    trainer->result[iteration % RESULTS] = (struct result){
+    trainer->results[iteration % RESULTS] = (struct result){
         .loss = sum / tokens_per_step(trainer),
         .norm = state[STATE_NORM],
         .lr = learning_rate(&trainer->rate, iteration),
@@ -113,14 +113,14 @@ void add_report(struct trainer *trainer)
             totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(trainer->mesh.dp, UNIT_ALIGN));
         totals->persistent = true;
         part[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
-        add_copy(trainer->train, device->lane[LANE_DOWNLOAD], "report.loss", part[dp_rank],
+        add_copy(trainer->train, device->lanes[LANE_DOWNLOAD], "report.loss", part[dp_rank],
                  trainer->rank_total[dp_rank]);
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
-    struct replica *first = &trainer->model->replica[trainer->model->norm_rank];
-    add_copy(trainer->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
-    struct task *task = add_host(trainer->train, host->lane[LANE_REPORT], "report", report_step, trainer);
+    struct replica *first = &trainer->model->replicas[trainer->model->norm_rank];
+    add_copy(trainer->train, first->device->lanes[LANE_DOWNLOAD], "report.norm", state, first->state);
+    struct task *task = add_host(trainer->train, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
         add_access(task, part[dp_rank], ACCESS_READ);
@@ -135,7 +135,7 @@ void report_evaluation(void *context, const struct task *task, uint32_t iteratio
     size_t n_windows = validation_windows(trainer->data, trainer->seq);
     struct losses all = trainer->eval_sum[(iteration - 1) & 1];
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
-        const float *losses = tensor_memory(task->access[dp_rank].tensor);
+        const float *losses = tensor_memory(task->accesses[dp_rank].tensor);
         size_t window = first_window(trainer, dp_rank, iteration);
         for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
             int counted = validation_count(trainer->data, window, trainer->seq);

@@ -68,7 +68,7 @@ static int32_t *clear_batch(const struct batch *batch)
 struct tensor *for_upload(struct trainer *trainer, struct task *made, const struct device *before,
                           const struct device *device)
 {
-    struct tensor *last = made->access[made->n_access - 1].tensor;
+    struct tensor *last = made->accesses[made->n_accesses - 1].tensor;
     if (before->context->index == device->context->index)
         return last;
     struct tensor *further = tensor_like(trainer->pool, last->device, last);
@@ -79,9 +79,9 @@ struct tensor *for_upload(struct trainer *trainer, struct task *made, const stru
 
 void fill_others(const struct task *made)
 {
-    const struct tensor *tensor = made->access[0].tensor;
-    for (int k = 1; k < made->n_access; k++)
-        memcpy(tensor_memory(made->access[k].tensor), tensor_memory(tensor), tensor->bytes);
+    const struct tensor *tensor = made->accesses[0].tensor;
+    for (int k = 1; k < made->n_accesses; k++)
+        memcpy(tensor_memory(made->accesses[k].tensor), tensor_memory(tensor), tensor->bytes);
 }
 
 static void sort_batch(const struct feed *feed, const struct task *task)
@@ -186,10 +186,10 @@ static const struct device *upload_batch(struct list *list, const struct feed *f
                                          struct batch *batch, int rank, const struct device *before)
 {
     struct trainer *trainer = feed->trainer;
-    struct device *device = trainer->model->replica[rank].device;
+    struct device *device = trainer->model->replicas[rank].device;
     *batch = new_batch(trainer, device, feed->n);
     struct tensor *from = for_upload(trainer, prepare, before, device);
-    add_copy(list, device->lane[LANE_UPLOAD], "batch.upload", batch->all, from);
+    add_copy(list, device->lanes[LANE_UPLOAD], "batch.upload", batch->all, from);
     return device;
 }
 
@@ -201,11 +201,11 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     const int last = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
     feed->host = new_batch(trainer, trainer->machine->host, feed->n);
     list->tags = (struct tags){.layer = NONE, .micro = feed->micro, .role = ROLE_FEED};
-    struct task *task = add_host(list, trainer->machine->host->lane[LANE_FEED], "batch.prepare", prepare, feed);
+    struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
     add_access(task, feed->host.all, ACCESS_WRITE);
     feed->first = allocate((size_t)(2 * tp), sizeof *feed->first); /* the batches of the last stage come after these */
     feed->last = last == first ? feed->first : feed->first + tp;
-    const struct device *before = trainer->model->replica[first].device;
+    const struct device *before = trainer->model->replicas[first].device;
     for (int tp_rank = 0; tp_rank < tp; tp_rank++)
         before = upload_batch(list, feed, task, &feed->first[tp_rank], first + tp_rank, before);
     for (int tp_rank = 0; tp_rank < tp && last != first; tp_rank++)

@@ -46,7 +46,7 @@ static int group_of(const struct trainer *trainer, int micro)
  * at `begin`.  Returns the new n. */
 static size_t append_layer(const struct list *list, size_t begin, size_t end, size_t *order, size_t n)
 {
-    for (size_t i = begin; i < end && list->task[i]->layer == list->task[begin]->layer; i++) {
+    for (size_t i = begin; i < end && list->tasks[i]->layer == list->tasks[begin]->layer; i++) {
         order[n] = i;
         n++;
     }
@@ -247,7 +247,7 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
     }
     trainer->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
-    add_copy(trainer->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", on_host, losses);
+    add_copy(trainer->eval, losses->device->lanes[LANE_DOWNLOAD], "eval.download", on_host, losses);
     return on_host;
 }
 
@@ -268,7 +268,7 @@ void build_eval(struct trainer *trainer)
     begin[dp] = trainer->eval->n;
     put_abreast(trainer->eval, begin, dp);
     struct task *task =
-        add_host(trainer->eval, trainer->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, trainer);
+        add_host(trainer->eval, trainer->machine->host->lanes[LANE_REPORT], "eval.report", report_evaluation, trainer);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         add_access(task, host[dp_rank], ACCESS_READ);
     end_build(&build);
@@ -300,13 +300,13 @@ void build_sample(struct trainer *trainer)
                                    IN(tape[tp_rank].out), IN(feed->last[tp_rank].targets), INT(channels));
         set_traffic(pick, 2.0 * channels);
         struct tensor *logits = gpt_head(&build, row);
-        size_t first = (size_t)build.replica->other[HEAD].first;
+        size_t first = (size_t)build.replica->others[HEAD].first;
         size_t words = (size_t)rank_vocab(&build);
         struct tensor *host =
             view_of_shard(trainer->pool, trainer->sample_logits, build.tp_rank, (struct range){first, first + words});
         struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
         trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-        add_copy(trainer->sample, build.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
+        add_copy(trainer->sample, build.device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
         end_tp_rank(&build);
     }
     end_build(&build);

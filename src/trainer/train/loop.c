@@ -168,7 +168,7 @@ static size_t first_character(const struct dataset *dataset)
 
 static void check_guards(struct machine *machine)
 {
-    for (struct device *device = machine->device; device <= machine->host; device++)
+    for (struct device *device = machine->devices; device <= machine->host; device++)
         if (damaged_guards(device))
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",

@@ -51,9 +51,9 @@ static void gather_options(void)
 static void mark_options(const struct page *page)
 {
     for (size_t i = 0; i < table.n; i++) {
-        options[i].commands &= ~(unsigned)OF_THIS;
+        options[i].classes &= ~(unsigned)OF_THIS;
         if (has_word(page->also, options[i].name))
-            options[i].commands |= OF_THIS;
+            options[i].classes |= OF_THIS;
     }
 }
 
@@ -159,7 +159,7 @@ static bool is_unrecorded(const char *option)
 static bool is_recorded(const struct option *option)
 {
     static const char *const groups[] = {GROUP_DATA, GROUP_TRAINING, GROUP_DEVICES, GROUP_TECHNIQUES, NULL};
-    if (!(option->commands & train_page.classes) || is_unrecorded(option->name))
+    if (!(option->classes & train_page.classes) || is_unrecorded(option->name))
         return false;
     return choice_number(groups, option->group) >= 0 || strcmp(option->name, "seq-len") == 0;
 }
@@ -172,7 +172,7 @@ json_t *options_json(enum options_wanted wanted)
         const struct option *option = &options[i];
         char *text = option_text(option);
         bool is_number = option->type < OPT_TEXT && !recorded;
-        bool is_wanted = option->commands & train_page.classes;
+        bool is_wanted = option->classes & train_page.classes;
         if (recorded)
             is_wanted = is_recorded(option) && *text;
         if (is_wanted)
@@ -229,7 +229,7 @@ static void claim_file(const struct option *option)
 static void claim_files(const struct page *page)
 {
     for (size_t i = 0; i < table.n; i++)
-        if (options[i].type >= OPT_INPUT && (options[i].commands & classes_of(page)))
+        if (options[i].type >= OPT_INPUT && (options[i].classes & classes_of(page)))
             claim_file(&options[i]);
     if (was_given("tokens") && *asked.data.tokens && file_of_tokens(asked.data.tokens))
         claim_input("--tokens", asked.data.tokens);

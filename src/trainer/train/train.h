@@ -87,10 +87,10 @@ struct trainer {
     struct list *train, *eval, *sample;
 
     /* the train list's */
-    const struct task *report;     /* the task that makes results */
-    struct result result[RESULTS]; /* by step % RESULTS */
-    struct tensor **rank_total;    /* (1) the sum of its losses, by data-parallel rank */
-    struct tensor *keep_logits;    /* logits of rank 0's first micro-batch, which yard check compares */
+    const struct task *report;      /* the task that makes results */
+    struct result results[RESULTS]; /* by step % RESULTS */
+    struct tensor **rank_total;     /* (1) the sum of its losses, by data-parallel rank */
+    struct tensor *keep_logits;     /* logits of rank 0's first micro-batch, which yard check compares */
 
     /* the eval list's */
     struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */

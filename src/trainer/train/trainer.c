@@ -198,9 +198,9 @@ void free_trainer(struct trainer *trainer)
     for (size_t i = 0; i < n; i++)
         free_list(all[i]);
     for (int i = 0; i < trainer->machine->n_lanes; i++) {
-        stop_thread(&trainer->machine->lane[i]->thread);
-        stop_thread(&trainer->machine->lane[i]->forwarder);
-        stop_thread(&trainer->machine->lane[i]->aside_thread);
+        stop_thread(&trainer->machine->lanes[i]->thread);
+        stop_thread(&trainer->machine->lanes[i]->forwarder);
+        stop_thread(&trainer->machine->lanes[i]->aside_thread);
     }
     free_model(trainer->model);
     free_mesh(&trainer->mesh);
@@ -224,7 +224,7 @@ void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train, 
 const struct result *step_result(struct trainer *trainer, uint32_t step)
 {
     retire_until(trainer->train, trainer->report, step);
-    struct result *result = &trainer->result[step % RESULTS];
+    struct result *result = &trainer->results[step % RESULTS];
     result->ended_ns = trainer->train->running->iteration_end[step % KEPT_ENDS];
     return result;
 }

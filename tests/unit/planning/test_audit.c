@@ -73,11 +73,11 @@ static bool is_listed(const struct task *task, enum access_mode is, enum access_
 /* What a task declares of the bytes of its access k, by all of its accesses. */
 static enum access_mode declared(const struct task *task, int k)
 {
-    const struct tensor *tensor = task->access[k].tensor;
+    const struct tensor *tensor = task->accesses[k].tensor;
     unsigned mode = 0;
-    for (int i = 0; i < task->n_access; i++)
-        if (task->access[i].tensor->storage == tensor->storage && task->access[i].tensor->offset == tensor->offset)
-            mode |= task->access[i].mode;
+    for (int i = 0; i < task->n_accesses; i++)
+        if (task->accesses[i].tensor->storage == tensor->storage && task->accesses[i].tensor->offset == tensor->offset)
+            mode |= task->accesses[i].mode;
     return (enum access_mode)mode;
 }
 
@@ -111,10 +111,10 @@ static bool expect_found(struct audit *audit, struct list *list, size_t i, int k
 {
     bool at_once;
     char *wrong = audit_from(audit, list, i, &at_once);
-    const struct access *access = &list->task[i]->access[k];
-    if (!wrong && !is_listed(list->task[i], is, access->mode))
+    const struct access *access = &list->tasks[i]->accesses[k];
+    if (!wrong && !is_listed(list->tasks[i], is, access->mode))
         test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", list->name, i,
-                    list->task[i]->name, access->tensor->name, mode_name[is], mode_name[access->mode]);
+                    list->tasks[i]->name, access->tensor->name, mode_name[is], mode_name[access->mode]);
     if (!wrong)
         tally->listed++;
     else if (at_once)
@@ -129,17 +129,17 @@ static bool expect_found(struct audit *audit, struct list *list, size_t i, int k
 static void say(struct trainer *trainer, struct list *list, struct audit **audit, size_t i, int k,
                 enum access_mode mode, struct tally *tally)
 {
-    struct task *task = list->task[i];
-    enum access_mode is = task->access[k].mode, before = declared(task, k);
+    struct task *task = list->tasks[i];
+    enum access_mode is = task->accesses[k].mode, before = declared(task, k);
     bool audited_on = false;
-    task->access[k].mode = mode;
+    task->accesses[k].mode = mode;
     if (declared(task, k) == before)
         tally->declared_twice++; /* by another argument */
     else if ((declared(task, k) & before) == before)
         tally->conservative++; /* more than is true: more edges, longer lives, the same values */
     else
         audited_on = !expect_found(*audit, list, i, k, is, tally);
-    task->access[k].mode = is;
+    task->accesses[k].mode = is;
     if (audited_on) {
         close_audit(*audit);
         *audit = audit_before(trainer, list, i);
@@ -152,8 +152,8 @@ static bool is_repeated(const struct task *task)
     static uint64_t *seen;
     static size_t n, cap;
     uint64_t key = hash_bytes(task->name, strlen(task->name), (uint64_t)(task->action == ACT_KERNEL));
-    for (int k = 0; k < task->n_access; k++)
-        key = hash_bytes(&task->access[k].mode, sizeof task->access[k].mode, key);
+    for (int k = 0; k < task->n_accesses; k++)
+        key = hash_bytes(&task->accesses[k].mode, sizeof task->accesses[k].mode, key);
     for (size_t i = 0; i < n; i++)
         if (seen[i] == key)
             return true;
@@ -165,10 +165,10 @@ static void say_all(struct trainer *trainer, struct list *list, struct tally *ta
 {
     struct audit *audit = audit_before(trainer, list, 0);
     for (size_t i = 0; i < list->n; i++) {
-        bool skip = is_repeated(list->task[i]);
-        for (int k = 0; k < list->task[i]->n_access && !skip; k++)
+        bool skip = is_repeated(list->tasks[i]);
+        for (int k = 0; k < list->tasks[i]->n_accesses && !skip; k++)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
-                if (mode != list->task[i]->access[k].mode)
+                if (mode != list->tasks[i]->accesses[k].mode)
                     say(trainer, list, &audit, i, k, mode, tally);
         assert_null(audit_task(audit, WARM_UP + 1, i, &flight));
     }
@@ -201,7 +201,7 @@ static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 static bool runs_kernel(const struct list *list, const char *kernel)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (list->task[i]->action == ACT_KERNEL && strcmp(list->task[i]->function, kernel) == 0)
+        if (list->tasks[i]->action == ACT_KERNEL && strcmp(list->tasks[i]->function, kernel) == 0)
             return true;
     return false;
 }

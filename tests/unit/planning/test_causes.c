@@ -368,7 +368,7 @@ TEST(causes_of_random_lists)
         finish_list(list);
         machine->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
         for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
-            machine->lane[i]->gap_seconds = 20e-6;
+            machine->lanes[i]->gap_seconds = 20e-6;
         struct simulation *sim = must_simulate(list, NULL);
         struct trace *trace = trace_of(sim);
         expect_same_causes(lasting("list %d", (int)seed), trace, all);

@@ -42,8 +42,8 @@ TEST(a_profile_is_read)
     assert_int_equal(costs->n_tasks, 5);
     assert_string_equal(costs->device, "some device");
     assert_string_equal(costs->shape, "small");
-    expect_number("bytes per second up", costs->speed[LANE_UPLOAD].bytes_per_s, 1e9);
-    expect_number("latency down", costs->speed[LANE_DOWNLOAD].latency, 2e-6);
+    expect_number("bytes per second up", costs->speeds[LANE_UPLOAD].bytes_per_s, 1e9);
+    expect_number("latency down", costs->speeds[LANE_DOWNLOAD].latency, 2e-6);
     expect_number("peak of work tensors", costs->peak_memory[MEM_WORK], 4096);
     assert_int_equal(costs->tasks[2].layer, 0);
     assert_int_equal(costs->tasks[1].layer, -1);
@@ -55,7 +55,7 @@ TEST(a_profile_is_read)
     struct costs *copy = read_costs(again);
     assert_int_equal(copy->n_tasks, costs->n_tasks);
     assert_memory_equal(copy->tasks, costs->tasks, costs->n_tasks * sizeof *costs->tasks);
-    assert_memory_equal(copy->speed, costs->speed, sizeof costs->speed);
+    assert_memory_equal(copy->speeds, costs->speeds, sizeof costs->speeds);
     assert_memory_equal(copy->peak_memory, costs->peak_memory, sizeof costs->peak_memory);
     assert_string_equal(copy->driver, "1.0");
     free_costs(copy);
@@ -151,7 +151,7 @@ TEST(costs_of_a_profile)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper paper = new_paper(1, &slow_speeds);
-    struct lane *compute = paper.device->lane[LANE_COMPUTE], *cpu = paper.host->lane[LANE_CPU];
+    struct lane *compute = paper.device->lanes[LANE_COMPUTE], *cpu = paper.host->lanes[LANE_CPU];
     struct task same = paper_task(compute, "small", 100, 400), other = paper_task(compute, "small", 900, 4000);
     struct task near_small = paper_task(compute, "small", 200, 500),
                 near_large = paper_task(compute, "small", 450, 3000);
@@ -182,7 +182,7 @@ TEST(costs_of_copies)
     struct paper paper = new_paper(1, &slow_speeds);
     struct tensor *to = new_bytes(&paper, paper.device, "to", 200, PERSISTENT),
                   *from = new_bytes(&paper, paper.host, "from", 200, PERSISTENT);
-    struct lane *up = paper.device->lane[LANE_UPLOAD], *down = paper.device->lane[LANE_DOWNLOAD];
+    struct lane *up = paper.device->lanes[LANE_UPLOAD], *down = paper.device->lanes[LANE_DOWNLOAD];
     struct task known = *add_copy(paper.list, up, "move", to, from);
     struct task unknown = *add_copy(paper.list, down, "back", from, to);
     assert_true(seconds_of_copy(costs, "move", up, paper.device, paper.host, 800) == seconds_alone(costs, &known));
@@ -213,9 +213,9 @@ static const struct speeds round_speeds = {
 TEST(costs_by_the_roofline)
 {
     struct paper paper = new_paper(1, &round_speeds);
-    struct lane *compute = paper.device->lane[LANE_COMPUTE];
+    struct lane *compute = paper.device->lanes[LANE_COMPUTE];
     struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 0, 4000);
-    struct task host = paper_task(paper.host->lane[LANE_CPU], "host", 0, 2000);
+    struct task host = paper_task(paper.host->lanes[LANE_CPU], "host", 0, 2000);
     expect_cost(paper.costs, &flops, 1000 + 1e6, COST_MODELLED);
     expect_cost(paper.costs, &bytes, 1000 + 4000, COST_MODELLED);
     expect_cost(paper.costs, &host, 1000 + 2000, COST_MODELLED);
@@ -239,12 +239,12 @@ TEST(costs_of_host_lanes)
 {
     struct paper paper = new_paper(1, &round_speeds);
     struct link const *link[2];
-    struct task *persist = add_host(paper.list, paper.host->lane[LANE_DISK], "persist", NULL, NULL);
-    struct task feed = paper_task(paper.host->lane[LANE_FEED], "feed", 0, 2000);
-    struct task cpu = paper_task(paper.host->lane[LANE_CPU], "cpu", 0, 2000);
+    struct task *persist = add_host(paper.list, paper.host->lanes[LANE_DISK], "persist", NULL, NULL);
+    struct task feed = paper_task(paper.host->lanes[LANE_FEED], "feed", 0, 2000);
+    struct task cpu = paper_task(paper.host->lanes[LANE_CPU], "cpu", 0, 2000);
     add_access(persist, new_bytes(&paper, paper.host, "x", 500, PERSISTENT), ACCESS_READ);
-    paper.costs->speed[LANE_DISK] = (struct lane_speed){.bytes_per_s = 5e8, .latency = 3e-6};
-    paper.costs->speed[LANE_FEED] = (struct lane_speed){.bytes_per_s = 2e9};
+    paper.costs->speeds[LANE_DISK] = (struct lane_speed){.bytes_per_s = 5e8, .latency = 3e-6};
+    paper.costs->speeds[LANE_FEED] = (struct lane_speed){.bytes_per_s = 2e9};
     expect_cost(paper.costs, persist, 3000 + 4000, COST_MODELLED);
     expect_cost(paper.costs, &feed, 1000, COST_MODELLED);
     expect_cost(paper.costs, &cpu, 1000 + 2000, COST_MODELLED);
@@ -276,8 +276,8 @@ TEST(what_if)
     expect_number("scale of links", paper.costs->scale_link, 2);
     expect_number("scale of the CPU", paper.costs->scale_cpu, 0.5);
     expect_number("scale of devices", paper.costs->scale_device, 1.5);
-    assert_int_equal(paper.machine->device[0].budget, 8192);
-    assert_int_equal(paper.machine->device[1].budget, 8192);
+    assert_int_equal(paper.machine->devices[0].budget, 8192);
+    assert_int_equal(paper.machine->devices[1].budget, 8192);
     assert_int_equal(paper.host->budget, host);
     end_paper(&paper);
 }

@@ -27,7 +27,7 @@ static struct diamond new_diamond(void)
 {
     struct diamond diamond = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &diamond.paper;
-    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    struct lane *compute = paper->device->lanes[LANE_COMPUTE];
     diamond.w = new_bytes(paper, paper->device, "w", 512, PERSISTENT);
     diamond.a = new_bytes(paper, paper->device, "a", 512, TRANSIENT);
     diamond.b = new_bytes(paper, paper->device, "b", 512, TRANSIENT);
@@ -44,7 +44,7 @@ static struct diamond new_diamond(void)
 
 static struct task *add_named(struct diamond *diamond, const char *name)
 {
-    return add_paper(&diamond->paper, diamond->paper.device->lane[LANE_COMPUTE], name, NULL, NULL, NULL);
+    return add_paper(&diamond->paper, diamond->paper.device->lanes[LANE_COMPUTE], name, NULL, NULL, NULL);
 }
 
 TEST(tasks_come_where_they_are_inserted)
@@ -71,7 +71,7 @@ TEST(tasks_come_where_they_are_inserted)
     assert_int_equal(second->micro, 1);
     assert_int_equal(second->role, ROLE_BACKWARD);
     add_named(&diamond, "later"); /* no edit is open: at the end, and of no layer */
-    assert_int_equal(list->task[list->n - 1]->layer, -1);
+    assert_int_equal(list->tasks[list->n - 1]->layer, -1);
     expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end later");
     end_paper(&diamond.paper);
 }
@@ -83,15 +83,15 @@ TEST(a_copy_before_a_task_leaves_the_place)
     struct edit *edit = open_edit(list);
     insert_behind(edit, diamond.h);
     list->tags.layer = 5;
-    add_copy_before(edit, diamond.f, diamond.paper.device->lane[LANE_UPLOAD], "copy", diamond.b, diamond.c);
+    add_copy_before(edit, diamond.f, diamond.paper.device->lanes[LANE_UPLOAD], "copy", diamond.b, diamond.c);
     add_named(&diamond, "h1");
-    add_copy_before(edit, diamond.i, diamond.paper.device->lane[LANE_UPLOAD], "late", diamond.b, diamond.c);
+    add_copy_before(edit, diamond.i, diamond.paper.device->lanes[LANE_UPLOAD], "late", diamond.b, diamond.c);
     add_named(&diamond, "h2");
     commit_edit(edit);
     expect_order(list, "copy f g h h1 h2 late i");
     for (size_t i = 0; i < list->n; i++)
-        assert_int_equal(list->task[i]->layer,
-                         strchr("fghi", list->task[i]->name[0]) && !list->task[i]->name[1] ? -1 : 5);
+        assert_int_equal(list->tasks[i]->layer,
+                         strchr("fghi", list->tasks[i]->name[0]) && !list->tasks[i]->name[1] ? -1 : 5);
     end_paper(&diamond.paper);
 }
 
@@ -137,7 +137,7 @@ TEST(insertion_stays_when_a_task_is_cut)
 TEST(what_stands_in_the_way_of_a_move)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct lane *lane = paper.device->lane[LANE_COMPUTE];
+    struct lane *lane = paper.device->lanes[LANE_COMPUTE];
     struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1024, PERSISTENT);
     struct task *a = add_paper(&paper, lane, "a", new_range(paper.pool, tensor, "x[0:512]", 0, 512), NULL, NULL);
     struct task *b = add_paper(&paper, lane, "b", new_range(paper.pool, tensor, "x[512:1024]", 512, 1024), NULL, NULL);
@@ -190,7 +190,7 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     assert_int_equal(cut(edit, diamond.h, 2, piece), 2);
     assert_false(sink(edit, piece[0], end));
     insert_before(edit, diamond.i);
-    stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lane[LANE_CPU], "in", diamond.b, diamond.a, NULL),
+    stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lanes[LANE_CPU], "in", diamond.b, diamond.a, NULL),
              diamond.g);
     insert_behind(edit, other);
     repeat(edit, piece[1]);
@@ -215,11 +215,11 @@ TEST(undo_leaves_nothing)
     assert_int_equal(cut(edit, diamond.h, 3, piece), 3);
     insert_behind(edit, diamond.f);
     stand_in(edit, repeat(edit, diamond.f), diamond.f);
-    assert_ptr_equal(diamond.g->access[1].tensor, tensor);
+    assert_ptr_equal(diamond.g->accesses[1].tensor, tensor);
     assert_ptr_equal(part->device, paper->host);
     undo_edit(edit);
     expect_order(paper->list, "f g h i");
-    assert_ptr_equal(diamond.g->access[1].tensor, diamond.a);
+    assert_ptr_equal(diamond.g->accesses[1].tensor, diamond.a);
     assert_ptr_equal(diamond.w->device, paper->device);
     assert_ptr_equal(part->device, paper->device);
     assert_int_equal(paper->pool->n, n + 1);
@@ -249,7 +249,7 @@ TEST(messages_are_handed_on)
     insert_behind(edit, diamond.h);
     assert_int_equal(add_named(&diamond, "beside")->message, 0);
     assert_int_equal(repeat(edit, diamond.h)->message, 7);
-    struct task *other = add_paper(paper, paper->device->lane[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
+    struct task *other = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
     stand_in(edit, other, diamond.h);
     assert_int_equal(other->message, 7);
     assert_int_equal(cut(edit, other, 3, piece), 3);
@@ -269,11 +269,11 @@ TEST(ranges_are_repointed_to_the_byte)
     struct tensor *a = new_bytes_tensor(paper.pool, paper.device, MEM_WORK, "a", 7),
                   *b = tensor_like(paper.pool, paper.device, a);
     struct task *task =
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
+        add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
     struct edit *edit = open_edit(paper.list);
     repoint(edit, task, a, b);
     commit_edit(edit);
-    const struct tensor *now = task->access[0].tensor;
+    const struct tensor *now = task->accesses[0].tensor;
     assert_int_equal(b->bytes, 7);
     assert_ptr_equal(now->storage, b);
     assert_int_equal(now->offset, 1);
@@ -296,7 +296,7 @@ TEST(pieces_cover_the_task)
         double flops = 0;
         assert_int_equal(n, MIN(wanted, 4));
         for (size_t i = 0; i < n; i++) {
-            const struct tensor *out = piece[i]->access[0].tensor;
+            const struct tensor *out = piece[i]->accesses[0].tensor;
             assert_int_equal(out->offset, at);
             assert_int_equal(out->offset % 512, 0);
             assert_int_equal(piece[i]->piece_begin, at);
@@ -335,7 +335,7 @@ TEST(a_piece_is_cut_again)
 TEST(copies_within_a_storage_are_work)
 {
     struct diamond diamond = new_diamond();
-    struct lane *lane = diamond.paper.host->lane[LANE_CPU];
+    struct lane *lane = diamond.paper.host->lanes[LANE_CPU];
     struct tensor *all = new_bytes(&diamond.paper, diamond.paper.host, "all", 8, PERSISTENT);
     struct tensor *front = new_range(diamond.paper.pool, all, "front", 0, 4);
     struct tensor *back = new_range(diamond.paper.pool, all, "back", 4, 8);
@@ -354,11 +354,11 @@ TEST(looking_at_a_word_is_no_work)
     struct diamond diamond = new_diamond();
     struct tensor *word = new_bytes(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
     size_t bytes = diamond.g->bytes;
-    int n_access = diamond.g->n_access;
+    int n_access = diamond.g->n_accesses;
     assert_true(bytes > 0);
     need_choice(diamond.g, word, 1, ASSUME_RUNS);
     assert_int_equal(diamond.g->bytes, bytes);
-    assert_int_equal(diamond.g->n_access, n_access + 1);
+    assert_int_equal(diamond.g->n_accesses, n_access + 1);
     assert_true(touches_bytes(diamond.g, word, ACCESS_READ));
     end_paper(&diamond.paper);
 }
@@ -368,7 +368,7 @@ TEST(looking_at_a_word_is_no_work)
 static size_t guest_uses(const char *words)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct lane *compute = paper.device->lane[LANE_COMPUTE], *cpu = paper.host->lane[LANE_CPU];
+    struct lane *compute = paper.device->lanes[LANE_COMPUTE], *cpu = paper.host->lanes[LANE_CPU];
     struct tensor *w = new_bytes(&paper, paper.device, "w", 512, PERSISTENT),
                   *a = new_bytes(&paper, paper.device, "a", 512, TRANSIENT);
     struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
@@ -386,12 +386,12 @@ static size_t guest_uses(const char *words)
         else if (strcmp(word, "upd") == 0)
             last = add_paper(&paper, cpu, "upd", tensor, NULL, NULL);
         else if (strcmp(word, "up") == 0)
-            last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "up", w, tensor);
+            last = add_copy(paper.list, paper.device->lanes[LANE_UPLOAD], "up", w, tensor);
         else
-            last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "off", to, from);
+            last = add_copy(paper.list, paper.device->lanes[LANE_UPLOAD], "off", to, from);
     }
     commit_edit(edit);
-    struct uses *uses = find_uses(paper.list->task, paper.list->n, paper.pool);
+    struct uses *uses = find_uses(paper.list->tasks, paper.list->n, paper.pool);
     size_t n = uses_of_guest(uses, w);
     free_uses(uses);
     end_paper(&paper);

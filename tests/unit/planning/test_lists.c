@@ -19,8 +19,8 @@
 
 static void expect_machine_as_written(const struct machine *machine)
 {
-    const struct device *device = &machine->device[0], *host = machine->host;
-    const struct link *up = device->described.link[LINK_UP];
+    const struct device *device = &machine->devices[0], *host = machine->host;
+    const struct link *up = device->described.links[LINK_UP];
     assert_string_equal(device->id, "server.0");
     assert_int_equal(device->budget, 2048);
     assert_int_equal(device->alignment, 512);
@@ -30,7 +30,7 @@ static void expect_machine_as_written(const struct machine *machine)
     expect_number("latency of the link", up->latency, 2e-3);
     assert_int_equal(up->max_lanes, 4);
     expect_number("rate of a queue", up->queue_rate, 250);
-    assert_false(device->described.link[LINK_DOWN]);
+    assert_false(device->described.links[LINK_DOWN]);
     expect_number("rate of the disk", host->described.disk->rate, 5e8);
 }
 
@@ -51,7 +51,7 @@ TEST(every_word_is_kept)
                                        "task f host.feed 0 role=feed\n"
                                        "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
     const struct machine *machine = list->pool->machine;
-    const struct task *task = list->task[0], *copy = list->task[1];
+    const struct task *task = list->tasks[0], *copy = list->tasks[1];
     expect_machine_as_written(machine);
     expect_number("seconds", task->seconds, 1.5e-3);
     expect_number("seconds on the host", task->on_host.seconds, 3e-3);
@@ -59,21 +59,21 @@ TEST(every_word_is_kept)
     assert_int_equal(task->layer, 2);
     assert_int_equal(task->micro, 1);
     assert_int_equal(task->role, ROLE_BACKWARD);
-    assert_int_equal(task->n_access, 4);
-    assert_int_equal(task->access[0].tensor->bytes, 16);
-    assert_int_equal(task->access[2].tensor->offset, 32);
-    assert_true(task->access[0].tensor->storage == list->pool->tensors[0]);
+    assert_int_equal(task->n_accesses, 4);
+    assert_int_equal(task->accesses[0].tensor->bytes, 16);
+    assert_int_equal(task->accesses[2].tensor->offset, 32);
+    assert_true(task->accesses[0].tensor->storage == list->pool->tensors[0]);
     assert_true(is_copy(copy));
-    assert_true(copy->lane == lane_of(&machine->device[0], LANE_DOWNLOAD, 2));
+    assert_true(copy->lane == lane_of(&machine->devices[0], LANE_DOWNLOAD, 2));
     assert_int_equal(copy->role, ROLE_SEND);
-    assert_int_equal(copy->access[0].tensor->offset, 1);
-    assert_int_equal(copy->access[1].tensor->offset, 5);
-    assert_true(list->task[2]->lane == machine->host->lane[LANE_FEED]);
-    assert_int_equal(list->task[2]->role, ROLE_FEED);
+    assert_int_equal(copy->accesses[0].tensor->offset, 1);
+    assert_int_equal(copy->accesses[1].tensor->offset, 5);
+    assert_true(list->tasks[2]->lane == machine->host->lanes[LANE_FEED]);
+    assert_int_equal(list->tasks[2]->role, ROLE_FEED);
     assert_true(list->pool->tensors[1]->persistent);
     assert_true(list->pool->tensors[2]->persistent);
     assert_int_equal(copy->message, 0);
-    assert_int_equal(list->task[3]->message, 7);
+    assert_int_equal(list->tasks[3]->message, 7);
     assert_int_equal(list->last_message, 7);
     free_list_and_machine(list);
 }
@@ -164,7 +164,7 @@ TEST(roles_that_are_offered_are_taken)
         char *text = lasting(START "task t gpu.compute 1 role=%s\n", role_name[k]);
         if (k < ROLES_BY_HAND) {
             struct list *list = read_text_list(text);
-            assert_int_equal(list->task[0]->role, k);
+            assert_int_equal(list->tasks[0]->role, k);
             free_list_and_machine(list);
             if (k > ROLE_FORWARD)
                 snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
@@ -238,9 +238,10 @@ TEST(names_are_made_their_own)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     for (int i = 0; i < 3; i++)
-        add_paper(&paper, paper.host->lane[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, TRANSIENT), NULL,
+        add_paper(&paper, paper.host->lanes[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, TRANSIENT), NULL,
                   NULL);
-    add_paper(&paper, paper.host->lane[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, TRANSIENT), NULL, NULL);
+    add_paper(&paper, paper.host->lanes[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, TRANSIENT), NULL,
+              NULL);
     finish_paper(&paper);
     char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "tensor x host 4"));

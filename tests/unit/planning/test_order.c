@@ -83,14 +83,14 @@ TEST(who_reads_the_norm_is_not_gated)
                                        "task adam host.cpu 1 role=update reads=m,w writes=w\n"
                                        "task norm gpu.download 9 role=norm reads=n\n");
     expect_order(list, "norm pass adam norm");
-    assert_int_equal(list->task[2]->gate, GATE_NONE);
+    assert_int_equal(list->tasks[2]->gate, GATE_NONE);
     free_list_and_machine(list);
 }
 
 TEST(verify_sees_an_update_that_is_not_gated)
 {
     struct list *list = gated_list(TWO_LAYERS);
-    struct task *adam = list->task[2];
+    struct task *adam = list->tasks[2];
     size_t dropped = 0;
     for (size_t e = 0; e < adam->n_edges; e++)
         if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
@@ -111,8 +111,8 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
     const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
                            "task c gpu.compute 1 reads=x\n";
     struct list *list = list_of("%s", text);
-    struct task *task = list->task[2];
-    list->task[1]->member.needed = true;
+    struct task *task = list->tasks[2];
+    list->tasks[1]->member.needed = true;
     finish_list(list);
     expect_sound("the list", list, NULL);
     for (size_t e = 0; e < task->n_edges; e++)
@@ -154,12 +154,12 @@ TEST(verify_sees_what_touches_a_ring_too_late)
     for (int k = 0; k < 4; k++) {
         struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < list->n; i++) {
-            struct task *task = list->task[i];
+            struct task *task = list->tasks[i];
             task->member.needed = strcmp(task->name, "look") != 0;
             task->member.returned = strcmp(task->name, "commit") == 0;
-            for (int a = 0; a < task->n_access; a++)
-                if (task->access[a].tensor->device->is_host)
-                    task->access[a].tensor->storage->ring = &list->pool->ring;
+            for (int a = 0; a < task->n_accesses; a++)
+                if (task->accesses[a].tensor->device->is_host)
+                    task->accesses[a].tensor->storage->ring = &list->pool->ring;
         }
         finish_list(list);
         for (size_t e = 0; e < list->n_edges; e++)
@@ -183,13 +183,13 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
         struct list *list = list_of("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < list->n; i++)
-            list->task[i]->member.needed = true;
-        list->task[1]->condition.needs = k == 3;
-        list->task[2]->member.returned = true;
+            list->tasks[i]->member.needed = true;
+        list->tasks[1]->condition.needs = k == 3;
+        list->tasks[2]->member.returned = true;
         list->pool->tensors[1]->ring = &list->pool->ring;
         finish_list(list);
-        list->task[2]->edges = &edge;
-        list->task[2]->n_edges = 1;
+        list->tasks[2]->edges = &edge;
+        list->tasks[2]->n_edges = 1;
         if (k == 0)
             expect_sound("the list", list, NULL);
         else
@@ -206,8 +206,8 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
                                     "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
                                     "task commit host.disk 1\n");
     for (size_t i = 0; i < list->n; i++)
-        list->task[i]->member.needed = true;
-    list->task[2]->member.returned = true;
+        list->tasks[i]->member.needed = true;
+    list->tasks[2]->member.returned = true;
     list->pool->tensors[1]->ring = &list->pool->ring;
     finish_list(list);
     expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");
@@ -225,7 +225,7 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
 TEST(tasks_wait_for_those_that_are_named)
 {
     struct simulation *sim = simulate_text(RELAY);
-    const struct task *again = sim->list->task[2], *end = sim->list->task[5];
+    const struct task *again = sim->list->tasks[2], *end = sim->list->tasks[5];
     assert_int_equal(again->n_edges, 1);
     assert_true(again->edges[0].producer == 3 && again->edges[0].previous && again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);
@@ -244,10 +244,10 @@ TEST(tasks_wait_for_those_that_are_named)
 TEST(who_is_awaited_has_a_name_of_its_own)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct lane *lane = paper.device->lane[LANE_COMPUTE];
-    struct task *first = add_paper(&paper, paper.host->lane[LANE_CPU], "k", NULL, NULL, NULL);
+    struct lane *lane = paper.device->lanes[LANE_COMPUTE];
+    struct task *first = add_paper(&paper, paper.host->lanes[LANE_CPU], "k", NULL, NULL, NULL);
     struct task *second = add_paper(&paper, lane, "k", NULL, NULL, NULL);
-    struct task *third = add_paper(&paper, paper.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
+    struct task *third = add_paper(&paper, paper.host->lanes[LANE_DISK], "k", NULL, NULL, NULL);
     struct task *other = add_paper(&paper, lane, "k~2", NULL, NULL, NULL);
     add_after(paper.list, third, second, SAME_STEP);
     add_after(paper.list, third, other, STEP_BEFORE);
@@ -293,15 +293,15 @@ TEST(verify_sees_a_task_that_does_not_wait)
     };
     for (size_t i = 0; i < COUNT(dropped); i++) {
         struct list *list = read_text_list(RELAY);
-        assert_true(list->task[dropped[i].task]->edges[0].wait);
-        list->task[dropped[i].task]->edges[0].wait = false;
+        assert_true(list->tasks[dropped[i].task]->edges[0].wait);
+        list->tasks[dropped[i].task]->edges[0].wait = false;
         expect_wrong("the list", verify(list, NULL), dropped[i].says);
         free_list_and_machine(list);
     }
     struct list *list = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
-    struct task *a = list->task[0];
-    list->task[0] = list->task[1];
-    list->task[1] = a;
+    struct task *a = list->tasks[0];
+    list->tasks[0] = list->tasks[1];
+    list->tasks[1] = a;
     finish_list(list);
     expect_wrong("the list", verify(list, NULL), "task 0 b comes before all that after= tells it to wait for");
     free_list_and_machine(list);

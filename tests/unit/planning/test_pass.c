@@ -23,8 +23,8 @@ static struct state train_with(const char *words, int64_t delays)
     settings->serial = delays < 0;
     settings->draw_seed = pace_options.delay_seed = delays;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
-    for (const struct pass_report *report = reports_of(trainer).report;
-         report < reports_of(trainer).report + reports_of(trainer).n; report++)
+    for (const struct pass_report *report = reports_of(trainer).reports;
+         report < reports_of(trainer).reports + reports_of(trainer).n; report++)
         if (report->declined && trainer->machine->n_devices > 1 &&
             (trainer->mesh.zero != 3 || strcmp(report->pass->name, "broadcast") != 0))
             test_failed("%s: %s declines: %s\n", words, report->pass->name, report->reason);
@@ -109,7 +109,7 @@ static size_t count_tasks(const struct list *list, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++)
-        n += strcmp(list->task[i]->name, name) == 0;
+        n += strcmp(list->tasks[i]->name, name) == 0;
     return n;
 }
 

@@ -22,7 +22,7 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
         double tolerance = 1e-9 * expected[i].end + 1e-18;
         if (fabs(moment->start - expected[i].start) > tolerance || fabs(moment->end - expected[i].end) > tolerance)
             test_failed("iteration %d, task %zu %s: simulated [%g, %g], by hand [%g, %g]\n", iteration, i,
-                        sim->list->task[i]->name, moment->start, moment->end, expected[i].start, expected[i].end);
+                        sim->list->tasks[i]->name, moment->start, moment->end, expected[i].start, expected[i].end);
     }
 }
 
@@ -40,7 +40,7 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
 TEST(two_lanes_by_hand)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct lane *compute = paper.device->lane[LANE_COMPUTE], *upload = paper.device->lane[LANE_UPLOAD];
+    struct lane *compute = paper.device->lanes[LANE_COMPUTE], *upload = paper.device->lanes[LANE_UPLOAD];
     struct tensor *d0 = new_bytes(&paper, paper.device, "d0", 1, PERSISTENT),
                   *d1 = new_bytes(&paper, paper.device, "d1", 1, PERSISTENT);
     struct tensor *sum = new_bytes(&paper, paper.device, "p", 1, PERSISTENT);
@@ -74,11 +74,11 @@ TEST(the_critical_path_is_one_step_long)
         double ms;
     } path[] = {{"c", 5e3}, {"a", 4e3}, {"b", 1e3}};
     struct paper paper = new_paper(1, &slow_speeds);
-    struct lane *compute = paper.device->lane[LANE_COMPUTE];
+    struct lane *compute = paper.device->lanes[LANE_COMPUTE];
     struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1, PERSISTENT);
     add_paper(&paper, compute, "a", NULL, NULL, NULL);
     add_paper(&paper, compute, "b", tensor, NULL, NULL);
-    add_paper(&paper, paper.host->lane[LANE_REPORT], "c", NULL, tensor, NULL);
+    add_paper(&paper, paper.host->lanes[LANE_REPORT], "c", NULL, tensor, NULL);
     finish_paper(&paper);
     struct simulation *sim = simulate_durations(paper.list, (double[]){9, 1, 5});
     expect_times(sim, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
@@ -111,7 +111,7 @@ static struct paper random_list(uint64_t seed, const struct speeds *speeds, int 
                               i % 3 == 0 ? PERSISTENT : TRANSIENT);
     for (int i = 0; i < RANDOM_TASKS; i++) {
         size_t to = draw_below(&draws, RANDOM_TENSORS), from = draw_below(&draws, RANDOM_TENSORS);
-        struct lane *lane = paper.machine->lane[draw_below(&draws, (size_t)paper.machine->n_lanes)];
+        struct lane *lane = paper.machine->lanes[draw_below(&draws, (size_t)paper.machine->n_lanes)];
         bool reads = from != to && (written[from] || tensor[from]->persistent);
         add_paper(&paper, lane, "task", tensor[to], reads ? tensor[from] : NULL, NULL);
         written[to] = true;
@@ -139,7 +139,7 @@ static void longest_paths(const struct list *list, const double *seconds, int st
     double *computed = allocate((size_t)steps, sizeof *computed);
     memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < steps * n; node++) {
-        const struct task *task = list->task[node % n];
+        const struct task *task = list->tasks[node % n];
         double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
         for (int i = 0; i <= node / n; i++)
             start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
@@ -233,9 +233,9 @@ static double share_of(const struct simulation *sim, size_t node, const int *lin
 static void make_copy(struct paper *paper, struct task *task)
 {
     struct device *device = task->lane->device, *to = task->lane->kind == LANE_UPLOAD ? device : paper->host;
-    int64_t words = (int64_t)count_elements(task->access[0].tensor);
+    int64_t words = (int64_t)count_elements(task->accesses[0].tensor);
     task->action = ACT_COPY;
-    task->n_access = 0;
+    task->n_accesses = 0;
     add_access(task, new_bytes(paper, to, "to", words, PERSISTENT), ACCESS_WRITE);
     add_access(task, new_bytes(paper, to == device ? paper->host : device, "from", words, PERSISTENT), ACCESS_READ);
 }
@@ -250,14 +250,14 @@ TEST(random_copies_share_evenly)
         struct paper paper = random_list(seed, &speeds, 4);
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
-            enum lane_kind kind = paper.list->task[i]->lane->kind;
+            enum lane_kind kind = paper.list->tasks[i]->lane->kind;
             link[i] = 3 + i; /* a number that no other task has: it uses no link */
             if (kind == LANE_UPLOAD)
                 link[i] = 1;
             if (kind == LANE_DOWNLOAD)
                 link[i] = 2;
             if (link[i] <= 2)
-                make_copy(&paper, paper.list->task[i]);
+                make_copy(&paper, paper.list->tasks[i]);
         }
         struct simulation *sim = must_simulate(paper.list, paper.costs);
         for (size_t node = 0; node < (size_t)(sim->steps - 1) * RANDOM_TASKS; node++) { /* (the next one shares, too) */
@@ -307,7 +307,7 @@ TEST(the_shipped_hardware)
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/hardware/%s.txt", shipped[i].name);
         struct trainer *trainer = plan_tiny(path, shipped[i].ranks);
-        const struct device *device = trainer->machine->device;
+        const struct device *device = trainer->machine->devices;
         assert_string_equal(costs_of(trainer)->name, shipped[i].name);
         assert_int_equal(device->shape.work_group, shipped[i].work_group);
         assert_int_equal(device->units, shipped[i].units);

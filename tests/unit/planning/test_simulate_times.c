@@ -27,7 +27,7 @@ static void expect_span(const struct simulation *sim, size_t i, double start, do
         from = fmax(from, sim->moments[(size_t)(sim->first - 1) * n + k].end);
     const struct moment *moment = &sim->moments[(size_t)sim->first * n + i];
     if (fabs(moment->start - from - start) > 1e-9 || fabs(moment->end - from - end) > 1e-9)
-        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->list->task[i]->name, moment->start - from,
+        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->list->tasks[i]->name, moment->start - from,
                     moment->end - from, start, end);
 }
 

@@ -34,8 +34,8 @@ static struct list *random_step(struct paper *paper, uint64_t seed, const char *
     for (int i = 0; i < TASKS; i++) {
         size_t base = (size_t)i * (TENSORS - 10) / TASKS, to = base + draw_below(&draws, 10);
         size_t lane = draw_below(&draws, 4);
-        struct task *task =
-            add_host(list, lane == 3 ? paper->host->lane[LANE_CPU] : paper->device->lane[kinds[lane]], "t", NULL, NULL);
+        struct task *task = add_host(list, lane == 3 ? paper->host->lanes[LANE_CPU] : paper->device->lanes[kinds[lane]],
+                                     "t", NULL, NULL);
         for (int k = 0; k < 2; k++) {
             size_t from = base + draw_below(&draws, 10);
             if (written[from] && from != to)
@@ -160,7 +160,7 @@ static void expect_life(struct life life)
     struct tensor *tensor = new_bytes(&paper, paper.device, "x", 512, TRANSIENT);
     tensor->exclusive = EXCLUSIVE_SOME;
     for (int i = 0; i < life.tasks; i++) {
-        struct task *task = add_host(paper.list, paper.device->lane[LANE_COMPUTE], "t", NULL, NULL);
+        struct task *task = add_host(paper.list, paper.device->lanes[LANE_COMPUTE], "t", NULL, NULL);
         if (i == life.at)
             add_access(task, tensor, ACCESS_WRITE);
     }
@@ -184,7 +184,8 @@ TEST(some_tensors_keep_others_away)
 static void skip_some(struct list *list)
 {
     for (size_t i = 0; i < list->n; i++)
-        list->task[i]->when.every = list->task[i]->access[list->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
+        list->tasks[i]->when.every =
+            list->tasks[i]->accesses[list->tasks[i]->n_accesses - 1].tensor->persistent ? 2 : 1;
 }
 
 /* before[late * 2n + early]: node `late` of two iterations starts after node `early` has ended, and no other's where
@@ -195,8 +196,8 @@ static bool *all_paths(const struct list *list)
     bool *before = allocate(nodes * nodes, 1);
     for (size_t late = 0; late < nodes; late++)
         for (size_t early = late; early-- > 0;) {
-            const struct task *task = list->task[late % n];
-            bool direct = list->task[early % n]->lane == task->lane, skipped = is_conditional(list->task[early % n]);
+            const struct task *task = list->tasks[late % n];
+            bool direct = list->tasks[early % n]->lane == task->lane, skipped = is_conditional(list->tasks[early % n]);
             if (before[late * nodes + early] && !skipped)
                 continue;
             for (size_t e = 0; e < task->n_edges; e++)
@@ -217,9 +218,9 @@ static bool collide(const struct access *first, const struct access *second)
 
 static bool conflict(const struct task *a, const struct task *b)
 {
-    for (int i = 0; i < a->n_access; i++)
-        for (int k = 0; k < b->n_access; k++)
-            if (collide(&a->access[i], &b->access[k]))
+    for (int i = 0; i < a->n_accesses; i++)
+        for (int k = 0; k < b->n_accesses; k++)
+            if (collide(&a->accesses[i], &b->accesses[k]))
                 return true;
     return false;
 }
@@ -231,7 +232,7 @@ static bool is_ordered(const struct list *list)
     for (size_t late = 0; late < nodes && ordered; late++)
         for (size_t early = 0; early < late && ordered; early++)
             ordered =
-                before[late * nodes + early] || !conflict(list->task[early % list->n], list->task[late % list->n]);
+                before[late * nodes + early] || !conflict(list->tasks[early % list->n], list->tasks[late % list->n]);
     free(before);
     return ordered;
 }
@@ -242,7 +243,7 @@ static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
     char *wrong = verify(list, NULL);
     bool ordered = is_ordered(list), cautious = false;
     for (size_t i = 0; i < list->n; i++)
-        cautious |= is_conditional(list->task[i]);
+        cautious |= is_conditional(list->tasks[i]);
     if (wrong ? ordered && !cautious : !ordered)
         test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ", wrong ? wrong : "nothing");
     *wrong_lists += !ordered;
@@ -263,8 +264,8 @@ TEST(verdicts_are_those_of_all_pairs)
             skip_some(list);
         finish_paper(&paper);
         for (size_t k = 0; k < list->n; k += 10)
-            for (size_t e = 0; e < list->task[k]->n_edges; e++) {
-                struct edge *edge = &list->task[k]->edges[e];
+            for (size_t e = 0; e < list->tasks[k]->n_edges; e++) {
+                struct edge *edge = &list->tasks[k]->edges[e];
                 bool wait = edge->wait;
                 edge->wait = false;
                 expect_same_verdict(list, &wrong);
@@ -272,10 +273,10 @@ TEST(verdicts_are_those_of_all_pairs)
                 dropped += wait;
             }
         for (size_t k = 1; k + 1 < list->n; k += 10, moved++) {
-            struct lane *lane = list->task[k]->lane;
-            list->task[k]->lane = list->task[k + 1]->lane;
+            struct lane *lane = list->tasks[k]->lane;
+            list->tasks[k]->lane = list->tasks[k + 1]->lane;
             expect_same_verdict(list, &wrong_moves);
-            list->task[k]->lane = lane;
+            list->tasks[k]->lane = lane;
         }
         end_paper(&paper);
     }
@@ -298,22 +299,22 @@ static struct list *large_step(struct paper *paper, size_t n)
 {
     struct list *list = paper->list;
     for (size_t d = 0; d < 4; d++) {
-        struct device *device = &paper->machine->device[d];
+        struct device *device = &paper->machine->devices[d];
         struct tensor *tensor = new_bytes(paper, device, "w", 1024, PERSISTENT), *a[24], *g[24];
         for (size_t end = (d + 1) * n / 4; list->n < end;) {
             for (int k = 0; k < 24; k++) {
                 a[k] = new_bytes(paper, device, "a", 1000 + 512 * (k % 5), TRANSIENT);
                 g[k] = new_bytes(paper, device, "g", 300 + 100 * (k % 3), TRANSIENT);
-                add_paper(paper, device->lane[LANE_COMPUTE], "f", a[k], tensor, k ? a[k - 1] : NULL);
+                add_paper(paper, device->lanes[LANE_COMPUTE], "f", a[k], tensor, k ? a[k - 1] : NULL);
             }
             for (int k = 24; k-- > 0;) {
                 struct tensor *host = new_bytes(paper, paper->host, "h", (int64_t)count_elements(g[k]), TRANSIENT);
-                add_paper(paper, device->lane[LANE_COMPUTE], "b", g[k], a[k], k < 23 ? g[k + 1] : NULL);
-                add_copy(list, device->lane[LANE_DOWNLOAD], "d", host, g[k]);
-                add_paper(paper, paper->host->lane[LANE_CPU], "h", NULL, host, NULL);
+                add_paper(paper, device->lanes[LANE_COMPUTE], "b", g[k], a[k], k < 23 ? g[k + 1] : NULL);
+                add_copy(list, device->lanes[LANE_DOWNLOAD], "d", host, g[k]);
+                add_paper(paper, paper->host->lanes[LANE_CPU], "h", NULL, host, NULL);
             }
         }
-        add_paper(paper, device->lane[LANE_COMPUTE], "u", tensor, g[0], NULL);
+        add_paper(paper, device->lanes[LANE_COMPUTE], "u", tensor, g[0], NULL);
     }
     return list;
 }
@@ -353,8 +354,8 @@ static uint64_t fingerprint(const struct list *list)
     for (size_t i = 0; i < pool->n; i++)
         hash = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], hash);
     for (size_t i = 0; i < list->n; i++) {
-        hash = hash_bytes(list->task[i], sizeof *list->task[i], hash);
-        hash = hash_bytes(list->task[i]->edges, list->task[i]->n_edges * sizeof(struct edge), hash);
+        hash = hash_bytes(list->tasks[i], sizeof *list->tasks[i], hash);
+        hash = hash_bytes(list->tasks[i]->edges, list->tasks[i]->n_edges * sizeof(struct edge), hash);
     }
     return hash;
 }
@@ -394,7 +395,7 @@ TEST(a_forecast_comes_true)
     assert_int_equal(fingerprint(trainer->train), before);
     expect_forecast(&forecast, trainer->train, costs_of(trainer));
     for (size_t i = 0; i < forecast.n; i++)
-        assert_ptr_equal(forecast.task[i], trainer->train->task[i]);
+        assert_ptr_equal(forecast.tasks[i], trainer->train->tasks[i]);
     free_forecast(&forecast);
     free_trainer(trainer);
 }
@@ -415,7 +416,7 @@ static struct four new_four(void)
 {
     struct four four = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &four.paper;
-    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    struct lane *compute = paper->device->lanes[LANE_COMPUTE];
     struct tensor *a = new_bytes(paper, paper->device, "a", 512, TRANSIENT);
     struct tensor *b = new_bytes(paper, paper->device, "b", 512, TRANSIENT);
     struct tensor *c = new_bytes(paper, paper->device, "c", 1024, TRANSIENT);
@@ -449,7 +450,7 @@ TEST(an_edit_is_tried)
     struct forecast now = forecast_list(list, four.paper.costs);
     struct task *order[] = {four.b, four.c, four.early, four.last};
     assert_int_equal(now.n, COUNT(order));
-    assert_memory_equal(now.task, order, sizeof order);
+    assert_memory_equal(now.tasks, order, sizeof order);
     free_forecast(&now);
     undo_edit(edit);
     expect_most(list, four.paper.costs, 8192, 2);
@@ -480,7 +481,7 @@ TEST(without_times_there_is_no_period)
     assert_true(isnan(none.period));
     free_forecast(&none);
     for (size_t i = 0; i < four.paper.list->n; i++)
-        four.paper.list->task[i]->seconds = 1e9;
+        four.paper.list->tasks[i]->seconds = 1e9;
     none = forecast_list(four.paper.list, NULL);
     assert_non_null(none.why_not);
     assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
@@ -500,8 +501,8 @@ static void apply_options(void *argument, struct edit *edit, const unsigned char
     (void)edit;
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);
-    add_paper(paper, paper->device->lane[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    add_copy(paper->list, paper->device->lane[LANE_DOWNLOAD], "copy", tensor_like(paper->pool, paper->host, tensor),
+    add_paper(paper, paper->device->lanes[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "copy", tensor_like(paper->pool, paper->host, tensor),
              tensor)
         ->seconds = 1;
 }

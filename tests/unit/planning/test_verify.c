@@ -41,22 +41,23 @@ TEST(a_dropped_wait)
 
 static void move_task(struct list *list, size_t from, size_t to)
 {
-    struct task *task = list->task[from];
+    struct task *task = list->tasks[from];
     if (from < to)
-        memmove(&list->task[from], &list->task[from + 1], (to - from) * sizeof task);
+        memmove(&list->tasks[from], &list->tasks[from + 1], (to - from) * sizeof task);
     else
-        memmove(&list->task[to + 1], &list->task[to], (from - to) * sizeof task);
-    list->task[to] = task;
+        memmove(&list->tasks[to + 1], &list->tasks[to], (from - to) * sizeof task);
+    list->tasks[to] = task;
     for (size_t i = 0; i < list->n; i++)
-        list->task[i]->index = i;
+        list->tasks[i]->index = i;
 }
 
 /* The last task before i that writes what i reads, or NONE. */
 static int producer_of(const struct list *list, int i, const struct tensor *tensor)
 {
     for (int k = i - 1; k >= 0; k--)
-        for (int a = 0; a < list->task[k]->n_access; a++)
-            if (share_bytes(list->task[k]->access[a].tensor, tensor) && (list->task[k]->access[a].mode & ACCESS_WRITE))
+        for (int a = 0; a < list->tasks[k]->n_accesses; a++)
+            if (share_bytes(list->tasks[k]->accesses[a].tensor, tensor) &&
+                (list->tasks[k]->accesses[a].mode & ACCESS_WRITE))
                 return k;
     return NONE;
 }
@@ -69,8 +70,8 @@ TEST(a_task_before_its_producer)
     struct list *list = trainer->train;
     size_t moved = 0, by_verify = 0;
     for (int i = 0; i < (int)list->n; i += 3)
-        for (int a = 0; a < list->task[i]->n_access; a++) {
-            const struct access *access = &list->task[i]->access[a];
+        for (int a = 0; a < list->tasks[i]->n_accesses; a++) {
+            const struct access *access = &list->tasks[i]->accesses[a];
             int k = access->mode & ACCESS_READ ? producer_of(list, i, access->tensor) : NONE;
             if (k == NONE)
                 continue;
@@ -79,7 +80,7 @@ TEST(a_task_before_its_producer)
             char *wrong = verify(list, NULL);
             by_verify += wrong != NULL;
             free(wrong);
-            expect_wrong(list->task[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
+            expect_wrong(list->tasks[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
             move_task(list, (size_t)k, (size_t)i);
             moved++;
             break;
@@ -103,16 +104,16 @@ TEST(the_wrong_micro_batch)
     struct list *list = trainer->train;
     size_t tried = 0;
     for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < i && list->task[i]->micro == 1; k++) {
-            if (list->task[k]->micro != 0 || !same_task(list->task[i], list->task[k]))
+        for (size_t k = 0; k < i && list->tasks[i]->micro == 1; k++) {
+            if (list->tasks[k]->micro != 0 || !same_task(list->tasks[i], list->tasks[k]))
                 continue;
-            for (int a = 0; a < list->task[i]->n_access; a++) {
-                struct access *access = &list->task[i]->access[a];
-                struct tensor *right = access->tensor, *wrong = list->task[k]->access[a].tensor;
+            for (int a = 0; a < list->tasks[i]->n_accesses; a++) {
+                struct access *access = &list->tasks[i]->accesses[a];
+                struct tensor *right = access->tensor, *wrong = list->tasks[k]->accesses[a].tensor;
                 if (access->mode != ACCESS_READ || right == wrong)
                     continue;
                 access->tensor = wrong;
-                expect_wrong(list->task[i]->name, compare_values(values_of(trainer, trainer->train), list),
+                expect_wrong(list->tasks[i]->name, compare_values(values_of(trainer, trainer->train), list),
                              "reads other values");
                 access->tensor = right;
                 tried++;
@@ -131,10 +132,10 @@ static bool is_simple(const struct list *list, const struct tensor *tensor)
         tensor->held_until <= tensor->held_from + 1)
         return false;
     for (int i = tensor->held_from; i <= tensor->held_until; i++)
-        for (int a = 0; a < list->task[i]->n_access; a++)
-            if (list->task[i]->access[a].tensor->storage == tensor) {
-                writes += (list->task[i]->access[a].mode & ACCESS_WRITE) != 0;
-                read_last = list->task[i]->access[a].mode == ACCESS_READ;
+        for (int a = 0; a < list->tasks[i]->n_accesses; a++)
+            if (list->tasks[i]->accesses[a].tensor->storage == tensor) {
+                writes += (list->tasks[i]->accesses[a].mode & ACCESS_WRITE) != 0;
+                read_last = list->tasks[i]->accesses[a].mode == ACCESS_READ;
             }
     return writes == 1 && read_last;
 }
@@ -196,7 +197,7 @@ static struct exchange new_swap(enum lifetime of_h)
 {
     struct exchange exchange = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &exchange.paper;
-    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    struct lane *compute = paper->device->lanes[LANE_COMPUTE];
     exchange.a = new_bytes(paper, paper->device, "a", 8, TRANSIENT);
     exchange.b = new_bytes(paper, paper->device, "b", 8, TRANSIENT);
     exchange.h = new_bytes(paper, paper->host, "h", 8, of_h);
@@ -204,10 +205,10 @@ static struct exchange new_swap(enum lifetime of_h)
     add_paper(paper, compute, "f", exchange.a, tensor, NULL);
     add_paper(paper, compute, "g", tensor, exchange.a, NULL);
     exchange.plain = number_values(paper->list);
-    add_copy(paper->list, paper->device->lane[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
-    add_copy(paper->list, paper->device->lane[LANE_UPLOAD], "in", exchange.b, exchange.h);
+    add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
+    add_copy(paper->list, paper->device->lanes[LANE_UPLOAD], "in", exchange.b, exchange.h);
     move_task(paper->list, 1, 3);
-    paper->list->task[3]->access[1].tensor = exchange.b;
+    paper->list->tasks[3]->accesses[1].tensor = exchange.b;
     return exchange;
 }
 
@@ -252,7 +253,8 @@ TEST(a_swap_needs_its_waits)
 TEST(a_swap_of_another_value)
 {
     struct exchange exchange = new_swap(TRANSIENT);
-    exchange.paper.list->task[1]->access[1].tensor = exchange.paper.list->task[0]->access[1].tensor; /* out: h <- w */
+    exchange.paper.list->tasks[1]->accesses[1].tensor =
+        exchange.paper.list->tasks[0]->accesses[1].tensor; /* out: h <- w */
     order_swap(&exchange);
     expect_sound("sound in itself", exchange.paper.list, NULL);
     expect_wrong("w in place of a", compare_values(exchange.plain, exchange.paper.list), "task 3 g");
@@ -267,12 +269,12 @@ TEST(a_copy_that_is_left_out)
         struct tensor *x = new_bytes(&paper, paper.device, "x", 8, TRANSIENT),
                       *y = new_bytes(&paper, paper.device, "y", 8, TRANSIENT);
         struct tensor *result = new_bytes(&paper, paper.host, "result", 8, PERSISTENT);
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", x, NULL, NULL);
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, x, NULL);
-        add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
+        add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make x", x, NULL, NULL);
+        add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make y", y, x, NULL);
+        add_copy(paper.list, paper.device->lanes[LANE_DOWNLOAD], "keep", result, y);
         struct values *values = number_values(paper.list);
         if (wrong)
-            paper.list->task[2]->access[1].tensor = x;
+            paper.list->tasks[2]->accesses[1].tensor = x;
         else
             paper.list->n--;
         expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, paper.list), "");
@@ -290,10 +292,10 @@ typedef bool change(struct trainer *trainer, struct edit *edit, size_t place, in
 static struct task *nth_task(const struct trainer *trainer, const char *name, size_t nth)
 {
     for (size_t i = 0; i < trainer->train->n; i++) {
-        if (strcmp(trainer->train->task[i]->name, name) != 0)
+        if (strcmp(trainer->train->tasks[i]->name, name) != 0)
             continue;
         if (nth == 0)
-            return trainer->train->task[i];
+            return trainer->train->tasks[i];
         nth--;
     }
     return NULL;
@@ -336,9 +338,9 @@ static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place,
     assert_int_equal(n, 3);
     if (fault >= 1 && fault <= 3)
         drop(edit, piece[fault - 1]);
-    for (int i = 0; i < task->n_access && fault == 4; i++)
-        if (piece[0]->access[i].mode == ACCESS_READ && piece[0]->access[i].tensor->bytes >= 512) {
-            piece[1]->access[i].tensor = piece[0]->access[i].tensor;
+    for (int i = 0; i < task->n_accesses && fault == 4; i++)
+        if (piece[0]->accesses[i].mode == ACCESS_READ && piece[0]->accesses[i].tensor->bytes >= 512) {
+            piece[1]->accesses[i].tensor = piece[0]->accesses[i].tensor;
             break;
         }
     return true;
@@ -363,12 +365,12 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     struct task *scores = nth_task(trainer, "attn.scores", place), *softmax = nth_task(trainer, "attn.softmax", place);
     if (!scores)
         return false;
-    struct tensor *att = softmax->access[0].tensor, *qkv = scores->access[1].tensor; /* (of CLBlast: out, a, b) */
-    struct tensor *other = nth_task(trainer, "attn.scores", place ^ 1)->access[1].tensor;
+    struct tensor *att = softmax->accesses[0].tensor, *qkv = scores->accesses[1].tensor; /* (of CLBlast: out, a, b) */
+    struct tensor *other = nth_task(trainer, "attn.scores", place ^ 1)->accesses[1].tensor;
     struct task *reader = NULL;
     for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
-        for (int k = 0; k < trainer->train->task[i]->n_access; k++)
-            reader = trainer->train->task[i]->access[k].tensor == att ? trainer->train->task[i] : reader;
+        for (int k = 0; k < trainer->train->tasks[i]->n_accesses; k++)
+            reader = trainer->train->tasks[i]->accesses[k].tensor == att ? trainer->train->tasks[i] : reader;
     assert_string_equal(reader->name, "attn.dv");
     struct tensor *twin = twin_on(trainer, att, att->device);
     insert_before(edit, reader);
@@ -408,31 +410,31 @@ struct host_update {
 
 static struct task *copy_to_host(struct trainer *trainer, const struct task *adamw, int access)
 {
-    struct tensor *from = adamw->access[access].tensor;
+    struct tensor *from = adamw->accesses[access].tensor;
     struct tensor *there = twin_on(trainer, from, trainer->machine->host);
-    return add_copy(trainer->train, adamw->lane->device->lane[LANE_DOWNLOAD], "to.host", there, from);
+    return add_copy(trainer->train, adamw->lane->device->lanes[LANE_DOWNLOAD], "to.host", there, from);
 }
 
 static struct host_update update_on_host_well(struct trainer *trainer, struct edit *edit, struct task *adamw)
 {
     struct device *host = trainer->machine->host;
-    struct lane *up = adamw->lane->device->lane[LANE_UPLOAD];
+    struct lane *up = adamw->lane->device->lanes[LANE_UPLOAD];
     struct tensor *there[ADAMW_ACCESSES];
     struct host_update update = {.adamw = adamw};
     insert_before(edit, adamw);
     for (int i = 0; i < ADAMW_ACCESSES; i++) {
-        there[i] = adamw->access[i].tensor;
+        there[i] = adamw->accesses[i].tensor;
         if (i == ADAMW_M || i == ADAMW_V) {
             set_home(edit, there[i], host);
             continue;
         }
         update.down[i] = copy_to_host(trainer, adamw, i);
-        there[i] = update.down[i]->access[0].tensor;
+        there[i] = update.down[i]->accesses[0].tensor;
     }
-    update.mine = add_host(trainer->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
+    update.mine = add_host(trainer->train, host->lanes[LANE_CPU], "adamw.host", adamw->run, NULL);
     for (int i = 0; i < ADAMW_ACCESSES; i++)
-        add_access(update.mine, there[i], adamw->access[i].mode);
-    update.up = add_copy(trainer->train, up, "from.host", adamw->access[ADAMW_P].tensor, there[ADAMW_P]);
+        add_access(update.mine, there[i], adamw->accesses[i].mode);
+    update.up = add_copy(trainer->train, up, "from.host", adamw->accesses[ADAMW_P].tensor, there[ADAMW_P]);
     stand_in(edit, update.mine, adamw);
     return update;
 }
@@ -440,15 +442,15 @@ static struct host_update update_on_host_well(struct trainer *trainer, struct ed
 /* The gradient of another update on the same device, as large as this one's; or, where there is none, m. */
 static struct tensor *another_gradient(const struct trainer *trainer, const struct task *adamw)
 {
-    const struct tensor *own = adamw->access[ADAMW_G].tensor;
+    const struct tensor *own = adamw->accesses[ADAMW_G].tensor;
     struct task *other = nth_task(trainer, "adamw", 0);
     for (size_t nth = 1; other; nth++) {
-        struct tensor *gradient = other->access[ADAMW_G].tensor;
+        struct tensor *gradient = other->accesses[ADAMW_G].tensor;
         if (other != adamw && gradient->device == own->device && gradient->bytes == own->bytes)
             return gradient;
         other = nth_task(trainer, "adamw", nth);
     }
-    return adamw->access[ADAMW_M].tensor;
+    return adamw->accesses[ADAMW_M].tensor;
 }
 
 static struct tensor *persistent_twin(struct trainer *trainer, const struct tensor *tensor)
@@ -460,9 +462,9 @@ static struct tensor *persistent_twin(struct trainer *trainer, const struct tens
 
 static void spoil(struct trainer *trainer, struct edit *edit, const struct host_update *update, enum update_fault fault)
 {
-    struct access *gradient = &update->down[ADAMW_G]->access[1]; /* what the copy reads */
-    struct access *control = &update->down[ADAMW_CONTROL]->access[1];
-    struct tensor *tensor = update->adamw->access[ADAMW_M].tensor;
+    struct access *gradient = &update->down[ADAMW_G]->accesses[1]; /* what the copy reads */
+    struct access *control = &update->down[ADAMW_CONTROL]->accesses[1];
+    struct tensor *tensor = update->adamw->accesses[ADAMW_M].tensor;
     switch (fault) {
     case NO_FAULT:
         break;
@@ -477,12 +479,12 @@ static void spoil(struct trainer *trainer, struct edit *edit, const struct host_
         break;
     case VALUE_NEVER_CAME:
         drop(edit, update->down[ADAMW_P]);
-        update->mine->access[ADAMW_P].tensor->persistent = true;
+        update->mine->accesses[ADAMW_P].tensor->persistent = true;
         break;
     case M_STAYS:
         set_home(edit, tensor, update->adamw->lane->device);
         insert_before(edit, update->mine);
-        repoint(edit, update->mine, tensor, copy_to_host(trainer, update->adamw, ADAMW_M)->access[0].tensor);
+        repoint(edit, update->mine, tensor, copy_to_host(trainer, update->adamw, ADAMW_M)->accesses[0].tensor);
         break;
     }
 }
@@ -512,10 +514,10 @@ static bool change_chain(struct trainer *trainer, struct edit *edit, size_t plac
     for (size_t i = 0; i < n && fault; i++) {
         if (fault == 2 && i != 1 % n)
             continue;
-        struct tensor *g1 = a[i]->access[1].tensor;
+        struct tensor *g1 = a[i]->accesses[1].tensor;
         if (fault != 3)
-            a[i]->access[1].tensor = b[i]->access[1].tensor;
-        b[i]->access[1].tensor = g1;
+            a[i]->accesses[1].tensor = b[i]->accesses[1].tensor;
+        b[i]->accesses[1].tensor = g1;
     }
     return true;
 }
@@ -538,8 +540,8 @@ TEST(a_piece_is_missing)
         struct task *piece[3];
         struct tensor *x = new_bytes(&paper, paper.device, "x", 512, TRANSIENT),
                       *y = new_bytes(&paper, paper.device, "y", 512, TRANSIENT);
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
-        struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, x, NULL);
+        add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make", x, NULL, NULL);
+        struct task *task = add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "work", y, x, NULL);
         set_elementwise(task);
         struct values *values = number_values(paper.list);
         struct edit *edit = open_edit(paper.list);
@@ -557,23 +559,23 @@ TEST(a_piece_is_missing)
 TEST(a_move_that_takes_another_way)
 {
     struct paper paper = new_paper(2, &slow_speeds);
-    struct device *there = &paper.machine->device[1];
+    struct device *there = &paper.machine->devices[1];
     struct tensor *w = new_bytes(&paper, paper.device, "w", 64, PERSISTENT);
     struct tensor *x = new_bytes(&paper, paper.device, "x", 64, TRANSIENT);
     struct tensor *y = new_bytes(&paper, there, "y", 64, TRANSIENT);
     struct tensor *z = new_bytes(&paper, there, "z", 64, PERSISTENT);
     struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, PERSISTENT);
     struct tensor *way = new_bytes(&paper, paper.host, "way", 64, TRANSIENT);
-    add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, w, NULL);
+    add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "f", x, w, NULL);
     add_move(paper.list, "move", y, x, FOR_MOVES);
-    struct task *down = paper.list->task[1], *up = paper.list->task[2];
-    add_paper(&paper, there->lane[LANE_COMPUTE], "g", z, y, NULL);
-    struct task *result = add_copy(paper.list, there->lane[LANE_DOWNLOAD], "result", kept, z);
+    struct task *down = paper.list->tasks[1], *up = paper.list->tasks[2];
+    add_paper(&paper, there->lanes[LANE_COMPUTE], "g", z, y, NULL);
+    struct task *result = add_copy(paper.list, there->lanes[LANE_DOWNLOAD], "result", kept, z);
     struct values *values = number_values(paper.list);
     struct edit *edit = open_edit(paper.list);
     insert_before(edit, down);
-    add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "out", way, x);
-    add_copy(paper.list, there->lane[LANE_UPLOAD], "in", y, way);
+    add_copy(paper.list, paper.device->lanes[LANE_DOWNLOAD], "out", way, x);
+    add_copy(paper.list, there->lanes[LANE_UPLOAD], "in", y, way);
     drop(edit, down);
     drop(edit, up);
     commit_edit(edit);

@@ -27,8 +27,8 @@ static size_t count_copies(const struct list *list)
 {
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
-        n += is_copy(task) && task->access[0].tensor->device != task->access[1].tensor->device &&
+        const struct task *task = list->tasks[i];
+        n += is_copy(task) && task->accesses[0].tensor->device != task->accesses[1].tensor->device &&
              (task->role == ROLE_BROADCAST || strcmp(task->name, "gather") == 0);
     }
     return n;
@@ -40,13 +40,13 @@ static bool is_of_queue(const struct lane *lane) { return strncmp(lane->purpose,
 static void expect_received(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i], *receive = NULL;
-        const struct tensor *tensor = is_copy(task) ? task->access[0].tensor : NULL;
+        const struct task *task = list->tasks[i], *receive = NULL;
+        const struct tensor *tensor = is_copy(task) ? task->accesses[0].tensor : NULL;
         if (!tensor || task->role != ROLE_BROADCAST || tensor->device->is_host ||
-            task->access[1].tensor->device->is_host || tensor->device == task->access[1].tensor->device)
+            task->accesses[1].tensor->device->is_host || tensor->device == task->accesses[1].tensor->device)
             continue;
         for (size_t turn = 1; turn < list->n && !receive; turn++) {
-            const struct task *next = list->task[(i + turn) % list->n];
+            const struct task *next = list->tasks[(i + turn) % list->n];
             if (copies_nothing(next) && touches_bytes(next, tensor, ACCESS_WRITE))
                 receive = next;
             else if (!is_copy(next) && touches_bytes(next, tensor, ACCESS_READ))
@@ -54,7 +54,7 @@ static void expect_received(const struct list *list)
         }
         if (!receive) /* no task reads it */
             continue;
-        assert_int_equal(receive->access[0].tensor->bytes, tensor->bytes);
+        assert_int_equal(receive->accesses[0].tensor->bytes, tensor->bytes);
         assert_true(receive->lane->device == tensor->device);
         assert_int_equal(receive->lane->kind, task->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
         if (is_of_queue(task->lane) || is_of_queue(receive->lane))
@@ -467,7 +467,7 @@ static size_t expect_numbers(const struct list *list)
     const struct tensor **on_host = allocate((size_t)list->last_message + 1, sizeof *on_host);
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (!is_copy(task))
             assert_int_equal(task->message, 0);
         if (is_copy(task) && (task->role == ROLE_FEED || task->role == ROLE_REPORT || task->role == ROLE_OFFLOAD))
@@ -475,7 +475,7 @@ static size_t expect_numbers(const struct list *list)
         if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
         assert_true(task->message > 0 && task->message <= list->last_message);
-        const struct tensor *from = task->access[1].tensor, *to = task->access[0].tensor;
+        const struct tensor *from = task->accesses[1].tensor, *to = task->accesses[0].tensor;
         if (!source[task->message]) {
             source[task->message] = from;
             n++;

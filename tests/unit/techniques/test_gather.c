@@ -41,14 +41,14 @@ TEST(what_is_gathered_is_read)
         new_plan(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN);
     size_t gathers = 0;
     for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *gather = trainer->train->task[i];
+        const struct task *gather = trainer->train->tasks[i];
         bool read = false;
         if (strcmp(gather->name, "gather") != 0)
             continue;
         for (size_t k = i + 1; k < trainer->train->n && !read; k++)
-            read = touches_bytes(trainer->train->task[k], gather->access[0].tensor, ACCESS_READ);
+            read = touches_bytes(trainer->train->tasks[k], gather->accesses[0].tensor, ACCESS_READ);
         if (!read)
-            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->storage->name);
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->accesses[0].tensor->storage->name);
         gathers++;
     }
     assert_true(gathers > 0);
@@ -64,18 +64,18 @@ TEST(a_wrong_shard_is_found)
     size_t found = 0;
     for (size_t i = 0; i < trainer->train->n; i++)
         for (size_t k = i + 1; k < trainer->train->n && k < i + 12; k++) {
-            struct task *first = trainer->train->task[i], *second = trainer->train->task[k];
+            struct task *first = trainer->train->tasks[i], *second = trainer->train->tasks[k];
             if (strcmp(first->name, "gather") != 0 || strcmp(second->name, "gather") != 0)
                 continue;
-            struct tensor *own = first->access[1].tensor, *other = second->access[1].tensor;
+            struct tensor *own = first->accesses[1].tensor, *other = second->accesses[1].tensor;
             if (own->bytes != other->bytes || own->storage == other->storage)
                 continue;
-            first->access[1].tensor = other;
-            second->access[1].tensor = own;
+            first->accesses[1].tensor = other;
+            second->accesses[1].tensor = own;
             expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
                          "reads other values");
-            first->access[1].tensor = own;
-            second->access[1].tensor = other;
+            first->accesses[1].tensor = own;
+            second->accesses[1].tensor = other;
             found++;
         }
     assert_true(found > 0);
@@ -92,10 +92,10 @@ TEST(only_shards_are_kept)
             new_plan(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
         size_t updates = 0;
         for (size_t i = 0; i < trainer->train->n; i++) {
-            const struct task *task = trainer->train->task[i];
+            const struct task *task = trainer->train->tasks[i];
             assert_true(task->role != ROLE_BROADCAST);
             updates += task->role == ROLE_UPDATE;
-            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->replica.is_shard);
+            assert_true(task->role != ROLE_UPDATE || task->accesses[0].tensor->storage->replica.is_shard);
         }
         assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
         for (size_t i = 0; i < trainer->pool->n; i++) {

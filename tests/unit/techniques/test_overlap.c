@@ -399,7 +399,7 @@ static const char *order_on_host(struct list *list, enum side where)
     struct update_buckets buckets;
     unsigned char side[MOST_BUCKETS];
     const char *order = "";
-    struct uses *uses = find_uses(list->task, list->n, list->pool);
+    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
     memset(side, where, sizeof side);
     find_buckets(&buckets, uses);
     struct edit *edit = open_edit(list);
@@ -408,8 +408,8 @@ static const char *order_on_host(struct list *list, enum side where)
     end_moves(&mover);
     commit_edit(edit);
     for (size_t i = 0; i < list->n; i++)
-        if (list->task[i]->role == ROLE_UPDATE && list->task[i]->lane->device->is_host)
-            order = lasting("%s%d", order, list->task[i]->layer);
+        if (list->tasks[i]->role == ROLE_UPDATE && list->tasks[i]->lane->device->is_host)
+            order = lasting("%s%d", order, list->tasks[i]->layer);
     free_uses(uses);
     free(buckets.bucket_of);
     return order;
@@ -457,11 +457,11 @@ TEST(a_layer_is_released_by_its_last_gradient)
                                     "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
                                     describe_layers(2, (int[]){1000, 1000}), updates[i]);
         struct update_buckets buckets;
-        struct uses *uses = find_uses(list->task, list->n, list->pool);
+        struct uses *uses = find_uses(list->tasks, list->n, list->pool);
         find_buckets(&buckets, uses);
         assert_int_equal(buckets.n, 1);
-        if (buckets.bucket[0].released != 2)
-            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.bucket[0].released);
+        if (buckets.buckets[0].released != 2)
+            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.buckets[0].released);
         free_uses(uses);
         free(buckets.bucket_of);
         free_list_and_machine(list);
@@ -476,14 +476,14 @@ TEST(what_updates_share_goes_down_once)
     struct trainer *trainer = new_plan(settings, LIST_TRAIN);
     size_t downloads = 0;
     for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *copy = trainer->train->task[i];
+        const struct task *copy = trainer->train->tasks[i];
         if (!is_copy(copy) || copy->lane->kind != LANE_DOWNLOAD)
             continue;
         downloads++;
         for (size_t k = 0; k < i; k++) {
-            const struct task *before = trainer->train->task[k];
-            if (is_copy(before) && before->lane == copy->lane && before->access[1].tensor == copy->access[1].tensor)
-                test_failed("tensor %s is copied down by tasks %zu and %zu\n", copy->access[1].tensor->name, k, i);
+            const struct task *before = trainer->train->tasks[k];
+            if (is_copy(before) && before->lane == copy->lane && before->accesses[1].tensor == copy->accesses[1].tensor)
+                test_failed("tensor %s is copied down by tasks %zu and %zu\n", copy->accesses[1].tensor->name, k, i);
         }
     }
     assert_true(downloads > 0);
@@ -547,7 +547,7 @@ static size_t find_role(const struct list *list, enum role role, int layer, int 
 {
     size_t i = 0;
     while (i < list->n &&
-           (list->task[i]->role != role || list->task[i]->layer != layer || list->task[i]->micro != micro))
+           (list->tasks[i]->role != role || list->tasks[i]->layer != layer || list->tasks[i]->micro != micro))
         i++;
     return i;
 }
@@ -566,7 +566,7 @@ TEST(updates_wait_for_nothing)
             const struct list *list = trainer->train;
             size_t norm = 0;
             for (size_t k = 0; k < list->n; k++)
-                norm = strcmp(list->task[k]->name, "norm.finish") == 0 ? k : norm;
+                norm = strcmp(list->tasks[k]->name, "norm.finish") == 0 ? k : norm;
             for (int layer = 0; layer < 4; layer++) {
                 size_t first = find_role(list, ROLE_UPDATE, layer, -1);
                 size_t next = find_role(list, ROLE_BACKWARD, layer - 1 - (trainer->mesh.dp > 1), trainer->micros - 1);
@@ -637,16 +637,16 @@ static size_t expect_gradients_before(const struct list *list, const struct task
     const struct tensor *there = NULL;
     size_t n = 0;
     for (size_t i = choice->index; i < list->n; i++) {
-        const struct task *task = list->task[i];
-        if (is_copy(task) && task->access[1].tensor == choice->access[0].tensor)
-            there = task->access[0].tensor;
+        const struct task *task = list->tasks[i];
+        if (is_copy(task) && task->accesses[1].tensor == choice->accesses[0].tensor)
+            there = task->accesses[0].tensor;
         for (int k = 0;
-             there && task->role == ROLE_UPDATE && touches_bytes(task, there, ACCESS_READ) && k < task->n_access; k++)
-            if (task->access[k].tensor->class == MEM_GRADIENTS) {
+             there && task->role == ROLE_UPDATE && touches_bytes(task, there, ACCESS_READ) && k < task->n_accesses; k++)
+            if (task->accesses[k].tensor->class == MEM_GRADIENTS) {
                 n++;
-                if (!touches_bytes(choice, task->access[k].tensor, ACCESS_READ))
+                if (!touches_bytes(choice, task->accesses[k].tensor, ACCESS_READ))
                     test_failed("task %zu %s does not wait for %s, which task %zu %s reads\n", choice->index,
-                                choice->name, task->access[k].tensor->name, i, task->name);
+                                choice->name, task->accesses[k].tensor->name, i, task->name);
             }
     }
     return n;
@@ -662,8 +662,8 @@ TEST(choices_are_made_when_gradients_are_there)
         struct trainer *trainer = new_plan(settings, LIST_TRAIN);
         size_t choices = 0;
         for (size_t k = 0; k < trainer->train->n; k++)
-            if (chooses(trainer->train->task[k])) {
-                assert_true(expect_gradients_before(trainer->train, trainer->train->task[k]) > 0);
+            if (chooses(trainer->train->tasks[k])) {
+                assert_true(expect_gradients_before(trainer->train, trainer->train->tasks[k]) > 0);
                 choices++;
             }
         assert_true(choices > 0);

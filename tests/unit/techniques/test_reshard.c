@@ -33,11 +33,11 @@ TEST(pieces_cover_each_tensor_once)
         struct random_case chosen = random_case(1000 + i);
         struct pieces *pieces = cut_state(&chosen.config, &chosen.from);
         for (size_t t = 0; t < pieces->n; t++) {
-            size_t n = tensor_elements(&pieces->tensor[t]), covered = 0, run;
+            size_t n = tensor_elements(&pieces->tensors[t]), covered = 0, run;
             bool *taken = allocate(n, sizeof *taken);
-            for (size_t k = 0; k < pieces->tensor[t].n; k++)
-                for (size_t e = 0; e < piece_elements(&pieces->tensor[t].piece[k]); e++, covered++) {
-                    size_t at = element_of(&pieces->tensor[t], &pieces->tensor[t].piece[k], e, &run);
+            for (size_t k = 0; k < pieces->tensors[t].n; k++)
+                for (size_t e = 0; e < piece_elements(&pieces->tensors[t].pieces[k]); e++, covered++) {
+                    size_t at = element_of(&pieces->tensors[t], &pieces->tensors[t].pieces[k], e, &run);
                     assert_true(at < n);
                     assert_true(!taken[at]);
                     taken[at] = true;
@@ -65,7 +65,7 @@ static void expect_refuted(const struct copies *copies, const char *what)
 static void sabotage(struct copies *copies)
 {
     for (size_t i = 0; i < copies->n; i++) {
-        struct copy sound = copies->copy[i], *copy = &copies->copy[i];
+        struct copy sound = copies->copies[i], *copy = &copies->copies[i];
         copy->n--;
         expect_refuted(copies, "a copy that is too short");
         copy->n = sound.n + 1;
@@ -79,7 +79,7 @@ static void sabotage(struct copies *copies)
         *copy = sound;
         copy->from_piece = (copy->from_piece + 1) % (copies->from->n + 1);
         expect_refuted(copies, "another piece");
-        *copy = copies->copy[(i + 1) % copies->n];
+        *copy = copies->copies[(i + 1) % copies->n];
         if (copies->n > 1)
             expect_refuted(copies, "a copy that is missing, and one that is there twice");
         *copy = sound;
@@ -96,10 +96,10 @@ TEST(wrong_plans_are_refused)
         struct random_case chosen = random_case(2000 + i);
         struct pieces *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
         for (size_t t = 0; t < from->n; t += 5) {
-            struct copies copies = plan_copies(&from->tensor[t], &to->tensor[t], "a test");
+            struct copies copies = plan_copies(&from->tensors[t], &to->tensors[t], "a test");
             if (copies.n < 200)
                 sabotage(&copies);
-            free(copies.copy);
+            free(copies.copies);
         }
         free_pieces(from);
         free_pieces(to);
@@ -118,8 +118,8 @@ static void plan_with_a_hole(void *argument)
 static void plan_with_a_replica(void *argument)
 {
     struct kept_tensor changed = *(struct kept_tensor *)argument;
-    struct piece pieces[] = {changed.piece[0], changed.piece[1], changed.piece[0]};
-    changed.piece = pieces;
+    struct piece pieces[] = {changed.pieces[0], changed.pieces[1], changed.pieces[0]};
+    changed.pieces = pieces;
     changed.n = 3;
     plan_copies(&changed, argument, "a test");
 }
@@ -127,8 +127,8 @@ static void plan_with_a_replica(void *argument)
 static void plan_to_a_replica(void *argument)
 {
     struct kept_tensor changed = *(struct kept_tensor *)argument;
-    struct piece pieces[] = {changed.piece[0], changed.piece[1], changed.piece[0]};
-    changed.piece = pieces;
+    struct piece pieces[] = {changed.pieces[0], changed.pieces[1], changed.pieces[0]};
+    changed.pieces = pieces;
     changed.n = 3;
     plan_copies(argument, &changed, "a test");
 }
@@ -136,7 +136,7 @@ static void plan_to_a_replica(void *argument)
 static void plan_with_an_overlap(void *argument)
 {
     struct kept_tensor changed = *(struct kept_tensor *)argument;
-    changed.piece[1].begin[0]--;
+    changed.pieces[1].begin[0]--;
     plan_copies(&changed, &changed, "a test");
 }
 
@@ -144,11 +144,11 @@ TEST(holes_and_overlaps_have_no_plan)
 {
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.tp = 2});
     struct pieces *pieces = cut_state(&small_config, &mesh);
-    expect_refusal(plan_with_a_hole, &pieces->tensor[0], 1, "do not cover it once: none has element 32 of 72");
-    expect_refusal(plan_with_a_replica, &pieces->tensor[0], 1,
+    expect_refusal(plan_with_a_hole, &pieces->tensors[0], 1, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &pieces->tensors[0], 1,
                    "a test: the pieces of tensor wte.weight, value, do not");
-    expect_refusal(plan_to_a_replica, &pieces->tensor[0], 1, "more than one has element 0 of 72");
-    expect_refusal(plan_with_an_overlap, &pieces->tensor[0], 1, "more than one has element");
+    expect_refusal(plan_to_a_replica, &pieces->tensors[0], 1, "more than one has element 0 of 72");
+    expect_refusal(plan_with_an_overlap, &pieces->tensors[0], 1, "more than one has element");
     free_pieces(pieces);
     free_mesh(&mesh);
 }
@@ -199,7 +199,7 @@ TEST(resharded_and_back_is_the_same)
         struct checkpoint *checkpoint = open_checkpoint(cut);
         expect_state(checkpoint, i);
         for (size_t t = 0; t < checkpoint->pieces->n; t++)
-            bytes += 4 * tensor_elements(&checkpoint->pieces->tensor[t]);
+            bytes += 4 * tensor_elements(&checkpoint->pieces->tensors[t]);
         assert_int_equal(there, bytes);
         assert_int_equal(back, bytes);
         expect_same_folders(first, again);
@@ -254,7 +254,7 @@ TEST(merged_pieces_keep_the_strategy)
 static void put_first(const struct checkpoint *checkpoint, float value)
 {
     size_t size;
-    struct piece *piece = &checkpoint->pieces->tensor[0].piece[0];
+    struct piece *piece = &checkpoint->pieces->tensors[0].pieces[0];
     char *file = rank_file(checkpoint, piece->rank), *bytes = read_whole(file, &size);
     memcpy(bytes + piece->file_offset, &value, sizeof value);
     overwrite(file, bytes, size);
@@ -268,7 +268,7 @@ static void expect_distances(const struct checkpoint *nine, const struct checkpo
 {
     struct difference difference = compare_tensor(nine, ten, 3);
     double distance = 0, norm = 0;
-    for (size_t i = 0; i < tensor_elements(&ten->pieces->tensor[3]); i++) {
+    for (size_t i = 0; i < tensor_elements(&ten->pieces->tensors[3]); i++) {
         distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
         norm += pow((double)state_value(10, 3, i), 2);
     }
@@ -300,7 +300,7 @@ TEST(large_tensors_are_streamed)
         assert_int_equal(difference.elements, 1);
         assert_true(nan ? isnan(difference.most) : difference.most == 0);
     }
-    const struct piece *piece = &cut->pieces->tensor[0].piece[0];
+    const struct piece *piece = &cut->pieces->tensors[0].pieces[0];
     assert_true(4 * piece_elements(piece) > 600000); /* more than two windows */
     char *file = rank_file(cut, piece->rank);
     size_t size;

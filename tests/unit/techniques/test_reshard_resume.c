@@ -27,13 +27,13 @@ enum { HALF = 2 };
 static void expect_zeros_between(const struct model *model)
 {
     for (int u = 0; u < model->params->n_units && model->mesh->tp == 1 && model->mesh->zero == 0; u++) {
-        struct tensor *moment = model->replica[0].m[u];
-        float *values = allocate(model->params->unit[u].elements, sizeof *values);
+        struct tensor *moment = model->replicas[0].m[u];
+        float *values = allocate(model->params->units[u].elements, sizeof *values);
         if (moment)
             read_tensor(moment, values);
-        for (int i = model->params->unit[u].first_param;
-             i < model->params->unit[u].first_param + model->params->unit[u].n_params; i++) {
-            const struct param *param = &model->params->param[i];
+        for (int i = model->params->units[u].first_param;
+             i < model->params->units[u].first_param + model->params->units[u].n_params; i++) {
+            const struct param *param = &model->params->params[i];
             size_t n = (size_t)(param->shape[0] * param->shape[1]);
             for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
                 assert_true(values[param->offset + k] == 0);

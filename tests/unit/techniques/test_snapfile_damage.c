@@ -40,12 +40,12 @@ TEST(every_bit_matters)
             test_failed("bit %zu of byte %zu of the manifest\n", bit % 8, bit / 8);
     struct checkpoint *checkpoint = open_snapshot(image.path);
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        for (size_t k = 0; k < checkpoint->pieces->tensor[i].n; k++) {
-            const struct piece *piece = &checkpoint->pieces->tensor[i].piece[k];
+        for (size_t k = 0; k < checkpoint->pieces->tensors[i].n; k++) {
+            const struct piece *piece = &checkpoint->pieces->tensors[i].pieces[k];
             for (size_t bit = 5 * i; bit < 8 * ELEMENT_BYTES * piece_elements(piece); bit += 7 * every, tried++)
                 if (!notices_flip(&image, piece->file_offset + bit / 8, (int)(bit % 8)) || image.step != 1 ||
-                    !strstr(image.said, checkpoint->pieces->tensor[i].name))
-                    test_failed("bit %zu of %s: step %u, %s\n", bit, checkpoint->pieces->tensor[i].name, image.step,
+                    !strstr(image.said, checkpoint->pieces->tensors[i].name))
+                    test_failed("bit %zu of %s: step %u, %s\n", bit, checkpoint->pieces->tensors[i].name, image.step,
                                 image.said);
         }
     for (size_t bit = 0; bit < 64 * snapfile.in.n; bit += every, tried++)

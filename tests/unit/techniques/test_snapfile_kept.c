@@ -93,7 +93,7 @@ TEST(no_value_is_overlooked)
     struct snap *snap;
     must(open_snap(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap));
     for (size_t i = 0; i < stored.plan.n; i++)
-        for (size_t k = 0; k < payload_bytes(&stored.plan.range[i]) / sizeof(float); k++) {
+        for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
             assert_true(snap_begin(snap, 1) > 0);
             for (size_t at = 0; at < stored.plan.n; at++) {
@@ -120,7 +120,7 @@ static void read_first(void *argument)
 {
     float values[512];
     const struct checkpoint *checkpoint = argument;
-    assert_true(tensor_elements(&checkpoint->pieces->tensor[0]) <= COUNT(values));
+    assert_true(tensor_elements(&checkpoint->pieces->tensors[0]) <= COUNT(values));
     read_kept(checkpoint, 0, values);
 }
 

@@ -187,8 +187,8 @@ static void persist_behind_gate(void *context, const struct task *task, uint32_t
 static void copy_behind_gate(const struct task *task, uint32_t iteration, cl_uint n, const cl_event *wait,
                              cl_event *done)
 {
-    struct tensor *to = tensor_at(task->access[0].tensor, iteration),
-                  *from = tensor_at(task->access[1].tensor, iteration);
+    struct tensor *to = tensor_at(task->accesses[0].tensor, iteration),
+                  *from = tensor_at(task->accesses[1].tensor, iteration);
     wait_at_gate();
     CL(clEnqueueReadBuffer(task->lane->queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n, wait,
                            done));
@@ -205,7 +205,7 @@ static void set_gate(bool open)
 static void put_gate(struct trainer *trainer)
 {
     for (size_t i = 0; i < trainer->train->n; i++) {
-        struct task *task = trainer->train->task[i];
+        struct task *task = trainer->train->tasks[i];
         const bool stores = task->action == ACT_HOST && task->member.needed && !task->member.returned;
         if (task->member.aside && is_copy(task)) {
             task->action = ACT_ISSUE;
@@ -299,7 +299,7 @@ static char *foretold(const struct trainer *trainer, int last)
     char *text = copy_string("");
     json_t *commit;
     size_t i;
-    json_array_foreach(json_object_get(reports_of(trainer).report[reports_of(trainer).n - 1].fields, "commits"), i,
+    json_array_foreach(json_object_get(reports_of(trainer).reports[reports_of(trainer).n - 1].fields, "commits"), i,
                        commit)
     {
         int step = (int)json_integer_value(json_object_get(commit, "iteration"));

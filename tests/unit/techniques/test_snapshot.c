@@ -480,8 +480,8 @@ static struct trainer *plan_both_sides(void)
 static const struct task *update_that_is_stored(const struct list *list, const struct task *copy)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
-        if (task->role == ROLE_UPDATE && touches_bytes(task, copy->access[1].tensor, ACCESS_WRITE))
+        const struct task *task = list->tasks[i];
+        if (task->role == ROLE_UPDATE && touches_bytes(task, copy->accesses[1].tensor, ACCESS_WRITE))
             return task;
     }
     test_failed("copy %zu %s stores what no update writes\n", copy->index, copy->name);
@@ -495,7 +495,7 @@ TEST(a_copy_is_expected_when_its_update_is)
     const struct list *list = trainer->train;
     int found[2][2] = {{0}}; /* by side, the host's first, and by whether it is expected */
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *copy = list->task[i];
+        const struct task *copy = list->tasks[i];
         if (copy->role != ROLE_SNAPSHOT || !is_copy(copy))
             continue;
         const struct task *update = update_that_is_stored(list, copy);
@@ -517,7 +517,7 @@ TEST(an_update_of_either_side_is_stored_after_its_copies_back)
     const struct task *snapshot = NULL;
     int ups = 0;
     for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->task[i];
+        const struct task *task = list->tasks[i];
         if (task->role == ROLE_SNAPSHOT)
             snapshot = task;
         if (strcmp(task->name, "overlap.up") != 0)

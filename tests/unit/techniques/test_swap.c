@@ -133,16 +133,16 @@ static size_t expect_needed(struct list *list)
     json_array_foreach(json_object_get(report[0].fields, "moves"), i, move)
     {
         for (size_t k = 0; k < list->n; k++) {
-            const struct task *task = list->task[k];
+            const struct task *task = list->tasks[k];
             size_t reader = k + 1;
             if (strcmp(task->name, "swap.in") != 0 ||
-                strcmp(task->access[0].tensor->name, text_at(move, "tensor")) != 0)
+                strcmp(task->accesses[0].tensor->name, text_at(move, "tensor")) != 0)
                 continue;
-            while (!touches_bytes(list->task[reader], task->access[0].tensor, ACCESS_READ))
+            while (!touches_bytes(list->tasks[reader], task->accesses[0].tensor, ACCESS_READ))
                 reader++;
             expect_number("needed", number_at(move, "needed_ms") - number_at(move, "in_end_ms"),
-                          1e3 * (forecast.span[reader].start - forecast.span[k].end));
-            repeats += list->task[reader]->role == ROLE_FORWARD;
+                          1e3 * (forecast.spans[reader].start - forecast.spans[k].end));
+            repeats += list->tasks[reader]->role == ROLE_FORWARD;
         }
     }
     free_forecast(&forecast);
@@ -220,8 +220,8 @@ TEST(lanes_and_latency)
 
 static size_t position_of(const struct list *list, const char *name, int layer, int micro, size_t from)
 {
-    while (from < list->n && (strcmp(list->task[from]->name, name) != 0 || list->task[from]->layer != layer ||
-                              (micro >= 0 && list->task[from]->micro != micro)))
+    while (from < list->n && (strcmp(list->tasks[from]->name, name) != 0 || list->tasks[from]->layer != layer ||
+                              (micro >= 0 && list->tasks[from]->micro != micro)))
         from++;
     return from;
 }
@@ -256,7 +256,7 @@ TEST(by_micro_batch)
     assert_true(position_of(list, "swap.in", 0, 3, 0) < position_of(list, "backward", 0, 2, 0));
     assert_int_equal(position_of(list, "swap.out", 3, -1, 0), list->n); /* the last stage's backward follows at once */
     for (size_t i = 0; i < list->n; i++)
-        n_out += strcmp(list->task[i]->name, "swap.out") == 0;
+        n_out += strcmp(list->tasks[i]->name, "swap.out") == 0;
     assert_int_equal(n_out, 6 + 6); /* all that stages 0 and 1 hold, however the list mixes stages */
     free_list_and_machine(list);
     expect_yard(EXIT_OK, "12 swapped, 0 made again, 768 MiB copied",
@@ -302,7 +302,7 @@ static struct state train_within(const char *words, bool serial, size_t budget)
     check_training(trainer, 3);
     struct state all = read_state(trainer, 0);
     for (int d = 0; d < trainer->machine->n_devices; d++) {
-        const struct device *device = &trainer->machine->device[d];
+        const struct device *device = &trainer->machine->devices[d];
         size_t sum = 0;
         for (size_t i = 0; i < device->n_slabs; i++)
             sum += device->slabs[i].bytes + guard_bytes(device);
@@ -318,7 +318,7 @@ static void ask_budgets(const char *words, size_t budget[2])
 {
     struct trainer *trainer = new_plan(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
-    json_t *peaks = json_object_get(reports.report[reports.n - 1].fields, "peak_bytes"), *peak;
+    json_t *peaks = json_object_get(reports.reports[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;
     budget[0] = 0;
     json_object_foreach(peaks, name, peak)

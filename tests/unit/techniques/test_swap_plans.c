@@ -52,9 +52,9 @@ static void swap_as_planned(struct edit *edit, struct list *list, const struct u
     struct tensor *back = tensor_like(list->pool, gpu, tensor);
     switch_readers(edit, uses, tensor, end, tensor, back);
     insert_before(edit, line[plan->in]);
-    add_copy(list, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
+    add_copy(list, gpu->lanes[LANE_UPLOAD], "swap.in", back, there);
     insert_behind(edit, line[plan->out]);
-    add_copy(list, gpu->lane[LANE_DOWNLOAD], "swap.out", there, tensor);
+    add_copy(list, gpu->lanes[LANE_DOWNLOAD], "swap.out", there, tensor);
 }
 
 /* The period of a chain of n layers, of which each is treated as the plan says; INFINITY: it does not fit.
@@ -63,7 +63,7 @@ static void swap_as_planned(struct edit *edit, struct list *list, const struct u
 static double try_plan(struct list *list, const struct plan *plan, int n, struct idle *idle)
 {
     struct pool *pool = list->pool;
-    struct uses *before = find_uses(list->task, list->n, pool);
+    struct uses *before = find_uses(list->tasks, list->n, pool);
     int from[MOST_TRIED];
     size_t n_tasks;
     for (int k = 0; k < n; k++)
@@ -218,7 +218,7 @@ static void order_of_sends(int k, int *out, int *back)
 static void swap_in_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
                            int i, int from, int to)
 {
-    struct tensor *tensor = front[i]->access[1].tensor;
+    struct tensor *tensor = front[i]->accesses[1].tensor;
     struct tensor *there = tensor_like(list->pool, list->pool->machine->host, tensor);
     struct tensor *back = tensor_like(list->pool, tensor->device, tensor);
     switch_readers(edit, uses, tensor, (int)front[i]->index + 1, tensor, back);
@@ -239,7 +239,7 @@ static void apply_choice(struct edit *edit, struct list *list, const struct uses
         int action = choice % FATES;
         choice /= FATES;
         if (action == 1)
-            from[front[i]->access[1].tensor->id] = (int)front[MICRO + i]->index;
+            from[front[i]->accesses[1].tensor->id] = (int)front[MICRO + i]->index;
         else if (action > 1 && !again)
             swap_in_choice(edit, list, uses, front, i, leaves_after[action - 2], comes_before[action - 2]);
     }
@@ -255,7 +255,7 @@ static size_t bytes_if_free(struct list *list, const struct uses *uses, struct t
     struct edit *edit = open_edit(list);
     apply_choice(edit, list, uses, front, choice, !repeats_last);
     apply_choice(edit, list, uses, front, choice, repeats_last);
-    list->pool->machine->device[0].budget = least - 1;
+    list->pool->machine->devices[0].budget = least - 1;
     struct forecast forecast = forecast_list_within(list, NULL, 0, NULL, NULL);
     if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
         least = forecast.needed_bytes[0];
@@ -267,12 +267,12 @@ static size_t bytes_if_free(struct list *list, const struct uses *uses, struct t
 /* The same for all choices in one order of the list. */
 static size_t least_of_choices(struct list *list, double period, size_t least)
 {
-    struct uses *uses = find_uses(list->task, list->n, list->pool);
+    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
     struct task *front[2 * MICRO + 1]; /* the last one is the update */
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++)
-        if (list->task[i]->lane == list->pool->machine->device[0].lane[LANE_COMPUTE]) {
-            front[n] = list->task[i];
+        if (list->tasks[i]->lane == list->pool->machine->devices[0].lanes[LANE_COMPUTE]) {
+            front[n] = list->tasks[i];
             n++;
         }
     for (int choice = 0; choice < CHOICES; choice++)

@@ -191,8 +191,8 @@ static void make_tokenizers(void *unused)
     struct writer *writer = open_writer(FOLDER "seed.tokenizer.bin");
     write_bytes(writer, header, sizeof header);
     for (int k = 0; k < bpe->n; k++) {
-        write_bytes(writer, &(char){(char)bpe->token[k].n}, 1);
-        write_bytes(writer, bpe->token[k].bytes, bpe->token[k].n);
+        write_bytes(writer, &(char){(char)bpe->tokens[k].n}, 1);
+        write_bytes(writer, bpe->tokens[k].bytes, bpe->tokens[k].n);
     }
     publish(writer);
 }

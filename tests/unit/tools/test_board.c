@@ -51,7 +51,7 @@ static char *saved(const struct board *board, const char *name)
 static size_t find_task(const struct list *list, const char *name, int layer)
 {
     size_t i = 0;
-    while (i < list->n && !(strcmp(list->task[i]->name, name) == 0 && list->task[i]->layer == layer))
+    while (i < list->n && !(strcmp(list->tasks[i]->name, name) == 0 && list->tasks[i]->layer == layer))
         i++;
     assert_true(i < list->n);
     return i;
@@ -59,7 +59,7 @@ static size_t find_task(const struct list *list, const char *name, int layer)
 
 static char *try_behind(struct board *board, size_t task, const struct list *list, int64_t behind, size_t *place)
 {
-    return try_move(board, &(struct move){task, (size_t)list->task[task]->lane->index, behind}, place);
+    return try_move(board, &(struct move){task, (size_t)list->tasks[task]->lane->index, behind}, place);
 }
 
 /* ---- lists of data/ --------------------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ TEST(who_is_in_the_way_is_named)
     expect_refused(board, list, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes",
                    last);
     size_t place;
-    char *wrong = try_move(board, &(struct move){first, (size_t)list->task[first + 1]->lane->index, NONE}, &place);
+    char *wrong = try_move(board, &(struct move){first, (size_t)list->tasks[first + 1]->lane->index, NONE}, &place);
     assert_string_equal(wrong, "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
                                "device and of its kind");
     assert_int_equal(place, first);
@@ -204,15 +204,15 @@ static const char *make_list(uint32_t seed)
 
 static const struct task *task_named(const struct list *list, const char *name)
 {
-    return list->task[find_task(list, name, -1)];
+    return list->tasks[find_task(list, name, -1)];
 }
 
 static bool conflict(const struct task *a, const struct task *b)
 {
-    for (int i = 0; i < a->n_access; i++)
-        for (int k = 0; k < b->n_access; k++)
-            if (strcmp(a->access[i].tensor->name, b->access[k].tensor->name) == 0 &&
-                ((a->access[i].mode | b->access[k].mode) & ACCESS_WRITE))
+    for (int i = 0; i < a->n_accesses; i++)
+        for (int k = 0; k < b->n_accesses; k++)
+            if (strcmp(a->accesses[i].tensor->name, b->accesses[k].tensor->name) == 0 &&
+                ((a->accesses[i].mode | b->accesses[k].mode) & ACCESS_WRITE))
                 return true;
     return false;
 }
@@ -223,8 +223,8 @@ static void expect_same_meaning(const struct list *a, const struct list *b)
     assert_int_equal(a->n, b->n);
     for (size_t i = 0; i < a->n; i++)
         for (size_t k = i + 1; k < a->n; k++)
-            if (conflict(a->task[i], a->task[k]))
-                assert_true(task_named(b, a->task[i]->name)->index < task_named(b, a->task[k]->name)->index);
+            if (conflict(a->tasks[i], a->tasks[k]))
+                assert_true(task_named(b, a->tasks[i]->name)->index < task_named(b, a->tasks[k]->name)->index);
 }
 
 /* On its lane the task comes right after the one that the move names, and all others are in their order. */
@@ -233,18 +233,18 @@ static void expect_place(const struct list *before, const struct list *after, co
     size_t i = 0, k = 0;
     int64_t last = NONE;
     for (;; i++, k++) {
-        while (i < before->n && (before->task[i]->lane->index != (int)move->lane || i == move->task))
+        while (i < before->n && (before->tasks[i]->lane->index != (int)move->lane || i == move->task))
             i++;
-        while (k < after->n && after->task[k]->lane->index != (int)move->lane)
+        while (k < after->n && after->tasks[k]->lane->index != (int)move->lane)
             k++;
-        if (k < after->n && strcmp(after->task[k]->name, before->task[move->task]->name) == 0) {
+        if (k < after->n && strcmp(after->tasks[k]->name, before->tasks[move->task]->name) == 0) {
             assert_int_equal(last, move->behind);
-            for (k++; k < after->n && after->task[k]->lane->index != (int)move->lane;)
+            for (k++; k < after->n && after->tasks[k]->lane->index != (int)move->lane;)
                 k++;
         }
         if (i == before->n || k == after->n)
             break;
-        assert_string_equal(before->task[i]->name, after->task[k]->name);
+        assert_string_equal(before->tasks[i]->name, after->tasks[k]->name);
         last = (int64_t)i;
     }
     assert_int_equal(i, before->n);
@@ -257,9 +257,9 @@ static struct move draw_move(const struct list *list, struct draws *draws)
     move.task = draw_below(draws, list->n);
     move.lane = draw_below(draws, (size_t)list->pool->machine->n_lanes);
     if (draw_below(draws, 2) == 0)
-        move.lane = (size_t)list->task[move.task]->lane->index;
+        move.lane = (size_t)list->tasks[move.task]->lane->index;
     for (size_t k = 0; k < list->n && move.behind == NONE; k++)
-        if (k != move.task && list->task[k]->lane->index == (int)move.lane && draw_below(draws, 3) == 0)
+        if (k != move.task && list->tasks[k]->lane->index == (int)move.lane && draw_below(draws, 3) == 0)
             move.behind = (int64_t)k;
     return move;
 }
@@ -279,7 +279,7 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
         fate = REFUSED;
         char *same = saved(board, "same.txt");
         assert_string_equal(same, now); /* nothing has moved */
-        assert_non_null(strstr(wrong, list->task[place]->name));
+        assert_non_null(strstr(wrong, list->tasks[place]->name));
         free(same);
     } else if (draw_below(draws, 4) == 0) {
         fate = UNDONE;

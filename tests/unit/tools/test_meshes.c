@@ -172,7 +172,7 @@ static struct planned plan_words(const char *words)
     struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
     planned.seconds = sim->period;
     planned.bytes = 0;
-    for (const struct device *device = trainer->machine->device; !device->is_host; device++)
+    for (const struct device *device = trainer->machine->devices; !device->is_host; device++)
         planned.bytes = fmax(planned.bytes, (double)device->placed_bytes);
     free_simulation(sim);
     free_trainer(trainer);

@@ -171,20 +171,20 @@ static void expect_after(const struct list *list, uint32_t number, size_t i, con
                          const struct times *before, const char *what)
 {
     if (mine->start < before->end)
-        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, list->task[i]->name,
+        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, list->tasks[i]->name,
                     1e-3 * (double)(before->end - mine->start), what);
 }
 
 static void expect_order(const struct paced *paced, uint32_t number, size_t i, const struct times **lane_before)
 {
     const struct list *list = paced->trainer->train;
-    const struct task *task = list->task[i];
+    const struct task *task = list->tasks[i];
     const struct times *all = paced->recording.times, *mine = &all[number * list->n + i];
     for (size_t e = 0; e < task->n_edges; e++)
         if (task->edges[e].wait && number > task->edges[e].previous)
             expect_after(list, number, i, mine,
                          &all[(number - task->edges[e].previous) * list->n + task->edges[e].producer],
-                         list->task[task->edges[e].producer]->name);
+                         list->tasks[task->edges[e].producer]->name);
     if (lane_before[task->lane->index])
         expect_after(list, number, i, mine, lane_before[task->lane->index], "the task before it on its lane");
     lane_before[task->lane->index] = mine;
@@ -525,8 +525,8 @@ TEST(a_profile_is_measured_and_read_back)
     struct costs *costs = read_costs(path), other = *costs;
     assert_true(costs->measured);
     assert_true(costs->n_tasks > 20);
-    assert_true(costs->speed[LANE_UPLOAD].bytes_per_s > 0);
-    assert_true(costs->speed[LANE_DOWNLOAD].bytes_per_s > 0);
+    assert_true(costs->speeds[LANE_UPLOAD].bytes_per_s > 0);
+    assert_true(costs->speeds[LANE_DOWNLOAD].bytes_per_s > 0);
     write_profile(again, costs, costs->shape);
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");

@@ -79,10 +79,10 @@ TEST(lists_add_gradients_up)
     int firsts = 0;
     for (size_t i = 0; i < list->n; i++) {
         int reads = 0, writes = 0;
-        for (int k = 0; k < list->task[i]->n_access; k++) {
-            bool is_sum = list->task[i]->access[k].tensor->class == MEM_GRADIENTS;
-            reads += is_sum && list->task[i]->access[k].mode & ACCESS_READ;
-            writes += is_sum && list->task[i]->access[k].mode & ACCESS_WRITE;
+        for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
+            bool is_sum = list->tasks[i]->accesses[k].tensor->class == MEM_GRADIENTS;
+            reads += is_sum && list->tasks[i]->accesses[k].mode & ACCESS_READ;
+            writes += is_sum && list->tasks[i]->accesses[k].mode & ACCESS_WRITE;
         }
         firsts += writes > reads;
     }
@@ -159,11 +159,11 @@ static void add_random_cell(struct random_schedule *schedule, const struct turn 
     struct turn backward;
     bool overlaps = turn->computation == FORWARD && draw_below(&schedule->draws, 2) &&
                     draw_turn(schedule, row, BACKWARD, &backward);
-    struct turn_cell turn_cell = {.turn = {*turn}, .n = 1};
+    struct turn_cell turn_cell = {.turns = {*turn}, .n = 1};
     note_turn(schedule, turn);
     if (overlaps) {
         note_turn(schedule, &backward);
-        turn_cell.turn[1] = backward;
+        turn_cell.turns[1] = backward;
         turn_cell.n = 2;
     }
     char *cell = cell_text(&turn_cell);

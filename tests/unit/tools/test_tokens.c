@@ -76,7 +76,7 @@ static void list_word(void *argument, const char *bytes, size_t n)
 static void list_added(void *argument, int token)
 {
     struct listing *listing = argument;
-    append_text(&listing->text, "[%.*s]|", (int)listing->bpe->token[token].n, listing->bpe->token[token].bytes);
+    append_text(&listing->text, "[%.*s]|", (int)listing->bpe->tokens[token].n, listing->bpe->tokens[token].bytes);
 }
 
 /* The same, but these are the kinds of the two. */
@@ -394,7 +394,7 @@ static bool is_known(const struct bpe *bpe, const struct merge *merge)
     char bytes[2 * MOST_TOKEN_BYTES];
     const size_t n = join_bytes(bpe, merge->left, merge->right, bytes);
     for (int i = 0; i < bpe->n; i++)
-        if (bpe->token[i].n == n && memcmp(bpe->token[i].bytes, bytes, n) == 0)
+        if (bpe->tokens[i].n == n && memcmp(bpe->tokens[i].bytes, bytes, n) == 0)
             return true;
     return false;
 }

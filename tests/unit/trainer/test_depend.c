@@ -24,7 +24,7 @@ enum { IMPLIED = false, WAITED = true };
 
 static const struct edge *find_edge(const struct list *list, const struct expected *expected)
 {
-    const struct task *task = list->task[expected->to];
+    const struct task *task = list->tasks[expected->to];
     for (size_t i = 0; i < task->n_edges; i++)
         if (task->edges[i].producer == expected->from && task->edges[i].previous == expected->previous)
             return &task->edges[i];
@@ -48,7 +48,7 @@ static void expect_edges(const struct list *list, const struct expected *expecte
                         expected[i].previous ? " (step before)" : "", expected[i].kind, expected[i].wait, wrong);
     }
     for (size_t i = 0; i < list->n; i++)
-        found += list->task[i]->n_edges;
+        found += list->tasks[i]->n_edges;
     if (found != n)
         test_failed("%zu edges, expected %zu\n", found, n);
 }
@@ -71,9 +71,9 @@ TEST(all_edges_of_the_journey)
         {5, 4, SAME_STEP, EDGE_DATA, WAITED},
     };
     expect_edges(journey.list, edges, COUNT(edges));
-    assert_true(journey.list->task[0]->flush);
-    assert_true(journey.list->task[3]->flush);
-    assert_true(!journey.list->task[2]->flush);
+    assert_true(journey.list->tasks[0]->flush);
+    assert_true(journey.list->tasks[3]->flush);
+    assert_true(!journey.list->tasks[2]->flush);
     expect_sound("the list", journey.list, NULL);
     end_journey(&journey);
 }
@@ -85,8 +85,8 @@ TEST(moves_between_contexts)
         struct machine *machine = open_two(apart);
         struct list *list = new_list_on(machine);
         struct pool *pool = list->pool;
-        struct tensor *a = new_array(pool, &machine->device[0], "a", 64, PERSISTENT),
-                      *b = new_array(pool, &machine->device[1], "b", 64, PERSISTENT);
+        struct tensor *a = new_array(pool, &machine->devices[0], "a", 64, PERSISTENT),
+                      *b = new_array(pool, &machine->devices[1], "b", 64, PERSISTENT);
         add_fill(list, "fill", a, 5);
         list->tags.layer = 3;
         add_move(list, "move", b, a, FOR_MOVES);
@@ -94,9 +94,9 @@ TEST(moves_between_contexts)
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
         assert_int_equal(machine->n_contexts, staged ? 2 : 1);
         assert_int_equal(list->n, staged ? 3 : 2);
-        assert_int_equal(list->task[1]->layer, 3);
-        assert_int_equal(list->task[1]->notify, staged ? 1u << 1 : 0);
-        assert_true(list->task[0]->flush);
+        assert_int_equal(list->tasks[1]->layer, 3);
+        assert_int_equal(list->tasks[1]->notify, staged ? 1u << 1 : 0);
+        assert_true(list->tasks[0]->flush);
         execute(list, 1);
         drain(list);
         float value[64];
@@ -113,12 +113,12 @@ TEST(moves_between_contexts)
 static struct list *new_chain(struct pool *pool, int n, int64_t elements)
 {
     struct list *list = new_list(pool, "chain");
-    struct tensor *last = new_array(pool, &pool->machine->device[0], "t0", elements, TRANSIENT);
+    struct tensor *last = new_array(pool, &pool->machine->devices[0], "t0", elements, TRANSIENT);
     add_fill(list, "start", last, 1);
     for (int i = 1; i < n; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
-        struct tensor *next = new_array(pool, &pool->machine->device[0], name, elements, TRANSIENT);
+        struct tensor *next = new_array(pool, &pool->machine->devices[0], name, elements, TRANSIENT);
         add_two(list, name, next, last, last);
         last = next;
     }
@@ -132,15 +132,15 @@ TEST(lists_share_an_arena)
     struct pool *pool = new_pool(machine);
     struct list *one = new_list(pool, "one");
     struct list *lists[] = {one, new_list(pool, "two")};
-    struct tensor *kept = new_array(pool, &machine->device[0], "kept", 500, PERSISTENT), *scratch[2];
+    struct tensor *kept = new_array(pool, &machine->devices[0], "kept", 500, PERSISTENT), *scratch[2];
     for (int i = 0; i < 2; i++) {
-        scratch[i] = new_array(pool, &machine->device[0], "scratch", 500, TRANSIENT);
+        scratch[i] = new_array(pool, &machine->devices[0], "scratch", 500, TRANSIENT);
         add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);
         add_accumulate(lists[i], "sum", kept, scratch[i]);
     }
     must(finish_lists(pool, lists, 2));
     assert_int_equal(scratch[0]->address, scratch[1]->address);
-    assert_int_equal(machine->device[0].slabs[0].bytes, 2 * round_up(2000, machine->device[0].alignment));
+    assert_int_equal(machine->devices[0].slabs[0].bytes, 2 * round_up(2000, machine->devices[0].alignment));
     for (uint32_t number = 1; number <= 3; number++)
         for (int i = 0; i < 2; i++) {
             execute(lists[i], number);
@@ -161,11 +161,11 @@ CASE(over_budget)
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
     struct pool *pool = new_pool(machine);
     struct list *list = new_chain(pool, 3, 1000);
-    add_accumulate(list, "straw", list->task[2]->access[0].tensor,
-                   new_array(pool, &machine->device[0], "camel", 1000, TRANSIENT));
-    list->task[3]->layer = 4;
+    add_accumulate(list, "straw", list->tasks[2]->accesses[0].tensor,
+                   new_array(pool, &machine->devices[0], "camel", 1000, TRANSIENT));
+    list->tasks[3]->layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
-        add_access(list->task[3], list->task[k]->access[0].tensor, ACCESS_READ);
+        add_access(list->tasks[3], list->tasks[k]->accesses[0].tensor, ACCESS_READ);
     must(finish_lists(pool, &list, 1));
 }
 
@@ -174,7 +174,7 @@ CASE(over_host_budget)
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
     struct list *list = new_list_on(machine);
     struct pool *pool = list->pool;
-    add_access(add_host(list, machine->host->lane[LANE_CPU], "think", no_work, NULL),
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL),
                new_array(pool, machine->host, "thought", 2000, PERSISTENT), ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));
 }
@@ -186,7 +186,7 @@ CASE(shared_memory)
     struct pool *pool = new_pool(machine);
     struct list *list = new_chain(pool, 1, 2000);
     machine->host->memory = 24000;
-    add_access(add_host(list, machine->host->lane[LANE_CPU], "think", no_work, NULL),
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL),
                new_array(pool, machine->host, "thought", 2000, PERSISTENT), ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));
 }
@@ -194,7 +194,7 @@ CASE(shared_memory)
 CASE(larger_than_a_slab)
 {
     struct machine *machine = open_one();
-    machine->device[0].max_allocation = 20000;
+    machine->devices[0].max_allocation = 20000;
     struct pool *pool = new_pool(machine);
     struct list *list = new_chain(pool, 2, 5000);
     must(finish_lists(pool, &list, 1));
@@ -211,13 +211,13 @@ TEST(place_refuses_what_does_not_fit)
 TEST(canary_sees_writes_past_a_slab)
 {
     struct machine *machine = open_one();
-    struct device *device = &machine->device[0];
+    struct device *device = &machine->devices[0];
     struct list *list = new_list_on(machine);
     struct pool *pool = list->pool;
     struct tensor *tensor = new_array(pool, device, "x", (int64_t)device->alignment / 4, PERSISTENT),
                   *h = new_array(pool, machine->host, "h", 1024, PERSISTENT);
     add_fill(list, "fill", tensor, 1)->args[2].i += 1; /* one element more than there is */
-    add_access(add_host(list, machine->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));
     assert_int_equal(damaged_guards(device), 0);
     assert_non_null(machine->host->slabs[0].pinned);
@@ -255,7 +255,7 @@ static void audit_list(struct list *list)
 CASE(half_written)
 {
     struct list *list = new_list_on(open_one());
-    add_fill(list, "fill", new_array(list->pool, &list->pool->machine->device[0], "first", 100, PERSISTENT), 1)
+    add_fill(list, "fill", new_array(list->pool, &list->pool->machine->devices[0], "first", 100, PERSISTENT), 1)
         ->args[2]
         .i = 60;
     audit_list(list);
@@ -275,8 +275,8 @@ CASE(host_write)
     struct pool *pool = list->pool;
     struct tensor *secret = new_array(pool, machine->host, "secret", 10, PERSISTENT),
                   *open = new_array(pool, machine->host, "open", 10, PERSISTENT);
-    add_access(add_host(list, machine->host->lane[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
-    add_access(add_host(list, machine->host->lane[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
     audit_list(list);
 }
 

@@ -24,8 +24,8 @@ static bool find_life(const struct list *list, const struct tensor *tensor, int 
 {
     *first = -1;
     for (size_t i = 0; i < list->n; i++)
-        for (int k = 0; k < list->task[i]->n_access; k++)
-            if (list->task[i]->access[k].tensor->storage == tensor) {
+        for (int k = 0; k < list->tasks[i]->n_accesses; k++)
+            if (list->tasks[i]->accesses[k].tensor->storage == tensor) {
                 *first = *first < 0 ? (int)i : *first;
                 *last = (int)i;
             }
@@ -72,8 +72,8 @@ static size_t bytes_given(const struct machine *machine)
 {
     size_t sum = 0;
     for (int d = 0; d <= machine->n_devices; d++)
-        for (size_t k = 0; k < machine->device[d].n_slabs; k++) {
-            const struct slab *slab = &machine->device[d].slabs[k];
+        for (size_t k = 0; k < machine->devices[d].n_slabs; k++) {
+            const struct slab *slab = &machine->devices[d].slabs[k];
             size_t bytes = slab->bytes + GUARD_BYTES;
             if (slab->buffer)
                 CL(clGetMemObjectInfo(slab->buffer, CL_MEM_SIZE, sizeof bytes, &bytes, NULL));
@@ -108,7 +108,7 @@ struct world {
 
 static unsigned draw(struct world *world, unsigned below) { return (unsigned)draw_below(&world->draws, below); }
 
-static struct device *place_of(const struct world *world, int place) { return &world->pool->machine->device[place]; }
+static struct device *place_of(const struct world *world, int place) { return &world->pool->machine->devices[place]; }
 
 /* The halves of a root that a part has, a bit each. */
 static unsigned halves_of(unsigned part)
@@ -167,7 +167,7 @@ static void add_mix(struct world *world, struct tensor *out, struct tensor *in)
     struct mix *mix = &world->mixes[world->n_mixes++];
     *mix = (struct mix){out, in, draw(world, 4) ? 0 : draw(world, 300)};
     struct task *task =
-        add_host(world->list, world->pool->machine->host->lane[lanes[draw(world, 3)]], "mix", run_mix, mix);
+        add_host(world->list, world->pool->machine->host->lanes[lanes[draw(world, 3)]], "mix", run_mix, mix);
     add_access(task, out, ACCESS_WRITE);
     add_access(task, in, ACCESS_READ);
 }
@@ -183,7 +183,7 @@ static void add_transport(struct world *world, int to, struct tensor *out, int f
     else if (from < 2 && to < 2)
         add_move(world->list, "move", out, a, FOR_MOVES);
     else
-        add_copy(world->list, place_of(world, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
+        add_copy(world->list, place_of(world, device)->lanes[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }
 
 static void add_random_task(struct world *world)
@@ -249,7 +249,7 @@ TEST(uses_in_random_lists)
     contexts_apart(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *world = new_world(machine, seed);
-        struct task *const *task = world->list->task;
+        struct task *const *task = world->list->tasks;
         int n = (int)world->list->n;
         struct uses *uses = find_uses(task, world->list->n, world->pool);
         for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
@@ -337,7 +337,7 @@ struct random_lists {
 static void run_random_lists(struct random_lists lists)
 {
     struct machine *machine = open_two(lists.apart);
-    machine->device[0].max_allocation = GUARD_BYTES + 5 * ROOT * ELEMENT_BYTES; /* in several slabs */
+    machine->devices[0].max_allocation = GUARD_BYTES + 5 * ROOT * ELEMENT_BYTES; /* in several slabs */
     for (uint64_t seed = lists.from; seed < lists.to; seed++) {
         struct world *world = new_world(machine, seed);
         check_run(world, lists.way);
@@ -365,8 +365,8 @@ TEST(serial_creates_no_thread)
     must(finish_lists(world->pool, &world->list, 1));
     free(run_world(world, SERIAL));
     for (int i = 0; i < machine->n_lanes; i++) {
-        assert_true(!machine->lane[i]->thread);
-        assert_true(!machine->lane[i]->forwarder);
+        assert_true(!machine->lanes[i]->thread);
+        assert_true(!machine->lanes[i]->forwarder);
     }
     free_world(world);
     close_used(machine);

@@ -45,12 +45,12 @@ static void run_broken(bool serial)
 {
     struct journey journey = new_journey(no_work, NULL);
     struct task *task =
-        add_issue(journey.list, journey.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
+        add_issue(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     task->layer = 2;
     add_access(task, journey.p, ACCESS_BOTH);
-    add_access(add_host(journey.list, journey.machine->host->lane[LANE_CPU], "never", run_never, NULL), journey.p,
+    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_CPU], "never", run_never, NULL), journey.p,
                ACCESS_READ);
-    add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "after", no_work, NULL), journey.h,
+    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_DISK], "after", no_work, NULL), journey.h,
                ACCESS_WRITE);
     must(finish_lists(journey.pool, &journey.list, 1));
     execution.serial = serial;
@@ -158,9 +158,9 @@ TEST(the_background_holds_nobody_up)
     struct journey journey = new_journey(no_work, NULL);
     struct log log = {.n = 0};
     struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, PERSISTENT);
-    add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept,
+    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_DISK], "persist", wait_at_gate, &gate), kept,
                ACCESS_READ);
-    journey.list->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
+    journey.list->tasks[3]->commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_lists(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
@@ -168,7 +168,7 @@ TEST(the_background_holds_nobody_up)
     add_observer(&other);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
         execute(journey.list, number);
-    retire_until(journey.list, journey.list->task[5], MOST_RUNS);
+    retire_until(journey.list, journey.list->tasks[5], MOST_RUNS);
     assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "persist"), 0);
@@ -198,12 +198,15 @@ TEST(only_what_stands_aside_is_idle)
     int policy[4] = {-1, -1, -1, -1};
     struct task_flight flight = {.iteration = 0};
     struct journey journey = new_journey(no_work, NULL);
-    struct lane *disk = journey.machine->host->lane[LANE_DISK];
+    struct lane *disk = journey.machine->host->lanes[LANE_DISK];
     struct task *task = add_host(journey.list, disk, "note", note_policy, policy);
     must(finish_lists(journey.pool, &journey.list, 1));
     for (uint32_t number = 1; number <= 3; number++) {
-        struct job job = {
-            .list = journey.list, .flight = &flight, .task = task->index, .iteration = number, .kind = JOB_HOST_TASK};
+        struct job job = {.list = journey.list,
+                          .flight = &flight,
+                          .task_index = task->index,
+                          .iteration = number,
+                          .kind = JOB_HOST_TASK};
         if (number == 2)
             job.when_ended = drop_job;
         if (number == 2)
@@ -223,7 +226,7 @@ TEST(only_what_stands_aside_is_idle)
 static void add_number(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    float *sum = tensor_memory(task->access[0].tensor);
+    float *sum = tensor_memory(task->accesses[0].tensor);
     sum[0] = 10 * sum[0] + (float)iteration; /* the order of the writes shows */
 }
 
@@ -233,9 +236,9 @@ static float run_now_and_then(bool serial)
     struct journey journey = new_journey(no_work, NULL);
     const struct device *host = journey.machine->host;
     struct tensor *tensor = new_array(journey.pool, journey.machine->host, "x", 4, PERSISTENT);
-    struct task *even = add_host(journey.list, host->lane[LANE_CPU], "even", add_number, NULL);
-    struct task *third = add_host(journey.list, host->lane[LANE_DISK], "third", add_number, NULL);
-    struct task *whole = add_host(journey.list, host->lane[LANE_FEED], "whole", add_number, NULL);
+    struct task *even = add_host(journey.list, host->lanes[LANE_CPU], "even", add_number, NULL);
+    struct task *third = add_host(journey.list, host->lanes[LANE_DISK], "third", add_number, NULL);
+    struct task *whole = add_host(journey.list, host->lanes[LANE_FEED], "whole", add_number, NULL);
     even->when.every = 2;
     third->when.every = 3;
     third->when.remainder = 2;
@@ -358,7 +361,7 @@ CASE(driver_hangs)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(no_work, NULL);
-    add_issue(journey.list, journey.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
+    add_issue(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
     must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
 }

@@ -70,7 +70,7 @@ static unsigned char *read_slab(struct device *device, const struct slab *slab)
     unsigned char *bytes = allocate(slab->bytes, 1);
     if (slab->host)
         return memcpy(bytes, slab->host, slab->bytes);
-    CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, bytes, 0, NULL,
+    CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, bytes, 0, NULL,
                            NULL));
     return bytes;
 }
@@ -79,15 +79,15 @@ static unsigned char *read_slab(struct device *device, const struct slab *slab)
 static void paint(struct trainer *trainer)
 {
     for (int i = 0; i <= trainer->machine->n_devices; i++)
-        for (size_t k = 0; k < trainer->machine->device[i].n_slabs; k++) {
-            struct device *device = &trainer->machine->device[i];
+        for (size_t k = 0; k < trainer->machine->devices[i].n_slabs; k++) {
+            struct device *device = &trainer->machine->devices[i];
             const struct slab *slab = &device->slabs[k];
             struct heights heights = find_heights(trainer, i, (int)k);
             unsigned char *bytes = memset(allocate(slab->bytes, 1), PAINT, slab->bytes);
             if (slab->host)
                 memset((char *)slab->host + heights.kept, PAINT, slab->bytes - heights.kept);
             else if (heights.kept < slab->bytes)
-                CL(clEnqueueWriteBuffer(device->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, heights.kept,
+                CL(clEnqueueWriteBuffer(device->lanes[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, heights.kept,
                                         slab->bytes - heights.kept, bytes, 0, NULL, NULL));
             free(bytes);
         }
@@ -99,7 +99,7 @@ static size_t check_memory(struct trainer *trainer, const char *words)
 {
     size_t sum = 0;
     for (int i = 0; i <= trainer->machine->n_devices; i++) {
-        struct device *device = &trainer->machine->device[i];
+        struct device *device = &trainer->machine->devices[i];
         assert_int_equal(damaged_guards(device), 0);
         for (size_t k = 0; k < device->n_slabs; k++) {
             struct heights heights = find_heights(trainer, i, (int)k);
@@ -127,7 +127,7 @@ static float *read_moments(struct model *model, size_t *n)
     float *all = allocate(*n, sizeof *all), *at = all;
     for (int i = 0; i < model->params->n; i++) {
         read_param(model, i, KEPT_M, at);
-        at += param_elements(&model->params->param[i]);
+        at += param_elements(&model->params->params[i]);
     }
     return all;
 }

@@ -328,7 +328,7 @@ TEST(loss)
 TEST(longest_loops)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
-    device = &machines[0]->device[0];
+    device = &machines[0]->devices[0];
     check_rows(TOKENS, 1);
     check_layernorm(TOKENS, 1);
     check_embedding(1, TOKENS, 1, 1);

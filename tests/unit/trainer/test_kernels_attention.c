@@ -104,16 +104,16 @@ TEST(attention_plain_and_flash)
     } sizes[] = {{2, 1, 1, 3}, {1, 9, 2, 4}, {1, 70, 2, 17}, {2, 131, 1, 32}};
     size_t had[SHAPES];
     for (size_t i = 0; i < SHAPES; i++)
-        had[i] = machines[i]->device[0].shape.local_memory;
+        had[i] = machines[i]->devices[0].shape.local_memory;
     for (size_t r = 0; r < COUNT(rooms); r++) {
         for (size_t i = 0; i < SHAPES; i++)
-            if (machines[i]->device[0].shape.vector == 1)
-                machines[i]->device[0].shape.local_memory = MIN(had[i], rooms[r]);
+            if (machines[i]->devices[0].shape.vector == 1)
+                machines[i]->devices[0].shape.local_memory = MIN(had[i], rooms[r]);
         for (size_t i = 0; i < COUNT(sizes); i++)
             check_attention(sizes[i].B, sizes[i].T, sizes[i].H, sizes[i].hs);
     }
     for (size_t i = 0; i < SHAPES; i++)
-        machines[i]->device[0].shape.local_memory = had[i];
+        machines[i]->devices[0].shape.local_memory = had[i];
 }
 
 ALWAYS(machines_close) { close_shapes(); }

@@ -233,7 +233,7 @@ TEST(own_gemm_at_tile_borders)
 /* CLBlast may sum in any order: errors grow with K like those of a chain. */
 TEST(clblast_agrees)
 {
-    device = &machines[0]->device[0];
+    device = &machines[0]->devices[0];
     for (size_t i = 0; i < COUNT(products); i++)
         check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
 }
@@ -248,7 +248,7 @@ TEST(clblast_agrees_in_large_products)
         {.m = 128, .n = 128, .k = 128, .batch = 1, .heads = 2},
     };
     const char *name = "XGEMM_MIN_INDIRECT_SIZE";
-    device = &machines[0]->device[0];
+    device = &machines[0]->devices[0];
     assert_int_equal(
         CLBlastOverrideParameters(device->cl, "GemmRoutine", CLBlastPrecisionSingle, 1, &name, (size_t[]){1}),
         CLBlastSuccess);

@@ -136,7 +136,7 @@ TEST(sums_in_order)
 TEST(longest_sums)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
-    device = &machines[0]->device[0];
+    device = &machines[0]->devices[0];
     check_sums(TOKENS, 1, true);
 }
 

@@ -93,7 +93,7 @@ static float *reduced(int n, size_t elements)
     struct tensor **tensor = allocate((size_t)n, sizeof *tensor);
     float *all = allocate((size_t)n * elements, sizeof *all);
     for (int k = 0; k < n; k++) {
-        tensor[k] = new_work_tensor(pool, &machine->device[k], "x", SHAPE((int64_t)elements));
+        tensor[k] = new_work_tensor(pool, &machine->devices[k], "x", SHAPE((int64_t)elements));
         tensor[k]->persistent = true;
     }
     add_all_reduce(list, "sum", tensor, n);
@@ -108,8 +108,8 @@ static float *reduced(int n, size_t elements)
     for (int k = 0; k < n; k++)
         read_tensor(tensor[k], all + (size_t)k * elements);
     for (int i = 0; i < machine->n_lanes; i++) {
-        stop_thread(&machine->lane[i]->thread);
-        stop_thread(&machine->lane[i]->forwarder);
+        stop_thread(&machine->lanes[i]->thread);
+        stop_thread(&machine->lanes[i]->forwarder);
     }
     free(tensor);
     free_list_and_machine(list);
@@ -146,10 +146,10 @@ TEST(sums_are_in_rank_order)
 static int device_of_nth(const struct list *list, enum lane_kind kind, size_t nth)
 {
     for (size_t i = 0; i < list->n; i++) {
-        if (list->task[i]->lane->kind != kind)
+        if (list->tasks[i]->lane->kind != kind)
             continue;
         if (nth == 0)
-            return list->task[i]->lane->device->index;
+            return list->tasks[i]->lane->device->index;
         nth--;
     }
     return -1;
@@ -171,7 +171,7 @@ TEST(no_device_gets_everything_at_once)
     struct paper paper = new_paper(N, &slow_speeds);
     struct tensor *tensor[N];
     for (int k = 0; k < N; k++)
-        tensor[k] = new_bytes(&paper, &paper.machine->device[k], "x", N * 128, PERSISTENT);
+        tensor[k] = new_bytes(&paper, &paper.machine->devices[k], "x", N * 128, PERSISTENT);
     add_all_reduce(paper.list, "sum", tensor, N);
     for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
         expect_spread(paper.list, LANE_DOWNLOAD, turn * N, N);
@@ -193,7 +193,7 @@ TEST(the_norm_has_one_order)
     int last = 0;
     int seen = 0;
     for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *task = trainer->train->task[i];
+        const struct task *task = trainer->train->tasks[i];
         int rank = task->lane->device->index,
             at = tp_of(&trainer->mesh, rank) * trainer->mesh.dp + dp_of(&trainer->mesh, rank);
         if (strcmp(task->name, "norm.blocks") != 0)

@@ -38,7 +38,7 @@ static double bytes_of_units(const struct trainer *trainer, int together)
     for (int u = 0; u < n; u++) {
         double sum = 0;
         for (int i = u; i < MIN(u + together, n); i++)
-            sum += (double)trainer->model->params->unit[i].elements * ELEMENT_BYTES;
+            sum += (double)trainer->model->params->units[i].elements * ELEMENT_BYTES;
         most = fmax(most, sum);
     }
     return most;
@@ -190,7 +190,7 @@ TEST(groups_share_their_parameters)
  * taken to be of a GPU that does not exist: the sizes are whole tiles of any usual size, so it is the same. */
 static size_t work_of(const struct task *task)
 {
-    const struct tensor *last = task->access[task->n_access - 1].tensor;
+    const struct tensor *last = task->accesses[task->n_accesses - 1].tensor;
     return strcmp(last->name, "clblast.work") == 0 ? last->bytes : 0;
 }
 
@@ -213,7 +213,7 @@ TEST(work_space)
     size_t seen = 0;
     assert_int_equal(here->train->n, paper->train->n);
     for (size_t i = 0; i < here->train->n; i++) {
-        const struct task *task = here->train->task[i], *same = paper->train->task[i];
+        const struct task *task = here->train->tasks[i], *same = paper->train->tasks[i];
         assert_string_equal(task->name, same->name);
         for (size_t k = 0; k < COUNT(known); k++)
             if (strcmp(task->name, known[k].product) == 0) {

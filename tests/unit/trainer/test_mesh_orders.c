@@ -123,7 +123,7 @@ static int *counter_of(int *counters, const struct task *task, int pp, int micro
         return NULL;
     int kind = 0;
     if (task->role == ROLE_BACKWARD)
-        kind = task->access[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
+        kind = task->accesses[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
     return &counters[(kind * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
 }
 
@@ -139,12 +139,12 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
     double *seconds = allocate(trainer->train->n, sizeof *seconds);
     int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
     for (size_t i = 0; i < trainer->train->n; i++) {
-        int *counter = counter_of(counters, trainer->train->task[i], pp, micros);
+        int *counter = counter_of(counters, trainer->train->tasks[i], pp, micros);
         if (counter)
             ++*counter;
     }
     for (size_t i = 0; i < trainer->train->n; i++) {
-        const int *counter = counter_of(counters, trainer->train->task[i], pp, micros);
+        const int *counter = counter_of(counters, trainer->train->tasks[i], pp, micros);
         if (counter)
             seconds[i] = 1.0 / *counter;
     }

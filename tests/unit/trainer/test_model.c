@@ -28,7 +28,7 @@ TEST(each_device_has_its_engine)
     struct machine *machine = virtual_machine(costs, 2);
     struct mesh two = one_rank;
     two.dp = 2;
-    machine->device[1].shape.one_item = true;
+    machine->devices[1].shape.one_item = true;
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &small, &two, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "engines");
@@ -36,8 +36,8 @@ TEST(each_device_has_its_engine)
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&build, rank, 0, ROLE_FORWARD);
-        linear(&build, "head", activation(&build, "x", SHAPE(16, 32)), build.replica->other[HEAD], (struct weight){0});
-        own[rank] = list->task[list->n - 1]->action == ACT_KERNEL;
+        linear(&build, "head", activation(&build, "x", SHAPE(16, 32)), build.replica->others[HEAD], (struct weight){0});
+        own[rank] = list->tasks[list->n - 1]->action == ACT_KERNEL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
@@ -70,11 +70,11 @@ TEST(bytes_are_those_touched)
     settings->batch = B;
     struct trainer *trainer = new_plan(settings, LIST_TRAIN);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
-        while (i < trainer->train->n && strcmp(trainer->train->task[i]->name, expected[k].name) != 0)
+        while (i < trainer->train->n && strcmp(trainer->train->tasks[i]->name, expected[k].name) != 0)
             i++;
         assert_true(i < trainer->train->n);
-        if ((double)trainer->train->task[i]->bytes != 4 * expected[k].floats)
-            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, trainer->train->task[i]->bytes,
+        if ((double)trainer->train->tasks[i]->bytes != 4 * expected[k].floats)
+            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, trainer->train->tasks[i]->bytes,
                         4 * expected[k].floats);
     }
     free_trainer(trainer);
@@ -125,7 +125,7 @@ static size_t elements_of(const struct param *param) { return (size_t)(param->sh
 static void set_parameters(struct model *model)
 {
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->param[i];
+        const struct param *param = &model->params->params[i];
         float *values = random_floats(elements_of(param), 100 + (uint64_t)i);
         for (size_t k = 0; k < elements_of(param); k++)
             values[k] = values[k] * 0.3f + (param->init == INIT_ONE ? 1.0f : 0.0f);
@@ -183,7 +183,7 @@ static double loss_of(struct study *study)
 /* Loss at parameter tensor p = value + h * direction. */
 static double loss_at(struct study *study, int p, const float *value, const double *direction, double h)
 {
-    size_t n = elements_of(&study->trainer->model->params->param[p]);
+    size_t n = elements_of(&study->trainer->model->params->params[p]);
     float *moved = allocate(n, sizeof *moved);
     for (size_t i = 0; i < n; i++)
         moved[i] = (float)(value[i] + h * direction[i]);
@@ -206,7 +206,7 @@ static double slope(struct study *study, int p, const float *value, const double
 static void check_slope(struct study *study, int p, const float *value, const float *gradient, const double *direction,
                         const char *kind)
 {
-    const struct param *param = &study->trainer->model->params->param[p];
+    const struct param *param = &study->trainer->model->params->params[p];
     double expected = 0, found = slope(study, p, value, direction, 0.01);
     for (size_t i = 0; i < elements_of(param); i++)
         expected += direction[i] * gradient[i];
@@ -227,7 +227,7 @@ static void normalise(double *x, size_t n)
 static void check_parameter(struct study *study, int p)
 {
     struct model *model = study->trainer->model;
-    size_t n = elements_of(&model->params->param[p]), steepest = 0;
+    size_t n = elements_of(&model->params->params[p]), steepest = 0;
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
     double *direction = allocate(n, sizeof *direction), norm = 0;
     read_param(model, p, KEPT_VALUE, value);
@@ -482,21 +482,21 @@ TEST(unlike_ranks_agree)
     struct machine *machine = virtual_machine(costs, 3);
     struct mesh three = one_rank;
     three.tp = 3;
-    machine->device[2].shape.vector = machine->device[0].shape.vector + 4;
+    machine->devices[2].shape.vector = machine->devices[0].shape.vector + 4;
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &small, &three, TO_TRAIN, (struct gradients){0});
     struct list *list = new_list(pool, "agree");
     struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&build, 1);
     reduce_unit(&build, 1);
-    const struct access *access = list->task[1]->access; /* it comes after the download */
-    const struct params *first = model->part[0], *last = model->part[2];
+    const struct access *access = list->tasks[1]->accesses; /* it comes after the download */
+    const struct params *first = model->parts[0], *last = model->parts[2];
     assert_int_equal(list->n, 2);
-    assert_true(access[0].tensor->storage == model->replica[2].grad[1]);
-    int ln_1 = last->unit[1].first_param + 4; /* the first of those that are not cut */
-    assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
-    assert_int_equal(access[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
-    assert_int_equal(list->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
+    assert_true(access[0].tensor->storage == model->replicas[2].grad[1]);
+    int ln_1 = last->units[1].first_param + 4; /* the first of those that are not cut */
+    assert_string_equal(last->params[ln_1].name, "h.0.ln_1.weight");
+    assert_int_equal(access[0].tensor->offset, last->params[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->params[ln_1].offset * ELEMENT_BYTES);
     end_build(&build);
     free_model(model);
     free_list_and_machine(list);

@@ -19,7 +19,7 @@
 /* What is placed is within the budget to the byte, or refused. */
 static void expect_within(struct list *list, size_t budget, size_t enough)
 {
-    struct device *device = &list->pool->machine->device[0];
+    struct device *device = &list->pool->machine->devices[0];
     device->budget = budget;
     struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
     if (wrong ? budget >= enough : device->placed_bytes > budget)
@@ -35,7 +35,7 @@ TEST(no_byte_above_the_budget)
         char *path = lasting("data/steps/%s.txt", lists[i]);
         struct list *list = read_list(path);
         must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-        size_t enough = list->pool->machine->device[0].placed_bytes;
+        size_t enough = list->pool->machine->devices[0].placed_bytes;
         for (size_t less = 0; less < 3; less++)
             expect_within(list, enough - less, enough);
         expect_within(list, enough / 2, enough);
@@ -50,7 +50,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     char bytes[32];
     struct list *list = read_list("data/steps/swap.txt");
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-    struct device *device = &list->pool->machine->device[0];
+    struct device *device = &list->pool->machine->devices[0];
     const size_t held = list->peak_total[0];
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
@@ -70,7 +70,7 @@ TEST(the_option_that_would_make_room_is_named)
 {
     struct list *list = read_list("data/steps/swap.txt");
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-    struct device *device = &list->pool->machine->device[0];
+    struct device *device = &list->pool->machine->devices[0];
     const size_t half = device->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
@@ -121,7 +121,8 @@ TEST(long_lists_of_nested_lives)
             size_t bytes = 0;
             for (size_t i = 0; i < list->pool->n; i++)
                 bytes += list->pool->tensors[i]->bytes;
-            assert_int_equal(list->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
+            assert_int_equal(list->pool->machine->devices[0].placed_bytes,
+                             bytes); /* all live at once, without a hole */
             free_list_and_machine(list);
             free(text);
         }
@@ -136,8 +137,8 @@ TEST(memory_of_all_contexts_is_counted_once)
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *host = paper.host;
     for (int i = 0; i < 2; i++) {
-        struct device *device = &paper.machine->device[i];
-        add_copy(paper.list, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, PERSISTENT),
+        struct device *device = &paper.machine->devices[i];
+        add_copy(paper.list, device->lanes[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, PERSISTENT),
                  new_bytes(&paper, device, "x", 1024, PERSISTENT));
     }
     paper.machine->n_contexts = 2;
@@ -166,7 +167,7 @@ TEST(members_of_a_ring_are_placed_alike)
     tensor->ring = &list->pool->ring;
     tensor->next_member = other;
     finish_list(list);
-    assert_ptr_equal(tensor->copier, &list->pool->machine->device[0]);
+    assert_ptr_equal(tensor->copier, &list->pool->machine->devices[0]);
     assert_ptr_equal(other->copier, tensor->copier);
     assert_ptr_equal(nth_member(tensor, 1), tensor);
     assert_ptr_equal(nth_member(tensor, 2), other);
@@ -179,15 +180,15 @@ TEST(members_of_a_ring_are_placed_alike)
 TEST(a_move_is_pinned_for_the_device_that_copies_down)
 {
     struct paper paper = new_paper(2, &slow_speeds);
-    struct device *from = &paper.machine->device[0], *to = &paper.machine->device[1];
+    struct device *from = &paper.machine->devices[0], *to = &paper.machine->devices[1];
     struct tensor *a = new_bytes(&paper, from, "a", 1024, PERSISTENT),
                   *b = new_bytes(&paper, to, "b", 1024, PERSISTENT);
     struct tensor *tensor = new_bytes(&paper, paper.host, "h", 1024, PERSISTENT),
                   *member = new_bytes(&paper, paper.host, "h2", 1024, PERSISTENT);
     tensor->ring = &paper.pool->ring;
     tensor->next_member = member;
-    add_copy(paper.list, to->lane[LANE_UPLOAD], "up", b, tensor);
-    add_copy(paper.list, from->lane[LANE_DOWNLOAD], "down", tensor, a);
+    add_copy(paper.list, to->lanes[LANE_UPLOAD], "up", b, tensor);
+    add_copy(paper.list, from->lanes[LANE_DOWNLOAD], "down", tensor, a);
     must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     assert_ptr_equal(tensor->copier, from);
     assert_ptr_equal(member->copier, from);
@@ -203,13 +204,13 @@ TEST(verify_looks_at_memory)
     assert_int_equal(p->slab, 0);
     assert_int_equal(y->slab, 1);
     assert_int_equal(p->address, y->address);
-    list->pool->machine->device[0].budget = 15;
+    list->pool->machine->devices[0].budget = 15;
     expect_wrong("the list", verify(list, NULL), "device gpu holds 16 bytes, its budget is 15");
     y->slab = 0;
     y->address = 7;
     expect_wrong("the list", verify(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
-    list->pool->machine->device[0].budget = 16;
+    list->pool->machine->devices[0].budget = 16;
     expect_sound("the list", list, NULL);
     free_list_and_machine(list);
 }

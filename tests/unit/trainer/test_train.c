@@ -73,7 +73,7 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
             work += strcmp(trainer->pool->tensors[i]->name, "clblast.work") == 0;
         assert_int_equal(work > 0, large);
         if (!large)
-            assert_int_equal(CLBlastOverrideParameters(trainer->machine->device[0].cl, "GemmRoutine",
+            assert_int_equal(CLBlastOverrideParameters(trainer->machine->devices[0].cl, "GemmRoutine",
                                                        CLBlastPrecisionSingle, 1, &name, (size_t[]){1}),
                              CLBlastSuccess);
         check_training(trainer, 2);
@@ -107,7 +107,7 @@ static double loss_by_hand(struct trainer *trainer, const float *bias)
 static void set_constant_model(struct trainer *trainer, float *bias)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
-        const struct param *param = &trainer->model->params->param[i];
+        const struct param *param = &trainer->model->params->params[i];
         size_t n = (size_t)(param->shape[0] * param->shape[1]);
         float *values = random_floats(n, 3);
         if (strcmp(param->name, "ln_f.weight") == 0)
@@ -193,7 +193,7 @@ static char *trained_bytes(const char *words, unsigned width, size_t *n)
 TEST(bits_follow_the_vector_width)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
-    unsigned own = machine->device[0].shape.vector;
+    unsigned own = machine->devices[0].shape.vector;
     close_machine(machine);
     static const unsigned widths[] = {1, 4, 8, 16};
     char *before = NULL;
@@ -241,7 +241,7 @@ TEST(plan_as_data)
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
     assert_true(number_at(json_array_get(memory, 2), "budget") == bytes);
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
-    if (machine->device[0].is_cpu) /* each of its two shares has half of the memory */
+    if (machine->devices[0].is_cpu) /* each of its two shares has half of the memory */
         assert_true(fabs(number_at(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
     close_machine(machine);
     expect_yard(EXIT_OK, "every conflict is ordered", "plan --model tiny --verify");
@@ -303,8 +303,8 @@ TEST(predicted_memory_is_what_is_allocated)
         }
         for (int k = 0; k < 64; k++)
             predicted += end[k];
-        for (size_t k = 0; k < real->machine->device[d].n_slabs; k++)
-            given += real->machine->device[d].slabs[k].bytes + GUARD_BYTES;
+        for (size_t k = 0; k < real->machine->devices[d].n_slabs; k++)
+            given += real->machine->devices[d].slabs[k].bytes + GUARD_BYTES;
         assert_int_equal(planned->train->peak_total[d], real->train->peak_total[d]);
     }
     assert_int_equal(predicted, given);
@@ -317,19 +317,19 @@ TEST(predicted_memory_is_what_is_allocated)
 static void expect_pinned(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++)
-        for (int k = 0; k < list->task[i]->n_access; k++) {
-            const struct device *device = list->task[i]->lane->device;
-            const struct tensor *tensor = list->task[i]->access[k].tensor;
+        for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
+            const struct device *device = list->tasks[i]->lane->device;
+            const struct tensor *tensor = list->tasks[i]->accesses[k].tensor;
             cl_context context = NULL;
             bool received = false;
             if (device->is_host || !tensor->device->is_host)
                 continue;
             for (size_t j = 0; j < list->n && k == 1; j++)
-                received |= !list->task[j]->lane->device->is_host && list->task[j]->access[0].tensor == tensor;
+                received |= !list->tasks[j]->lane->device->is_host && list->tasks[j]->accesses[0].tensor == tensor;
             CL(clGetMemObjectInfo(tensor->device->slabs[tensor->storage->slab].pinned, CL_MEM_CONTEXT, sizeof context,
                                   &context, NULL));
             if (context != device->context->cl && !received)
-                test_failed("%s: another context than that of %s has pinned %s\n", list->task[i]->name, device->id,
+                test_failed("%s: another context than that of %s has pinned %s\n", list->tasks[i]->name, device->id,
                             tensor->name);
         }
 }
