@@ -223,7 +223,7 @@ void write_snapshot(const char *path, const struct config *config, const struct 
     struct snap *snap;
     struct stored stored = store_of(config, mesh, 2, payloads);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    must(open_snap(path, &checkpoint, &stored.plan, &snap));
+    must(open_snap_file(path, &checkpoint, &stored.plan, &snap));
     for (uint32_t i = 1; i <= n; i++)
         store_iteration(snap, &stored, i, 1);
     close_snap(snap);
@@ -352,7 +352,7 @@ struct image make_image(const char *path, struct snapfile *layout)
 
 size_t first_piece(const char *path)
 {
-    struct checkpoint *checkpoint = open_snapshot(path);
+    struct checkpoint *checkpoint = open_newest_snapshot(path);
     size_t at = checkpoint->pieces->tensors[0].pieces[0].file_offset;
     free_checkpoint(checkpoint);
     return at;

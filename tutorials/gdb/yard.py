@@ -587,7 +587,8 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
         users = [t for t in items(list["tasks"], list["n"])
                  if any(int(a["tensor"]) == int(x.address) for a in items(t["accesses"], t["n_accesses"]))]
         for t in users:
-            modes = [int(a["mode"]) for a in items(t["accesses"], t["n_accesses"]) if int(a["tensor"]) == int(x.address)]
+            modes = [int(a["mode"]) for a in items(t["accesses"], t["n_accesses"])
+                     if int(a["tensor"]) == int(x.address)]
             print("  %s %s" % (touched_by(modes[0]), name_task(t)))
         now = find_running()
         if now and not base["persistent"] and int(base["list"]):

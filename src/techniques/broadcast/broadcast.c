@@ -39,6 +39,7 @@
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
 #include "broadcast.h"
+#include "order.h"
 
 #include <math.h>
 
@@ -169,7 +170,9 @@ static void add_to_shard(struct broadcast *broadcast, struct message *message)
     shard->bytes = message->begin + message->source->bytes;
 }
 
-void find_messages(struct broadcast *broadcast, struct edit *edit)
+/* Fills in the messages and shards of the list, which is in an open edit, and makes each message's copies neighbours in
+ * the list. */
+static void find_messages(struct broadcast *broadcast, struct edit *edit)
 {
     const struct list *list = broadcast->list;
     for (size_t i = 0; i < list->n; i++)
@@ -381,7 +384,8 @@ static void send_message(const struct broadcast *broadcast, struct edit *edit, c
         drop(edit, message->hops[h].copy);
 }
 
-void send_slices(struct broadcast *broadcast, struct edit *edit)
+/* Cuts and deals the shards, and sends the messages slice by slice, in their order in broadcast->messages. */
+static void send_slices(struct broadcast *broadcast, struct edit *edit)
 {
     for (struct layer_shard *shard = broadcast->shards; shard < broadcast->shards + broadcast->n_shards; shard++) {
         cut_shard(broadcast, shard);
@@ -392,4 +396,14 @@ void send_slices(struct broadcast *broadcast, struct edit *edit)
     }
     for (size_t i = 0; i < broadcast->n_messages; i++)
         send_message(broadcast, edit, &broadcast->messages[i]);
+}
+
+struct edit *slice_list(struct broadcast *broadcast)
+{
+    struct edit *edit = open_edit(broadcast->list);
+    find_messages(broadcast, edit);
+    if (broadcast->by_use)
+        sort_messages(broadcast, edit);
+    send_slices(broadcast, edit);
+    return edit;
 }

@@ -73,11 +73,9 @@ bool is_broadcast(const struct task *task); /* is it a copy that the pass cuts? 
 /* The first of a device's queues that sends: 0, the main queue, or 1. */
 int first_sending_queue(const struct broadcast *broadcast);
 int count_sending_queues(const struct broadcast *broadcast); /* how many of a device's queues send */
-/* Fills in the messages and shards of the list, which is in an open edit, and makes each message's copies neighbours in
- * the list. */
-void find_messages(struct broadcast *broadcast, struct edit *edit);
-/* Cuts and deals the shards, and sends the messages slice by slice, in their order in broadcast->messages. */
-void send_slices(struct broadcast *broadcast, struct edit *edit);
+/* Finds the messages of the list, cuts their shards into slices, deals these to queues and sends them, in an edit that
+ * stays open.  Fills in messages and shards. */
+struct edit *slice_list(struct broadcast *broadcast);
 /* The part of the message that lies in slice `nth` of the message's shard. */
 struct slice slice_of(const struct broadcast *broadcast, const struct message *message, int nth);
 void free_messages(struct broadcast *broadcast);

@@ -24,22 +24,12 @@ static void sink_message(struct edit *edit, struct message *message, const struc
     message->position = sooner->position;
 }
 
-static void sort_messages(struct broadcast *broadcast, struct edit *edit)
+void sort_messages(struct broadcast *broadcast, struct edit *edit)
 {
     SORT(broadcast->messages, broadcast->n_messages, by_first_use);
     for (size_t i = 1; i < broadcast->n_messages; i++)
         if (broadcast->messages[i].position < broadcast->messages[i - 1].position)
             sink_message(edit, &broadcast->messages[i], &broadcast->messages[i - 1]);
-}
-
-struct edit *slice_list(struct broadcast *broadcast)
-{
-    struct edit *edit = open_edit(broadcast->list);
-    find_messages(broadcast, edit);
-    if (broadcast->by_use)
-        sort_messages(broadcast, edit);
-    send_slices(broadcast, edit);
-    return edit;
 }
 
 /* ---- trying both ------------------------------------------------------------------------------------------------- */

@@ -243,8 +243,8 @@ static struct snap *new_snap(const char *path, const struct checkpoint *checkpoi
     return snap;
 }
 
-struct problem *open_snap(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
-                          struct snap **out)
+struct problem *open_snap_file(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
+                               struct snap **out)
 {
     const int slots = plan->ring->n;
     CHECK(slots > 0 && slots <= MOST_MEMBERS && plan->n, "%d slots of %zu payloads", slots, plan->n);

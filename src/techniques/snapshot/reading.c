@@ -271,7 +271,7 @@ struct checkpoint *read_locked_snapshot(const char *path)
     return read_once(path, NO_RUN_WRITES, &overtaken);
 }
 
-struct checkpoint *open_snapshot(const char *path)
+struct checkpoint *open_newest_snapshot(const char *path)
 {
     struct checkpoint *checkpoint = read_snapshot(path);
     const struct snapfile *snapfile = snapfile_of(checkpoint);
@@ -306,6 +306,6 @@ const struct store snapshot_store = {.name = "snapshot",
                                      .place = "a slot",
                                      .advice = "or a run writes there: read it once more, or copy it",
                                      .is_ours = is_snapshot,
-                                     .open = open_snapshot,
+                                     .open = open_newest_snapshot,
                                      .to_json = snapshot_json,
                                      .print = print_snapshot};

@@ -101,7 +101,7 @@ static void bind_tasks(struct snapshots *snapshots, struct list *list, struct sn
 }
 
 /* Opens the file and gives the tasks of the list their work.  Nothing is in flight meanwhile. */
-void open_snapshots(struct trainer *trainer)
+void start_snapshots(struct trainer *trainer)
 {
     const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
     struct snap_plan plan = {.config = &trainer->config,
@@ -123,7 +123,7 @@ void open_snapshots(struct trainer *trainer)
     pthread_mutex_init(&snapshots->lock, NULL);
     pthread_cond_init(&snapshots->changed, NULL);
     struct checkpoint *checkpoint = describe_training(trainer, step);
-    must(open_snap(snapshot_options.file, checkpoint, &plan, &snapshots->file));
+    must(open_snap_file(snapshot_options.file, checkpoint, &plan, &snapshots->file));
     free_checkpoint(checkpoint);
     free(plan.ranges);
     *own_of(trainer, &module_snapshot) = snapshots;
@@ -214,7 +214,7 @@ static void free_snapshots(struct trainer *trainer)
 }
 
 const struct hooks snapshot_hooks = {
-    .model_filled = open_snapshots,
+    .model_filled = start_snapshots,
     .step_issued = show_commits,
     .step_reported = note_reported,
     .steps_ended = end_snapshots,

@@ -73,7 +73,7 @@ void store_either(struct storing *storing, struct task *update, struct task *las
 /* ---- running.c: in a training ------------------------------------------------------------------------------------ */
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
-void open_snapshots(struct trainer *trainer);
+void start_snapshots(struct trainer *trainer);
 struct snap_counts close_snapshots(struct trainer *trainer); /* after a drain */
 /* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
  * committed. */

@@ -57,8 +57,8 @@ bool is_snapshot(const char *path);
 /* The commit of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
 /* Recovers a snapshot.  Where no commit is whole, newest.slot is 0, and the pieces' hashes and places mean nothing. */
-struct checkpoint *read_snapshot(const char *path); /* a run may be writing: a page that changes is read again */
-struct checkpoint *open_snapshot(const char *path); /* fails when no commit is whole */
+struct checkpoint *read_snapshot(const char *path);        /* a run may be writing: a page that changes is read again */
+struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
 /* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
 struct checkpoint *read_locked_snapshot(const char *path);
 

@@ -1,6 +1,6 @@
 /* snapshot_writer.h - writing the snapshot file.
  *
- * Protocol: open_snap(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
+ * Protocol: open_snap_file(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
  * another, snap_finish(); close_snap() after a drain.
  */
 #ifndef SNAPSHOT_WRITER_H
@@ -60,8 +60,8 @@ struct snap {                /* a file that is being written */
  * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
  * returns, but not its ring.
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
-struct problem *open_snap(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
-                          struct snap **out);
+struct problem *open_snap_file(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
+                               struct snap **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
 struct snap_counts close_snap(struct snap *snap);
 

@@ -280,7 +280,7 @@ static void live(void *unused)
     (void)unused;
     struct checkpoint checkpoint = description(life.options, life.first, life.session);
     struct snap *snap;
-    life.problem = open_snap(life.path, &checkpoint, &life.stored->plan, &snap);
+    life.problem = open_snap_file(life.path, &checkpoint, &life.stored->plan, &snap);
     if (life.problem)
         return;
     life.snap = snap;
@@ -338,7 +338,7 @@ struct back { /* the argument of attempt(), and what it read */
 static void read_back(void *argument)
 {
     struct back *back = argument;
-    struct checkpoint *checkpoint = open_snapshot(life.path);
+    struct checkpoint *checkpoint = open_newest_snapshot(life.path);
     back->step = checkpoint->step;
     back->sound = has_state(checkpoint, seed_of(checkpoint->step, checkpoint->session)) &&
                   checkpoint->samples == 8 * (int64_t)checkpoint->step;

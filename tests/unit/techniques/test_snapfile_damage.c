@@ -38,7 +38,7 @@ TEST(every_bit_matters)
     for (size_t bit = 0; bit < 8 * snapfile.manifest_bytes; bit += 7 * every, tried++)
         if (!notices_flip(&image, MANIFEST_AT + bit / 8, (int)(bit % 8)))
             test_failed("bit %zu of byte %zu of the manifest\n", bit % 8, bit / 8);
-    struct checkpoint *checkpoint = open_snapshot(image.path);
+    struct checkpoint *checkpoint = open_newest_snapshot(image.path);
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
         for (size_t k = 0; k < checkpoint->pieces->tensors[i].n; k++) {
             const struct piece *piece = &checkpoint->pieces->tensors[i].pieces[k];

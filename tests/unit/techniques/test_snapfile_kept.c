@@ -52,10 +52,11 @@ TEST(what_is_refused)
     struct snap_plan *snap_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
-    must(open_snap(path, &checkpoint, snap_plan, &one));
-    struct problem *problem[] = {
-        open_snap(path, &checkpoint, snap_plan, &two), open_snap(text, &checkpoint, snap_plan, &two),
-        open_snap("/nowhere/x", &checkpoint, snap_plan, &two), open_snap("/dev/null", &checkpoint, snap_plan, &two)};
+    must(open_snap_file(path, &checkpoint, snap_plan, &one));
+    struct problem *problem[] = {open_snap_file(path, &checkpoint, snap_plan, &two),
+                                 open_snap_file(text, &checkpoint, snap_plan, &two),
+                                 open_snap_file("/nowhere/x", &checkpoint, snap_plan, &two),
+                                 open_snap_file("/dev/null", &checkpoint, snap_plan, &two)};
     const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
     for (int i = 0; i < 4; i++) {
         assert_non_null(problem[i]);
@@ -73,7 +74,7 @@ TEST(what_is_refused)
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     snap_plan->n--; /* a part is missing */
-    struct problem *hole = open_snap(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
+    struct problem *hole = open_snap_file(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
     assert_true(hole);
     assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
@@ -91,7 +92,7 @@ TEST(no_value_is_overlooked)
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     struct snap *snap;
-    must(open_snap(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap));
+    must(open_snap_file(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap));
     for (size_t i = 0; i < stored.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
@@ -132,9 +133,10 @@ TEST(who_reads_notices_a_writer)
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
-    struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1), *opened = open_snapshot(image.path);
+    struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
+                      *opened = open_newest_snapshot(image.path);
     read_first(opened);
-    must(open_snap(image.path, &novel, &stored.plan, &snap));
+    must(open_snap_file(image.path, &novel, &stored.plan, &snap));
     assert_int_equal(snap_begin(snap, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
     snap_write(snap, 3, 0, bytes);
@@ -192,7 +194,7 @@ TEST(a_page_that_is_being_written_is_read_again)
         _exit(0);
     }
     assert_int_equal(read(half_page.told[0], &told, 1), 1);
-    struct checkpoint *checkpoint = open_snapshot(image.path);
+    struct checkpoint *checkpoint = open_newest_snapshot(image.path);
     assert_int_equal(checkpoint->step, 2);
     assert_int_equal(checkpoint->other_form->n_damage, 0);
     free_checkpoint(checkpoint);
@@ -209,7 +211,7 @@ static void commit_for_ever(const struct stored *stored, const char *path, int t
 {
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snap *snap;
-    must(open_snap(path, &checkpoint, &stored->plan, &snap));
+    must(open_snap_file(path, &checkpoint, &stored->plan, &snap));
     const pid_t reader = getppid();
     for (uint32_t step = 1; getppid() == reader; step++) { /* it ends with its reader */
         store_iteration(snap, stored, step, 1);
@@ -233,7 +235,7 @@ LONG_TEST(who_is_overtaken_reads_again)
     }
     assert_int_equal(read(told[0], &byte, 1), 1);
     for (int i = 0; i < 100; i++) {
-        struct checkpoint *checkpoint = open_snapshot(path);
+        struct checkpoint *checkpoint = open_newest_snapshot(path);
         if (checkpoint->other_form->n_damage)
             test_failed("read %d: %s\n", i, checkpoint->other_form->damage[0]);
         free_checkpoint(checkpoint);
@@ -262,7 +264,7 @@ TEST(what_was_found_stays)
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
         put_bytes(&image, 0, image.n);
-        must(open_snap(image.path, &d, &stored.plan, &snap));
+        must(open_snap_file(image.path, &d, &stored.plan, &snap));
         store_iteration(snap, &stored, 3, 1);
         close_snap(snap);
         char *now = read_whole(image.path, &n);
@@ -272,7 +274,7 @@ TEST(what_was_found_stays)
         assert_false(notices(&image));
         assert_int_equal(image.step, 3);
         assert_true(!image.damage);
-        struct checkpoint *checkpoint = open_snapshot(image.path);
+        struct checkpoint *checkpoint = open_newest_snapshot(image.path);
         assert_true(snapfile_of(checkpoint)->newest.seq >
                     snapfile.newest.seq); /* newer than all that was there, damaged or not */
         free_checkpoint(checkpoint);
@@ -291,7 +293,7 @@ static void lose_the_name(void *path)
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snap *snap;
-    must(open_snap(path, &checkpoint, &stored.plan, &snap));
+    must(open_snap_file(path, &checkpoint, &stored.plan, &snap));
     store_iteration(snap, &stored, 1, 1);
     unlink(path);
     assert_true(snap_begin(snap, 2) > 0);

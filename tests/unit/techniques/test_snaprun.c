@@ -73,7 +73,7 @@ static struct trainer *open_storing(const struct kind *kind, const char *file)
 {
     char *words = lasting("--snapshot %s", file);
     struct trainer *trainer = open_kind(kind, words);
-    open_snapshots(trainer);
+    start_snapshots(trainer);
     return trainer;
 }
 
@@ -81,7 +81,7 @@ static struct trainer *open_storing(const struct kind *kind, const char *file)
 static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
                           const struct state *expected)
 {
-    struct checkpoint *checkpoint = open_snapshot(file);
+    struct checkpoint *checkpoint = open_newest_snapshot(file);
     assert_int_equal(checkpoint->step, step);
     load_checkpoint(reader->model, checkpoint, LOAD_ALL_STATE);
     struct state state = read_whole_state(reader);
@@ -326,7 +326,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     char *expected = foretold(trainer, PACED), *found = copy_string("");
     struct stored_step *stored;
-    open_snapshots(trainer);
+    start_snapshots(trainer);
     for (uint32_t i = 1; i <= PACED; i++)
         run_step(trainer, i);
     drain(trainer->train);
@@ -402,7 +402,7 @@ TEST(the_file_of_another_run)
     }
     expect_yard(EXIT_USAGE, "is a snapshot of another model (1 layers", "train %s --layers 2 --steps 2 --snapshot %s",
                 words, file);
-    struct checkpoint *checkpoint = open_snapshot(file);
+    struct checkpoint *checkpoint = open_newest_snapshot(file);
     assert_int_equal(checkpoint->step, 2);
     assert_string_equal(text_at(checkpoint->options, "seed"), "6");
     free_checkpoint(checkpoint);
