@@ -34,6 +34,26 @@ finds_nothing 'no two files have one name, so that a debugger knows which is mea
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 
+# A head says "It tests read.c and write.c of src/planning/trace", or "parts.c (src/planning/pass)".
+heads() {
+    for file in tests/unit/*/*.c; do
+        sed '/\*\//q' "$file" | tr -d '\n' | sed 's/ \* */ /g'
+        echo
+    done
+}
+files_tested() { # "FILE.c FOLDER" for each
+    heads | grep -oE '([a-z_]+\.c(, | and )?)+ (of |\()src/[a-z_]+/[a-z_]+' | sed 's/ of \| (/ /' |
+        awk '{ for (i = 1; i < NF; i++) if ($i ~ /\.c,?$/) { sub(",", "", $i); print $i, $NF } }'
+}
+files_not_there() {
+    files_tested >"$TMP/tested"
+    enough 20 "$TMP/tested" 'files that heads of tests name'
+    while read -r name folder; do
+        [ -f "$folder/$name" ] || echo "there is no $folder/$name"
+    done <"$TMP/tested"
+}
+finds_nothing 'files that the heads of tests name are in the folders that they name' files_not_there
+
 lines=$(awk -f tests/style/comments.awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
 echo "the trainer has $lines lines of code" >"$TMP/err"
 [ "$lines" -gt 0 ] && [ "$lines" -le "$trainer" ]

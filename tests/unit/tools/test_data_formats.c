@@ -1,6 +1,6 @@
 /* test_data_formats.c - files of other programs as data: which are read, and which are refused by their names.
  *
- * It tests src/tools/formats, and how texts.c and splits.c of src/trainer/train take what is found.  A file that says
+ * It tests src/tools/formats, and how texts.c and splits.c of src/trainer/data take what is found.  A file that says
  * what it is, and is neither text nor tokens, is refused with a sentence: else a student trains on an archive.  And the
  * other way round: text that begins with the words of a format is text, and any two numbers may be the first tokens.  A
  * signature that is too short, or that is looked for in the wrong place, and a text out of a damaged archive are found.

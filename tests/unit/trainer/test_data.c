@@ -1,6 +1,6 @@
 /* test_data.c - data sets: what --data names, what is held out for validation, and which vocabulary comes of it.
  *
- * It tests data.c, data_paths.c, splits.c and texts.c of src/trainer/train.  Each byte is trained on or held out, never
+ * It tests data.c, data_paths.c, splits.c and texts.c of src/trainer/data.  Each byte is trained on or held out, never
  * both, and the cut is at the same byte whatever tokens are; files come in the order of their names; a model's own
  * tokenizer and vocabulary count; and data that are too short, missing or of another kind are refused.  A split that
  * loses a token or cuts a character in two, a vocabulary learnt from what is held out, and an order that the file

@@ -1,6 +1,6 @@
 /* test_tokenizer.c - tokenizers whose tokens are bytes, characters or numbers: texts to tokens and back.
  *
- * It tests tokens.c (src/trainer/train) and utf8.c (src/trainer/base).  Decoding gives the text back that was encoded;
+ * It tests tokens.c (src/trainer/data) and utf8.c (src/trainer/base).  Decoding gives the text back that was encoded;
  * what is no UTF-8 is refused at its first wrong byte; and a tokenizer that is written as text and read again is the
  * same.  A code point that is read too long or past the end of the text, tokens in another order than that of their
  * characters, and a line of a checkpoint that is believed though it is damaged are found.
