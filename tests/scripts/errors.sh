@@ -144,7 +144,7 @@ refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and opti
 refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M
 refuse 2 'the search chooses it; leave one out' $search -d 4 --mesh dp=4
 refuse 2 'prints a table and nothing else; leave one out' $search -d 4 --simulate
-refuse 2 '-d 0: a plan can use 1 to 4096 devices' plan --model tiny --hardware data/hardware/server.txt -d 0
+refuse 2 '-d 0: a plan can use 1 to 1024 devices' plan --model tiny --hardware data/hardware/server.txt -d 0
 for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan $server --memory $look
 done
@@ -153,9 +153,9 @@ for look in --print --view --trace=none; do
     refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list \
         --simulate $look
 done
-refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --model tiny \
+refuse 2 'are needed, or more if a pass then chooses anew' plan $server --model tiny \
     --mesh dp=2 --zero 3 --overlap plan --host-mem 200K
-refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --model tiny \
+refuse 2 'are needed, or more if a pass then chooses anew' plan $server --model tiny \
     --mesh dp=2 --overlap local --swap layer --host-mem 200K
 printf 'task t host.cpu 0\n' >"$TMP/idle"
 refuse 2 'the tasks of a step take 0 s together by the step file; expected 1e-9 to 1e6' \

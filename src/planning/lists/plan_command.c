@@ -219,11 +219,7 @@ static int run_plan(int argc, char **argv)
 /* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
 static bool fits_list(const struct option *option)
 {
-    static const char *const beside[] = {"list",     "like",           "simulate",   "verify",     "print",
-                                         "json",     "trace",          "view",       "print-list", "clip",
-                                         "after",    "seed",           "iterations", "what-if",    "device-mem",
-                                         "host-mem", "print-schedule", "times",      NULL};
-    return strcmp(option->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, option->name) >= 0;
+    return strcmp(option->group, GROUP_TECHNIQUES) == 0 || option->classes & OF_STEP_FILE;
 }
 
 static void check_plan_options(struct settings *settings)
@@ -255,14 +251,14 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &plan_options.print,
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "print tasks and memory map too"},
     {.name = "list",
      .type = OPT_INPUT,
      .value = &plan_options.list,
      .argument = "FILE",
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "show the list of a step file instead of a model's list. A step file has a machine, tensors and "
              "tasks written by hand, with their times (the format: tutorials/reference-lists.md, examples: "
              "data/steps). FILE.csv: a list that follows a pipeline's schedule as PyTorch writes it"},
@@ -271,7 +267,7 @@ static const struct option options[] = {
      .value = &plan_options.like,
      .argument = "FILE",
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "with --list and --verify, also prove that the list computes the same as the list of this step file. Both "
              "must have the same tasks, and each task must read the same values. Copies, order and places may differ. "
              "Tasks and tensors that persist are known by their names"},
@@ -279,7 +275,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &plan_options.print_list,
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "
              "--hardware or --list"},
 };

@@ -77,7 +77,7 @@ static const struct option options[] = {
      .value = &after,
      .argument = "PASS",
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "show the list as it is after that pass"},
 };
 static const struct hooks hooks = {

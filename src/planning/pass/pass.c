@@ -8,7 +8,7 @@ struct pass_runner { /* runs the passes over one list */
     const struct forecaster *forecaster; /* NULL: no folder predicts */
     struct outlook *before;              /* the list as the next pass finds it; NULL: not looked at yet */
     bool kept;                           /* there are tensors that keep room for what later passes add */
-    size_t first, end;                   /* those tensors, as a range of the pool */
+    struct reserved_room room;           /* those tensors */
 };
 
 /* What was seen of the list before the next pass holds no longer. */
@@ -24,8 +24,7 @@ static void keep_room(struct pass_runner *runner)
 {
     if (runner->kept)
         return;
-    runner->first = reserve_room(runner->list, runner->facts);
-    runner->end = runner->list->pool->n;
+    runner->room = reserve_room(runner->list, runner->facts);
     runner->kept = true;
     forget_before(runner); /* it did not have these bytes */
 }
@@ -35,8 +34,8 @@ static void give_room_back(struct pass_runner *runner)
 {
     if (!runner->kept)
         return;
-    end_room(runner->list, runner->first, runner->end);
-    runner->end = runner->first;
+    free_room(runner->list, runner->room);
+    runner->room = (struct reserved_room){0};
     runner->kept = false;
     forget_before(runner);
 }
@@ -60,12 +59,11 @@ static void look_before(struct pass_runner *runner, const struct pass *pass)
 {
     if (!runner->forecaster || runner->before)
         return;
-    size_t first = runner->list->pool->n;
+    struct reserved_room room = {0};
     if (has_trait(pass, MOVES_UPDATES))
-        reserve_room(runner->list, runner->facts);
-    size_t end = runner->list->pool->n;
+        room = reserve_room(runner->list, runner->facts);
     runner->before = runner->forecaster->new_outlook(runner->list, runner->costs);
-    end_room(runner->list, first, end);
+    free_room(runner->list, room);
 }
 
 /* Runs one pass, and fills in its report. */
@@ -109,7 +107,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
             break;
         }
     }
-    end_room(list, runner.first, runner.end);
+    free_room(list, runner.room);
     const struct pass *blamed = find_wanted(BLAMED_LAST, facts);
     if (blamed && !after && runner.before)
         runner.forecaster->refuse_outlook(list->pool->machine, runner.before, traits_of(blamed)->blamed_last,

@@ -44,19 +44,20 @@ enum replanning replanning_of(const struct run_facts *facts)
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */
 
-size_t reserve_room(struct list *list, const struct run_facts *facts)
+struct reserved_room reserve_room(struct list *list, const struct run_facts *facts)
 {
-    size_t first = list->pool->n;
+    struct reserved_room room = {.first = list->pool->n};
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
         if (all[i]->wanted(facts) && has_trait(all[i], RESERVES))
             traits_of(all[i])->reserve(list, facts);
-    return first;
+    room.end = list->pool->n;
+    return room;
 }
 
-void end_room(struct list *list, size_t first, size_t end)
+void free_room(struct list *list, struct reserved_room room)
 {
-    for (size_t i = first; i < end; i++)
+    for (size_t i = room.first; i < room.end; i++)
         list->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
 }

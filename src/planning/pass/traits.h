@@ -92,10 +92,12 @@ const struct pass *find_wanted(enum trait trait, const struct run_facts *facts);
  * it is known how many bytes other passes take. */
 enum replanning replanning_of(const struct run_facts *facts);
 
+struct reserved_room { /* the tensors of a pool that keep it */
+    size_t first, end; /* from tensor `first` up to, but without, `end` */
+};
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
- * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
- * of tensors `first` to `end` - 1 of the pool away. */
-size_t reserve_room(struct list *list, const struct run_facts *facts);
-void end_room(struct list *list, size_t first, size_t end);
+ * When the open edit is undone, the tensors are gone.  Else free_room() takes their bytes away. */
+struct reserved_room reserve_room(struct list *list, const struct run_facts *facts);
+void free_room(struct list *list, struct reserved_room room);
 
 #endif

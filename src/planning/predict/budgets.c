@@ -1,5 +1,6 @@
 /* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
 #include "forecast.h"
+#include "trainer/base/module.h"
 
 /* In a step file's machine a tensor may be as large as all memory, unless slab= says less: so that limit follows the
  * budget. */
@@ -69,23 +70,23 @@ static const char *owner_of(const struct device *device)
 {
     if (device->described.by_hand)
         return device->id;
-    return device->is_host ? "the host (--host-mem)" : "each device";
+    return device->is_host ? "the host" : "each device";
 }
 
-/* "--recompute, --swap-what, a smaller --micro-batch or --seq-len": what makes room, but for the option that begins
- * `option`, which has been tried.  The caller frees it. */
+/* "--recompute full, a smaller --micro-batch or --seq-len": what makes room, but for the pass with the option that
+ * begins `option`, which has been tried.  The caller frees it. */
 static char *other_ways(const char *option)
 {
-    static const char *const passes[] = {"--recompute", "--swap", "--swap-what"};
-    char *others = NULL;
-    for (size_t i = 0; i < COUNT(passes); i++) {
-        const size_t length = strlen(passes[i]);
-        const bool begins = strncmp(option, passes[i], length) == 0 && (option[length] == ' ' || !option[length]);
-        if (!begins)
-            append_text(&others, "%s, ", passes[i]);
+    char *ways = NULL;
+    for (size_t i = 0; i < n_modules; i++) {
+        const char *way = modules[i]->makes_room;
+        const size_t name = way ? strcspn(way, " ") : 0; /* "--recompute" */
+        const bool is_tried = way && strncmp(option, way, name) == 0 && (option[name] == ' ' || !option[name]);
+        if (way && !is_tried)
+            append_text(&ways, "%s, ", way);
     }
-    append_text(&others, "a smaller --micro-batch or --seq-len");
-    return others;
+    append_text(&ways, "a smaller --micro-batch or --seq-len");
+    return ways;
 }
 
 _Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
@@ -106,7 +107,7 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
     if (replans == SAME_LIST)
         verdict = format_string("enough would be %s", enough);
     else
-        verdict = format_string("%s are needed, or more where --overlap then chooses anew", enough);
+        verdict = format_string("%s are needed, or more if a pass then chooses anew", enough);
     if (first->described.by_hand)
         advice = format_string("raise memory= or %s, or use smaller tensors", raised);
     else

@@ -47,6 +47,8 @@ struct lane_speed { /* speed of copies, or of what one kind of the host's lanes 
     double latency; /* seconds */
 };
 
+enum { MOST_PAPER_DEVICES = 1024 }; /* that a plan can use */
+
 struct costs {
     char *path;
     bool measured; /* true: a profile; false: a description of hardware */

@@ -2,8 +2,6 @@
  * have. */
 #include "costs.h"
 
-enum { MOST_PAPER_DEVICES = 1024 };
-
 /* Gives device i a link in each direction.  `devices_per_link` (costs->link_share) neighbours share theirs. */
 static void describe_links(struct machine *machine, const struct costs *costs, int i)
 {
@@ -55,10 +53,12 @@ struct machine *virtual_machine(const struct costs *costs, int n_devices)
 {
     if (costs->measured)
         fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", costs->path);
-    if (n_devices > MIN(costs->devices, MOST_PAPER_DEVICES))
-        fail(EXIT_USAGE,
-             "%s says devices = %lld, and a plan can use %d at most; --mesh asks for %d: use a smaller mesh",
-             costs->path, (long long)costs->devices, MOST_PAPER_DEVICES, n_devices);
+    if (n_devices > MOST_PAPER_DEVICES)
+        fail(EXIT_USAGE, "a plan can use %d devices at most, not %d: use a smaller --mesh, or -d", MOST_PAPER_DEVICES,
+             n_devices);
+    if (n_devices > costs->devices)
+        fail(EXIT_USAGE, "%s has devices = %lld, not %d: use a smaller --mesh, or -d", costs->path,
+             (long long)costs->devices, n_devices);
     struct machine *machine = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++)
         describe_device(machine, costs, i);

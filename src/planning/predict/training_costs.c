@@ -23,8 +23,8 @@ int counted_devices(const struct settings *settings)
     int64_t n;
     if (!predict_options.hardware || !settings->devices || !parse_int(settings->devices, &n))
         return 0;
-    if (n < 1 || n > MOST_RANKS)
-        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", settings->devices, MOST_RANKS,
+    if (n < 1 || n > MOST_PAPER_DEVICES)
+        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", settings->devices, MOST_PAPER_DEVICES,
              predict_options.hardware);
     return (int)n;
 }
@@ -99,7 +99,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &predict_options.simulate,
      .group = GROUP_PREDICTING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "predict the step on a virtual clock. It needs --profile, --hardware or --list"},
     {.name = "profile",
      .type = OPT_INPUT,
@@ -123,7 +123,7 @@ static const struct option options[] = {
      .value = &predict_options.what_if,
      .argument = "WORDS",
      .group = GROUP_PREDICTING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "predict for changed hardware, as in \"link=2x cpu=0.5x device=1.5x mem=8G\". With --memory it "
              "may be mixed, for mixed precision, which is counted but cannot be run"},
     {.name = "output",

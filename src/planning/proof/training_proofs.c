@@ -68,7 +68,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &proof_options.verify,
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "prove three things, provided that tasks touch what they declare (train --serial --audit checks "
              "that): every read sees the right value, every conflict is ordered whatever the timing, and "
              "memory is within the budgets"},

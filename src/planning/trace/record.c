@@ -285,7 +285,7 @@ static const struct option options[] = {
      .value = &record_options.file,
      .argument = "FILE",
      .group = GROUP_LOOKING,
-     .classes = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN | OF_STEP_FILE,
      .help = "record what ran when, or with plan what is simulated (see `yard trace --help`)"},
 };
 static const struct hooks hooks = {

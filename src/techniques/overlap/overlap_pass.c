@@ -251,10 +251,10 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     settle_plan(planning, chosen, report);
     bool changed = rewrite_list(planning, chosen);
     report_moves(planning, chosen, changed, report);
-    size_t first = reserve_room(list, facts), n = list->pool->n;
+    const struct reserved_room room = reserve_room(list, facts);
     report_left_out(&planning->survey.buckets, report);
     report_plans(&planning->survey, &plans, mode, report);
-    end_room(list, first, n);
+    free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
         refuse_too_large(list->pool->machine, report->after, "--overlap", SAME_LIST);

@@ -388,7 +388,7 @@ static const struct option options[] = {
      .low = 1,
      .high = 1e6,
      .group = GROUP_PREDICTING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "with --snapshot, report the commits of the first N iterations"},
 };
 static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},

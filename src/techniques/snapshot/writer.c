@@ -36,17 +36,19 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-static void stop_storing(struct snap *snap, const char *action, const char *reason)
+/* failure: "cannot write snapshot file run.snap: ..."; it is freed. */
+static void stop_storing(struct snap *snap, char *failure)
 {
     pthread_mutex_lock(&snap->lock);
     bool first = !snap->failed;
     uint32_t newest = snap->counts.newest;
     snap->failed = true;
     pthread_mutex_unlock(&snap->lock);
-    if (first)
-        warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: its newest iteration of "
-             "this run is %u (0: it has none)",
-             action, snap->file->path, reason, newest);
+    if (first && newest)
+        warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, newest);
+    else if (first)
+        warn("%s; training goes on, but stores nothing there any more: no iteration of this run is kept", failure);
+    free(failure);
 }
 
 static bool put_bytes(struct snap *snap, int fd, const char *bytes, size_t n, uint64_t at)
@@ -56,7 +58,8 @@ static bool put_bytes(struct snap *snap, int fd, const char *bytes, size_t n, ui
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            stop_storing(snap, "cannot write the", done ? strerror(errno) : "nothing was taken");
+            stop_storing(snap, format_string("cannot write snapshot file %s: %s", snap->file->path,
+                                             done ? strerror(errno) : "nothing was taken"));
             return false;
         }
         bytes += done;
@@ -177,12 +180,13 @@ static bool write_commit(struct snap *snap, int slot)
 static bool make_durable(struct snap *snap)
 {
     if (flush_file(snap->fd) != 0) {
-        stop_storing(snap, "cannot sync the", strerror(errno));
+        stop_storing(snap, format_string("cannot sync snapshot file %s: %s", snap->file->path, strerror(errno)));
         return false;
     }
     struct problem *problem = snap->beside ? attempt(take_name, snap) : NULL;
     if (problem) {
-        stop_storing(snap, "cannot rename the new", problem->sentence);
+        stop_storing(snap, format_string("cannot put the new snapshot file in the place of %s: %s", snap->file->path,
+                                         problem->sentence));
         free(problem);
         return false;
     }

@@ -124,7 +124,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &given.print,
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "print the order of a pipeline's micro-batches as PyTorch reads it. This is a CSV with a row per "
              "device, for a model's mesh or for --list FILE"},
     {.name = "times",
@@ -132,7 +132,7 @@ static const struct option options[] = {
      .value = &given.times,
      .argument = "F=TIME,...",
      .group = GROUP_LOOKING,
-     .classes = OF_PLAN,
+     .classes = OF_PLAN | OF_STEP_FILE,
      .help = "times of --list FILE.csv. F is a stage's forward, I and W are the two parts of its backward, B "
              "is a whole backward (default: I + W), and FB is a forward and a backward that overlap (default: "
              "F + B). send is a copy to another stage's device. A number before the letter means that stage "

@@ -306,7 +306,7 @@ static const struct option of_runs[] = {
      .type = OPT_FLAG,
      .value = &record_options.shown,
      .group = GROUP_LOOKING,
-     .classes = OF_RUN,
+     .classes = OF_RUN | OF_STEP_FILE,
      .help = "open a window that shows what runs when, while it runs"},
 };
 const struct module module_view = {

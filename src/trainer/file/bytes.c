@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* All formats here are little endian, and so are all machines with OpenCL: code that swaps bytes would never run. */
+/* All formats here are little endian, and so are all machines that this program supports. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assume a little endian machine");
 
 static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }
@@ -34,7 +34,8 @@ struct reader *open_reader(const char *path)
         fail(EXIT_IO, "%s is a %s; expected a regular file", path, name_of_type(status.st_mode));
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0)
-        fail(EXIT_IO, "cannot open %s: %s; check the path and its permissions", path, strerror(errno));
+        fail(EXIT_IO, "cannot open %s: %s; check %s", path, strerror(errno),
+             errno == EACCES ? "its permissions" : "the path");
     struct reader *reader = allocate(1, sizeof *reader);
     *reader = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
     reader->cleanup = (struct cleanup){.run = close_descriptor, .argument = reader};

@@ -280,7 +280,7 @@ const struct option own_options[] = {
      .low = 0,
      .high = 1e9,
      .group = GROUP_TRAINING,
-     .classes = OF_TRAIN | OF_PLAN,
+     .classes = OF_TRAIN | OF_PLAN | OF_STEP_FILE,
      .help = "largest norm of the gradient. Above 0 all updates, of a step file too, wait for the end of the "
              "last backward. 0: there is no limit, and each layer is updated right after its backward"},
     {.name = "seed",
@@ -291,7 +291,7 @@ const struct option own_options[] = {
      .low = 0,
      .high = 9e15,
      .group = GROUP_TRAINING,
-     .classes = OF_LIST | OF_SAMPLE,
+     .classes = OF_LIST | OF_SAMPLE | OF_STEP_FILE,
      .help = "seed of all random numbers"},
 
     {.name = "devices",
@@ -357,7 +357,7 @@ const struct option own_options[] = {
      .value = &asked.device_memory,
      .argument = "BYTES",
      .group = GROUP_DEVICES,
-     .classes = OF_RUN,
+     .classes = OF_RUN | OF_STEP_FILE,
      .help = "memory budget of each device, with K, M or G (0: for a CPU three quarters of the host's memory, for a "
              "GPU all of its memory except a sixteenth and 256 MiB, which are left to the driver)"},
     {.name = "host-mem",
@@ -365,7 +365,7 @@ const struct option own_options[] = {
      .value = &asked.host_memory,
      .argument = "BYTES",
      .group = GROUP_DEVICES,
-     .classes = OF_RUN,
+     .classes = OF_RUN | OF_STEP_FILE,
      .help = "memory budget of the host, with K, M or G (0: all of its memory)"},
     {.name = "gemm",
      .type = OPT_CHOICE,
@@ -441,7 +441,7 @@ const struct option own_options[] = {
      .type = OPT_FLAG,
      .value = &asked.json,
      .group = GROUP_LOOKING,
-     .classes = 0,
+     .classes = OF_STEP_FILE,
      .help = "print one JSON object on stdout and nothing else"},
 
     {.name = "from",

@@ -312,7 +312,7 @@ LONG_TEST(what_if_edits_the_list)
     }
     expect_yard(EXIT_USAGE, "memory= or --device-mem", "plan --list %s --device-mem 11000", list);
     expect_yard(EXIT_USAGE, "memory= or --host-mem", "plan --list %s --host-mem 11000", list);
-    expect_yard(EXIT_USAGE, "for the host (--host-mem): raise --host-mem, or use --recompute, --swap-what, a smaller",
+    expect_yard(EXIT_USAGE, "for the host: raise --host-mem, or use --recompute full, a smaller",
                 "plan --model nano --hardware data/hardware/server.txt --swap auto --host-mem 1K");
     expect_yard(EXIT_USAGE, "expected words such as", "plan --list %s --simulate --what-if gpu=2x", list);
     expect_yard(EXIT_USAGE, "add --simulate", "plan --list %s --what-if link=2x", list);
