@@ -205,7 +205,8 @@ static void put_letter(char out[128], const struct trace *trace, const struct tr
  *     of "W"             "W3", "W"
  *
  * The letter is that of the task's kind, as its colour is: B of "backward", and W of a backward of weights.  A task
- * without a kind has the number alone.  A letter does not tell the many kernels of a layer apart, but it is enough for copies.
+ * without a kind has the number alone.  A letter does not tell the many kernels of a layer apart, but it is enough for
+ * copies.
  *
  * A task without a layer has its name alone.  Where bars are coloured by micro-batch, the number is that of the
  * micro-batch, without L.  Returns whether there is such a form. */
@@ -280,8 +281,8 @@ static bool stands_alone(const struct brush *brush, size_t i)
     return free_before && free_after;
 }
 
-/* Draws a short bar that stands alone from column x on, two dots wide.  Like merged columns it is the lower and the paler
- * the less of its columns' time the lane was busy.  Returns the first free column. */
+/* Draws a short bar that stands alone from column x on, two dots wide.  Like merged columns it is the lower and the
+ * paler the less of its columns' time the lane was busy.  Returns the first free column. */
 static int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)
 {
     const int width = 2 * brush->view->scale;
@@ -313,8 +314,8 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     return MAX(to, x + 1);
 }
 
-/* Draws the gap before bar i, a quarter as high as a bar, hatched in the colours of what it waited for.  It is dimmed if
- * the bar is. */
+/* Draws the gap before bar i, a quarter as high as a bar, hatched in the colours of what it waited for.  It is dimmed
+ * if the bar is. */
 static void draw_gap(const struct brush *brush, size_t i)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);

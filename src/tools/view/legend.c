@@ -1,6 +1,6 @@
 /* legend.c - what colours mean: a paragraph for bars, one for memory or for the causes of gaps.  What does not fit into
- * a line goes on in the next.  In a low window all is in two lines without titles, memory first, since no name tells its
- * colours, and an ellipsis ends them if more would follow. */
+ * a line goes on in the next.  In a low window all is in two lines without titles, memory first, since no name tells
+ * its colours, and an ellipsis ends them if more would follow. */
 #include "draw.h"
 
 enum { MOST_NAMES = 24, LINE = 18, LOW_LINES = 2 };
