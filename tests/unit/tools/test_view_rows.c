@@ -162,8 +162,8 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     end_view(view);
 }
 
-/* In the lowest window that there is, rows have half of the height: it has no steps above them, and a legend of
- * two lines at most.  A picture of the height that its rows want is not low, however low it is. */
+/* In the lowest window that there is, rows have half of the height: it has no steps above them, and a legend of two
+ * lines at most.  A picture of the height that its rows want is not low, however low it is. */
 TEST(a_low_window_is_for_its_rows)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
@@ -400,8 +400,8 @@ static int pixels_of(const struct canvas *canvas, const struct view_row *row, in
     return n;
 }
 
-/* A column of short tasks is as high as its lane was busy, from two fifths of the lane's height to all of it.  In each ten
- * microseconds one lane works all the time, and the other for one microsecond. */
+/* A column of short tasks is as high as its lane was busy, from two fifths of the lane's height to all of it.  In each
+ * ten microseconds one lane works all the time, and the other for one microsecond. */
 TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
 {
     char *text = copy_string("device d memory=1G\ntensor w0 d 4M work keep\ntensor w1 d 4M work keep\n");
