@@ -8,7 +8,7 @@
 static const struct limits {
     int good, least, most;
 } limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 12, 220}, [ROW_MEMORY] = {44, 28, MOST_PIXELS}},
-  of_folded = {4, 4, 12}, of_empty = {12, 11, 12};
+  of_folded = {4, 4, 8}, of_empty = {12, 11, 12};
 enum { TALL = 56, LOW_WINDOW = 500 };
 
 /* Has a lane a task?  While one is dragged, that is as it was before, so that no row moves away from the mouse. */
