@@ -172,6 +172,18 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
     }
 }
 
+/* Has no row before `end` anything in the column but a "-"? */
+static bool is_blank(const struct table *table, size_t column, size_t end)
+{
+    char text[64];
+    for (size_t line = 0; line < MIN(end, table->n); line++) {
+        const struct cell *cell = &table->cells[line * table->n_columns + column];
+        if (strcmp(format_cell(text, &table->columns[column], cell), "-") != 0)
+            return false;
+    }
+    return table->n > 0;
+}
+
 void print_cells(FILE *out, const struct table *table, size_t end)
 {
     for (size_t line = 0; line <= MIN(end, table->n); line++) { /* the heading, then rows */
@@ -179,7 +191,7 @@ void print_cells(FILE *out, const struct table *table, size_t end)
         for (size_t i = 0; i < table->n_columns; i++) {
             const struct column *column = &table->columns[i];
             char text[64];
-            if (!column->heading)
+            if (!column->heading || is_blank(table, i, end))
                 continue;
             fputc(column->kind == CELL_TEXT ? '\t' : '\v', out);
             fputs(line == 0 ? column->heading

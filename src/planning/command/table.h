@@ -59,7 +59,7 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
 void print_top(FILE *out, struct table *table, size_t ms);
 void print_table(FILE *out, struct table *table);
 /* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is
- * in front of each text and a vertical tab in front of each number. */
+ * in front of each text and a vertical tab in front of each number.  A column with nothing but "-" is left out. */
 void print_cells(FILE *out, const struct table *table, size_t end);
 /* An array of objects, which the caller owns; a number that is not finite is null. */
 json_t *table_json(const struct table *table);

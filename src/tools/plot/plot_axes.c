@@ -103,6 +103,8 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
             widen_by_logarithms(&frame->loss, series);
     }
     add_margins(&frame->step);
+    if (frame->step.low > 0 && frame->step.low <= 0.05 * frame->step.high)
+        frame->step.low = 0; /* where a run begins has a number */
     add_margins(&frame->loss);
     if (plot->log)
         frame->loss.low *= pow(frame->loss.low / frame->loss.high, 0.03);
@@ -124,6 +126,15 @@ static double share(const struct plot_axis *axis, double value)
     return fmin(fmax(log(value / axis->low) / log(axis->high / axis->low), -1), 2);
 }
 
+size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first)
+{
+    size_t n = 0;
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        for (size_t i = 0; i < series->n && series->kind >= first; i++)
+            n += series->point[i].loss < frame->loss.low;
+    return n;
+}
+
 int x_of_step(const struct frame *frame, double step, int parts)
 {
     return frame->x * parts + (int)lround(share(&frame->step, step) * ((frame->width - 1) * parts));
@@ -136,6 +147,20 @@ int y_of_loss(const struct frame *frame, double loss, int parts)
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *run_name(const struct plot *plot, const struct series *of)
+{
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (series->run != of->run && strcmp(last_part(series->path), last_part(of->path)) == 0)
+            return of->path;
+    return last_part(of->path);
+}
 
 bool is_bound(const struct series *series) { return series->kind == FLOOR || series->kind == RATE; }
 

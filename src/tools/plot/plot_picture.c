@@ -25,11 +25,15 @@ static uint32_t run_colour(const struct series *series)
     return colours[series->run % COUNT(colours)];
 }
 
-/* Single steps are pale where there are many, since they jump. */
+/* Single steps are pale where a run has many, since they jump: then those of all runs, so that none looks bolder. */
 static bool is_pale(const struct plot *plot, const struct series *series)
 {
     enum { MANY = 200 };
-    return series->kind == EACH_STEP || (series->kind == TRAIN && !plot->smoothing && series->n > MANY);
+    size_t most = 0;
+    for (const struct series *other = plot->series; other < plot->series + plot->n; other++)
+        if (other->kind == TRAIN)
+            most = MAX(most, other->n);
+    return series->kind == EACH_STEP || (series->kind == TRAIN && !plot->smoothing && most > MANY);
 }
 
 static uint32_t line_colour(const struct plot *plot, const struct series *series)
@@ -114,6 +118,17 @@ static void draw_curves(struct canvas *canvas, const struct plot *plot, const st
         }
 }
 
+/* Says how many losses are out of sight: where a curve leaves the picture at the bottom. */
+static void tell_below(struct canvas *canvas, const struct plot *plot, const struct frame *frame)
+{
+    const size_t n = count_below(frame, plot, EACH_STEP);
+    if (n == 0)
+        return;
+    char *text = format_string("%zu loss%s below the axis", n, n == 1 ? " is" : "es are");
+    draw_text(canvas, frame->x, frame->y + frame->height + 26, SMALL_1X, text, QUIET);
+    free(text);
+}
+
 /* ---- the legend -------------------------------------------------------------------------------------------------- */
 
 struct legend {
@@ -122,21 +137,6 @@ struct legend {
     int x, y, end; /* where its next line begins, and where its lines end on the right */
     int bottom;    /* what would lie below has no room */
 };
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* The file without its folder, unless another run's file has the same name. */
-static const char *run_name(const struct plot *plot, const struct series *of)
-{
-    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        if (series->run != of->run && strcmp(last_part(series->path), last_part(of->path)) == 0)
-            return of->path;
-    return last_part(of->path);
-}
 
 static void write_line(struct legend *legend, int indent, enum font font, const char *text, uint32_t colour)
 {
@@ -269,6 +269,7 @@ struct canvas *draw_picture(const struct plot *plot, int width, int height)
     fill_rect(canvas, 0, 0, width, height, PAPER);
     draw_axes(canvas, &frame, plot->unit);
     draw_curves(canvas, plot, &frame);
+    tell_below(canvas, plot, &frame);
     write_legend(&legend);
     return canvas;
 }

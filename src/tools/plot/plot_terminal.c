@@ -164,9 +164,10 @@ static void print_legend(FILE *out, const struct screen *screen, int columns)
             continue;
         const bool of_all = is_bound(series) && screen->plot->one_floor;
         const struct series *same = same_before(screen->plot, series);
-        char *text = format_string("%*s%s%s%s: %s%s%s", LABEL + 2, "", of_all ? "" : series->path, of_all ? "" : " ",
-                                   series_title(title, screen->plot, series), series_values(values, series),
-                                   same ? ", the same as " : "", same ? same->path : "");
+        char *text =
+            format_string("%*s%s%s%s: %s%s%s", LABEL + 2, "", of_all ? "" : run_name(screen->plot, series),
+                          of_all ? "" : " ", series_title(title, screen->plot, series), series_values(values, series),
+                          same ? ", the same as " : "", same ? run_name(screen->plot, same) : "");
         char *folded = fold_text(make_printable(text, ONE_LINE), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
         fprintf(out, "%*s", LABEL - 1, "");
         print_mark(out, series, (char[]){letter_of(series), '\0'}, screen->colour);
@@ -195,6 +196,9 @@ void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows,
         fputc('\n', out);
     }
     print_step_axis(out, &screen);
+    const size_t below = count_below(&screen.frame, plot, FLOOR);
+    if (below > 0)
+        fprintf(out, "%*s%zu loss%s below the axis\n", LABEL + 2, "", below, below == 1 ? " is" : "es are");
     print_legend(out, &screen, columns);
     free_canvas(screen.dots);
     free_canvas(screen.letter);

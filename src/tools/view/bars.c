@@ -1,11 +1,11 @@
 /* bars.c - the rows of lanes.
  *
- * A bar that is wide enough to be seen, or has no other one beside it, is drawn as one.  Others are merged: a column of
- * pixels takes the colour of the longest bar in it, and is the lower and the paler the less of its time the lane was
- * busy.
+ * A bar that is wide enough to be seen is drawn as one.  Others are merged: a column of pixels takes the colour of the
+ * longest bar in it, and is the lower and the paler the less of its time the lane was busy.  So is a short bar that has
+ * no other one beside it.
  *
- *     |#####| |##|   |          bars; the last one is narrower than a pixel
- *     |#####| |##|   |  _-##-_  and merged columns, each as high as its lane was busy
+ *     |#####| |##|              bars
+ *     |#####| |##|   -  _-##-_  a short one, and merged columns, each as high as its lane was busy
  *
  * These bars are found by binary search, so a picture costs a few steps per column however many records there are.
  * These steps wait for memory: a million bars take 32 MB, more than most caches hold.
@@ -15,7 +15,7 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14, SAMPLES = 4, AIR = 2 };
+enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14, SAMPLES = 4 };
 
 struct brush { /* the lane whose bars are drawn, and where they go */
     const struct view *view;
@@ -95,6 +95,16 @@ struct merged_columns {
     uint16_t cut[MOST_PIXELS];
 };
 
+/* Two fifths of its height are left of a lane that is hardly busy: so its tasks are seen, also between hatched gaps. */
+static int most_cut(const struct brush *brush) { return brush->height * 3 / 10; }
+
+/* What counts as the busy share of a column with this bar: while others are dimmed, a lit one is drawn in full. */
+static double shown_share(const struct brush *brush, const struct bar *bar, double busy)
+{
+    const bool stands_out = brush->lit && is_lit(brush->view, brush->index, bar->record);
+    return stands_out ? 1 : busy;
+}
+
 /* Draws the middle line of the next column, `width` pixels wide, of bar i and those after it that start in [from, to)
  * of the clock.  Returns the first bar that reaches beyond it. */
 static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, uint64_t from,
@@ -110,7 +120,9 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
     const uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
     if (until > from)
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, until) / (double)(until - from);
-    uint32_t colour = colour_of_bar(brush, bar_of_column(brush, i, end));
+    const struct bar *shown = bar_of_column(brush, i, end);
+    const uint32_t colour = colour_of_bar(brush, shown);
+    busy = shown_share(brush, shown, busy);
     fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
          blend(PAPER, colour, 0.5 + 0.5 * busy));
     for (int k = 0; k < width; k++)
@@ -154,7 +166,7 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
     uint64_t to = clock_of(brush->track, axis_at(brush->view, x + 1));
     columns.left = x;
     columns.n = 0;
-    columns.most_cut = MAX(brush->height / 2 - brush->view->scale, 0); /* two dots are left of an idle lane's height */
+    columns.most_cut = most_cut(brush);
     do {
         size_t before = *i;
         *i = draw_column(brush, &columns, width, *i, from, to);
@@ -169,13 +181,32 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
+/* Writes the letter of a task's kind, or of a name that is a letter, and the number; or the number alone. */
+static void put_letter(char out[128], const struct trace *trace, const struct trace_task *task, int number)
+{
+    const size_t kind = kind_of_task(trace, task);
+    char letter = kind_name(trace, kind)[0];
+    if (kind == KIND_WEIGHTS)
+        letter = 'W';
+    if (!task->name[1])
+        letter = task->name[0];
+    else if (kind < TRACE_ROLES && has_role(trace, task, "other"))
+        letter = '\0';
+    if (letter)
+        snprintf(out, 128, "%c%d", toupper((unsigned char)letter), number);
+    else
+        snprintf(out, 128, "%d", number);
+}
+
 /* The forms of a task's name, the first that fits being the best:
  *
  *     of "mlp.fc.dx"     "mlp.fc.dx L3", "fc.dx L3", "fc.dx"
  *     of "send"          "send L3 → stage1", "send L3", "S3"
  *     of "W"             "W3", "W"
  *
- * A letter does not tell the many kernels of a layer apart, but it is enough for copies.
+ * The letter is that of the task's kind, as its colour is: B of "backward", and W of a backward of weights.  A task
+ * without a kind has the number alone.  A letter does not tell the many kernels of a layer apart, but it is enough for
+ * copies.
  *
  * A task without a layer has its name alone.  Where bars are coloured by micro-batch, the number is that of the
  * micro-batch, without L.  Returns whether there is such a form. */
@@ -201,7 +232,7 @@ static bool name_bar(const struct brush *brush, uint32_t task, enum name_form fo
         snprintf(out, 128, "%s %s%d", point ? point + 1 : "", letter, number);
         return number >= 0 && point;
     case LETTER_AND_NUMBER:
-        snprintf(out, 128, "%c%d", toupper((unsigned char)name[0]), number);
+        put_letter(out, trace, named, number);
         return number >= 0 && (!point || trace->lanes[named->lane].kind != LANE_COMPUTE);
     default:
         snprintf(out, 128, "%s", point && number >= 0 ? point + 1 : name);
@@ -250,6 +281,20 @@ static bool stands_alone(const struct brush *brush, size_t i)
     return free_before && free_after;
 }
 
+/* Draws a short bar that stands alone from column x on, two dots wide.  Like merged columns it is the lower and the
+ * paler the less of its columns' time the lane was busy.  Returns the first free column. */
+static int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)
+{
+    const int width = 2 * brush->view->scale;
+    const double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
+    const double busy = shown_share(brush, bar, fmin(pixels / width, 1));
+    const int cut = (int)((1 - busy) * most_cut(brush));
+    fill(brush->view, x, brush->y + cut, width, brush->height - 2 * cut,
+         blend(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
+    brush->drawn->pale |= busy < 0.5;
+    return MAX(edge_x(brush, bar->end), x + 1);
+}
+
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */
 static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
 {
@@ -269,29 +314,34 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     return MAX(to, x + 1);
 }
 
-/* Draws the gap before bar i, a third as high as a bar, hatched in the colours of what it waited for. */
+/* Draws the gap before bar i, a quarter as high as a bar, hatched in the colours of what it waited for.  It is dimmed
+ * if the bar is. */
 static void draw_gap(const struct brush *brush, size_t i)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
+    const bool lit = is_lit(brush->view, brush->index, brush->bars->bar[i].record);
+    const int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(brush, gap.at[k]), right = edge_x(brush, gap.at[k + 1]);
-        hatch(brush->view, left, brush->y + brush->height / 3, right - left, brush->height / 3,
-              cause_colour(gap.cause[k]));
+        hatch(brush->view, left, brush->y + (brush->height - high) / 2, right - left, high,
+              blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7));
         brush->drawn->cause[gap.cause[k]] |= right > left;
     }
 }
 
-/* Draws a thin line before bar i, from when it was queued and the bar before it had ended up to its start.  x: the
- * first free column. */
+/* Draws dots before bar i at the lane's foot, from when it was queued and the bar before it had ended up to its start.
+ * x: the first free column. */
 static void draw_queued(const struct brush *brush, size_t i, int x)
 {
     const struct bar *bar = &brush->bars->bar[i];
+    const int dot = brush->view->scale;
     uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
         since = MAX(since, bar[-1].end);
     int left = MAX(edge_x(brush, MIN(since, bar->start)), x), right = edge_x(brush, bar->start);
-    if (right - left > 1)
-        fill(brush->view, left, brush->y + brush->height / 2, right - left, brush->view->scale, QUEUED);
+    const bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
+    for (int at = left + dot; at < right && !low; at += QUEUED_APART * dot)
+        fill(brush->view, at, brush->y + brush->height - dot, dot, dot, QUEUED);
 }
 
 /* The task that runs on the lane now, or ran when the trainer stopped, is perforated like a film.  A task that waits
@@ -356,7 +406,7 @@ static void draw_bars(const struct brush *brush)
         } else if (brush->names_only) {
             x = skip_nameless(brush, x, &i);
         } else if (stands_alone(brush, i)) {
-            x = draw_bar(brush, bar, x);
+            x = draw_short_bar(brush, bar, x);
             i++;
         } else {
             x = draw_columns(brush, x, &i);
@@ -364,11 +414,19 @@ static void draw_bars(const struct brush *brush)
     }
 }
 
+/* The pixels between a row's edge and its bars: a low row keeps its height for names. */
+static int air_of(const struct view *view, const struct view_row *row)
+{
+    if (row->height <= 8 * view->scale)
+        return 0;
+    return (row->height < 18 * view->scale ? 1 : 2) * view->scale;
+}
+
 static struct brush make_brush(const struct view *view, const struct view_row *row)
 {
     const struct box rows = places_of(view).rows;
     const struct track *track = view->track[row->track];
-    const int air = row->height > 4 * AIR * view->scale ? AIR * view->scale : 0;
+    const int air = air_of(view, row);
     const struct lit *lit = &view->selection.lit[row->track];
     const double seen =
         SEEN_WIDTH * view->scale * (view->sight.to - view->sight.from) / rows.w / track->trace->header.pace_scale;

@@ -61,8 +61,9 @@ static void put_work(char **text, const char *amount, double rate, const char *u
 
 /* Appends "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us".  Time in which the viewer paused the
  * trainer does not count. */
-static void put_gap(char **text, const struct trace *trace, const struct trace_gap *gap)
+static void put_gap(char **text, const struct track *track, const struct trace_gap *gap)
 {
+    const struct trace *trace = track->trace;
     for (int i = 0; i < GAP_PARTS; i++) {
         const enum cause cause = gap->cause[i];
         const uint64_t from = gap->at[i], to = gap->at[i + 1];
@@ -84,14 +85,15 @@ static void put_gap(char **text, const struct trace *trace, const struct trace_g
             append_text(text, "waited %s for %s", time, blocker->name);
             if (blocker->layer >= 0)
                 append_text(text, " L%d", blocker->layer);
-            append_text(text, " on %s (%s)", trace->lanes[blocker->lane].name, cause_name[cause]);
+            append_text(text, " on %s (%s)", track->purpose[blocker->lane], cause_name[cause]);
         }
     }
 }
 
 /* The first line: "mlp.fc   layer 3   forward   on 0:0 compute   step 2" */
-static void put_identity(char **text, const struct trace *trace, const struct trace_record *record)
+static void put_identity(char **text, const struct track *track, const struct trace_record *record)
 {
+    const struct trace *trace = track->trace;
     const struct trace_task *task = &trace->tasks[record->task];
     append_text(text, "%s", task->name);
     if (task->layer >= 0)
@@ -101,7 +103,7 @@ static void put_identity(char **text, const struct trace *trace, const struct tr
     const char *kind = kind_name(trace, kind_of_task(trace, task));
     if (strcmp(task->name, kind) != 0)
         append_text(text, "   %s", kind);
-    append_text(text, "   on %s   step %" PRIu32, trace->lanes[task->lane].name, record->step);
+    append_text(text, "   on %s   step %" PRIu32, track->purpose[task->lane], record->step);
 }
 
 /* Appends a time on the axis.  It has as many decimals as the length of its task. */
@@ -125,7 +127,7 @@ char *describe_briefly(const struct view *view, const struct pick *pick)
         append_text(&text, " · layer %d", task->layer);
     if (task->micro >= 0)
         append_text(&text, " · micro-batch %d", task->micro);
-    append_text(&text, "\n\tlane\t%s", trace->lanes[task->lane].name);
+    append_text(&text, "\n\tlane\t%s", track->purpose[task->lane]);
     if (device != NONE)
         append_text(&text, " → %s", trace->devices[device].id);
     put_time(view, &text, "from", from, to - from);
@@ -134,7 +136,7 @@ char *describe_briefly(const struct view *view, const struct pick *pick)
     if (task->bytes > 0)
         append_text(&text, "\n\tbytes\t%s", format_bytes(part, (double)task->bytes));
     struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, (size_t)pick->record));
-    put_gap(&gap_text, trace, &gap);
+    put_gap(&gap_text, track, &gap);
     if (gap_text)
         append_text(&text, "\n\tbefore\t%s", gap_text + strspn(gap_text, " "));
     free(gap_text);
@@ -156,8 +158,21 @@ static void put_shapes(char **text, const struct trace_task *task)
     append_text(text, "%s   ", cut ? "…" : "");
 }
 
-char *describe_record(const struct trace *trace, size_t nth)
+/* Appends "predicted 2.00 ms (measured +5.0 %)", or from three times the prediction on "(45 times as long)". */
+static void put_prediction(char **text, double ns, double predicted)
 {
+    const double times = ns / predicted;
+    char part[32];
+    append_text(text, "   predicted %s", format_ns(part, predicted));
+    if (times >= 3)
+        append_text(text, " (%.*f times as long)", times < 9.95 ? 1 : 0, times);
+    else
+        append_text(text, " (measured %+.1f %%)", 100 * (times - 1));
+}
+
+char *describe_record(const struct track *track, size_t nth)
+{
+    const struct trace *trace = track->trace;
     const struct trace_record *record = &trace->records[nth];
     const struct trace_task *task = &trace->tasks[record->task];
     const struct trace_lane *lane = &trace->lanes[task->lane];
@@ -166,16 +181,15 @@ char *describe_record(const struct trace *trace, size_t nth)
     const double per_s = ns > 0 ? 1e9 / ns : 0;
     const double predicted = trace->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
     char part[32], *text = NULL;
-    put_identity(&text, trace, record);
+    put_identity(&text, track, record);
 
     append_text(&text, "\n%s", format_ns(part, ns));
     if (predicted > 0)
-        append_text(&text, "   predicted %s (measured %+.1f %%)", format_ns(part, predicted),
-                    100 * (ns / predicted - 1));
+        put_prediction(&text, ns, predicted);
     if (record->start > record->queued)
         append_text(&text, "   queued %s before", format_ns(part, (double)(record->start - record->queued) * scale));
     struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, nth));
-    put_gap(&text, trace, &gap);
+    put_gap(&text, track, &gap);
     if (record->flags & TRACE_APPROXIMATE)
         append_text(&text, "   times approximate");
 
@@ -209,7 +223,7 @@ char *describe_step(const struct view *view)
         return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
     if (view->layout.rows_height > places_of(view).rows.h) /* one trace, or two of very many lanes */
-        append_text(&all, "\nup, down: more rows");
+        append_text(&all, "\nup, down: more rows%s", view->hide_memory ? "" : ", m: without memory");
     return all;
 }
 
@@ -220,13 +234,13 @@ char *find_details(const struct view *view)
     const struct pick after_gap = pick_after_gap(view);
     const struct pick *pick = is_picked(&view->mouse.hover) ? &view->mouse.hover : &view->selection.task;
     if (!is_picked(&view->mouse.hover) && is_picked(&after_gap) && view->mouse.drag != DRAG_TASK) {
-        char *task = describe_record(view->track[after_gap.track]->trace, (size_t)after_gap.record);
+        char *task = describe_record(view->track[after_gap.track], (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);
         free(task);
         return text;
     }
     if (is_picked(pick))
-        return describe_record(view->track[pick->track]->trace, (size_t)pick->record);
+        return describe_record(view->track[pick->track], (size_t)pick->record);
     return describe_step(view);
 }
 

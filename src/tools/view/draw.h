@@ -13,10 +13,11 @@ enum {
     SOFT = 0xff5b6573,
     RULE = 0xffd3d9e1,
     BORDER = 0xff9aa5b4,
-    QUEUED = 0xffb4bcc7,
+    QUEUED = 0xff8f9aaa,
     ACCENT = 0xffc2185b,
-    LOSS = 0xff0072b2
+    LOSS = 0xff6a3d9a
 };
+enum { QUEUED_APART = 4 };             /* dots of the picture from one dot of what is queued to the next */
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
@@ -132,7 +133,7 @@ enum sign_shape {
     PALE_BOX,
     FRAME,
     FLAT_LINE,
-    THIN_LINE,
+    DOTTED_LINE,
     DASHES,
     UPRIGHT_LINE,
     UPRIGHT_DASHES,

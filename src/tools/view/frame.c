@@ -48,6 +48,30 @@ static uint32_t paper_of(const struct view_row *row)
     return row->track == 0 ? PANEL : RULE;
 }
 
+/* The lane's name without that of its device: "swap out" of "0:0 swap out" in the group of "0:0". */
+static const char *short_name(const struct track *track, uint32_t lane)
+{
+    const char *name = track->purpose[lane];
+    const char *group = track->trace->devices[track->trace->lanes[lane].device_index].id;
+    const size_t n = strlen(group);
+    return strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name;
+}
+
+/* A folded device names its lanes in the order of their rows, which are too low for names. */
+static void append_lane_names(const struct view *view, const struct view_row *device, char **text)
+{
+    const struct track *track = view->track[device->track];
+    const char *before = "  ";
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        if (row->kind != ROW_LANE || row->track != device->track ||
+            track->trace->lanes[row->index].device_index != device->index)
+            continue;
+        append_text(text, "%s %s", before, short_name(track, row->index));
+        before = ",";
+    }
+}
+
 static void draw_device_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->track[row->track];
@@ -57,22 +81,29 @@ static void draw_device_label(const struct view *view, const struct view_row *ro
     const char *sign = track->folded[row->index] ? "▸" : "▾";
     const char *name = name_of_track(view, row->track);
     const char *driver = strcmp(device->id, device->name) == 0 ? "" : device->name;
-    char text[160];
-    snprintf(text, sizeof text, "%s %s%s   %s", sign, name, device->id, driver);
-    fill(view, 0, row->y, 6 * dot + width_of(view, text), row->height, paper_of(row)); /* no edge runs through it */
+    char *text = format_string("%s %s%s   %s", sign, name, device->id, driver);
+    if (track->folded[row->index])
+        append_lane_names(view, row, &text);
     put_text(view, 6 * dot, y, right, INK, "%s", text);
+    free(text);
 }
 
 static void draw_memory_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->track[row->track];
     const int dot = view->scale, middle = row->y + row->height / 2;
-    const bool two_lines = row->height >= 2 * GLYPH_HEIGHT * dot;
+    const int x = 22 * dot, close = 2 * (GLYPH_HEIGHT - 3) * dot; /* small letters are lower than their glyphs */
     char bytes[32];
     format_bytes(bytes, track->peak[row->index]);
-    if (two_lines)
-        put_text(view, 22 * dot, middle - 16 * dot, view->width, INK, "memory");
-    put_small(view, 22 * dot, middle + (two_lines ? 0 : -8 * dot), view->width, SOFT, "peak %s", bytes);
+    if (row->height >= 2 * GLYPH_HEIGHT * dot) {
+        put_text(view, x, middle - 16 * dot, view->width, INK, "memory");
+        put_small(view, x, middle, view->width, SOFT, "peak %s", bytes);
+    } else if (row->height >= close) {
+        put_small(view, x, middle - 15 * dot, view->width, INK, "memory");
+        put_small(view, x, middle - 2 * dot, view->width, SOFT, "peak %s", bytes);
+    } else {
+        put_small(view, x, middle - 8 * dot, view->width, SOFT, "peak %s", bytes);
+    }
     draw_axis_labels(view, row);
 }
 
@@ -85,16 +116,12 @@ static void draw_lane_label(const struct view *view, const struct view_row *row)
     const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
     const uint64_t from = clock_of(track, view->sight.from), to = MIN(clock_of(track, view->sight.to), track->now);
     const double ns = (axis_of(track, to) - axis_of(track, from)) / trace->header.pace_scale;
-    const char *name = track->purpose[row->index];
-    const char *group = trace->devices[trace->lanes[row->index].device_index].id;
-    const size_t n = strlen(group);
+    const char *name = short_name(track, row->index);
     if (ns > 0) {
         const double busy = (double)busy_between(&trace->bars[row->index], from, to);
         const bool little = busy > 0 && busy < 0.005 * ns;
         put_small(view, AT_RIGHT, top, right, SOFT, little ? "<1%%" : "%.0f%%", 100 * busy / ns);
     }
-    if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
-        name += n + 1;
     const int end = right - width_of(view, "100%") - 6 * dot;
     if (row->height < GLYPH_HEIGHT * dot)
         put_small(view, 22 * dot, top, end, INK, "%s", name);

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-/* Heights of rows: as they read best, the least at which they can be read, and the most.  A lane above memory is not
- * higher than TALL: the curve of memory gains more. */
+/* Heights of rows, in dots: as they read best, the least at which they can be read, and the most.  Rows of a kind have
+ * the same height.  A lane above memory is not higher than TALL, as long as the curve of memory gains more. */
 static const struct limits {
     int good, least, most;
-} limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 9, 220}, [ROW_MEMORY] = {44, 16, MOST_PIXELS}},
-  of_folded = {4, 4, 12}, of_empty = {12, 9, 12};
+} limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 12, 220}, [ROW_MEMORY] = {44, 28, MOST_PIXELS}},
+  of_folded = {4, 4, 8}, of_empty = {12, 11, 12};
 enum { TALL = 56, LOW_WINDOW = 500 };
 
 /* Has a lane a task?  While one is dragged, that is as it was before, so that no row moves away from the mouse. */
@@ -106,16 +106,8 @@ static int sum_fixed_rows(const struct view *view)
     return sum;
 }
 
-/* Returns the height of the next row in whole pixels.  end: where the rows before it end, which moves on by `height`:
- * so what is cut off from one row comes to a later one. */
-static int whole_height(double *end, double height)
-{
-    const int begin = (int)*end;
-    *end += height;
-    return (int)*end - begin;
-}
-
-/* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory. */
+/* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory, up to
+ * half of the room, and what that leaves goes to lanes. */
 static void grow_rows(struct view *view, double room)
 {
     const int fixed = sum_fixed_rows(view), memory = sum_rows(view, ROW_MEMORY).good;
@@ -127,11 +119,14 @@ static void grow_rows(struct view *view, double room)
         grow[ROW_LANE] = fmin((room - fixed) / all, most / limits_of_kind[ROW_LANE].good);
     if (memory > 0)
         grow[ROW_MEMORY] = (room - fixed - grow[ROW_LANE] * lane) / memory;
-    double end = 0;
+    if (memory > 0 && lane > 0 && grow[ROW_MEMORY] * memory > room / 2) {
+        grow[ROW_MEMORY] = fmax(room / 2 / memory, grow[ROW_LANE]);
+        grow[ROW_LANE] = (room - fixed - grow[ROW_MEMORY] * memory) / lane;
+    }
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.row[i];
         struct limits limits = limits_of(view, row);
-        row->height = whole_height(&end, view->scale * fmin(grow[row->kind] * limits.good, limits.most));
+        row->height = (int)(view->scale * fmin(grow[row->kind] * limits.good, limits.most));
     }
 }
 
@@ -143,7 +138,6 @@ static void shrink_rows(struct view *view, int missing)
     const struct sums lane = sum_rows(view, ROW_LANE), memory = sum_rows(view, ROW_MEMORY);
     const int spare = device.good - device.least + lane.good - lane.least; /* what rows that are not memory can give */
     const int from_memory = MIN(MAX(missing * 2 / 3, missing - spare), memory.good - memory.least);
-    double end = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.row[i];
         struct limits limits = limits_of(view, row);
@@ -152,7 +146,7 @@ static void shrink_rows(struct view *view, int missing)
             share = (double)from_memory / MAX(memory.good - memory.least, 1);
         else
             share = (double)(missing - from_memory) / MAX(spare, 1);
-        row->height = whole_height(&end, view->scale * (limits.good - share * (limits.good - limits.least)));
+        row->height = (int)(view->scale * (limits.good - share * (limits.good - limits.least)));
     }
 }
 
@@ -162,20 +156,18 @@ static void squeeze_rows(struct view *view, double room)
 {
     const int device = sum_rows(view, ROW_DEVICE).least, lane = sum_rows(view, ROW_LANE).least;
     const double left = fmax(room - device, room / 2); /* for lanes */
-    double end = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.row[i];
         const double share = row->kind == ROW_DEVICE ? (room - left) / device : left / lane;
-        const double height = view->scale * fmin(share, 1) * limits_of(view, row).least;
-        const int whole = whole_height(&end, height);
-        row->height = MAX(whole, view->scale);
+        row->height = (int)(view->scale * fmin(share, 1) * limits_of(view, row).least);
+        row->height = MAX(row->height, view->scale);
     }
 }
 
 static double room_for_rows(const struct view *view) { return (double)places_of(view).rows.h / view->scale; }
 
-/* Makes the rows fit.  Rows of one trace that would have to be less than their least height keep the good one: then not
- * all are in sight.  Two traces must fit together. */
+/* Makes the rows fit.  Rows of one trace that would have to be less than their least height are halfway between that
+ * and the good one: then not all are in sight.  Two traces must fit together. */
 static void fit_rows(struct view *view)
 {
     const double room = room_for_rows(view);
@@ -188,7 +180,7 @@ static void fit_rows(struct view *view)
     else if (view->n_tracks > 1)
         squeeze_rows(view, room);
     else
-        shrink_rows(view, 0);
+        shrink_rows(view, (sum.good - sum.least) / 2);
 }
 
 /* Puts rows one below the other.  The topmost one in sight is in sight as a whole. */
@@ -208,38 +200,39 @@ static void stack_rows(struct view *view)
     }
 }
 
-/* Removes the rows of memory. */
+/* Removes the rows of memory, which the legend tells. */
 static void drop_memory(struct view *view)
 {
     size_t n = 0;
+    view->layout.no_room_for_memory = true;
     for (size_t i = 0; i < view->layout.n_rows; i++)
         if (view->layout.row[i].kind != ROW_MEMORY)
             view->layout.row[n++] = view->layout.row[i];
     view->layout.n_rows = n;
 }
 
-/* A low window whose rows want more room has no overview, and a legend of one line. */
+/* A low window whose rows want more room has no overview, and a legend of two lines at most. */
 static void fit_legend(struct view *view)
 {
     view->layout.low = false;
     view->layout.legend_lines = count_legend_lines(view);
     view->layout.low = view->height < LOW_WINDOW * view->scale && room_for_rows(view) < sum_all_rows(view).good;
     if (view->layout.low)
-        view->layout.legend_lines = 1;
+        view->layout.legend_lines = count_legend_lines(view);
 }
 
 void lay_out(struct view *view)
 {
     view->layout.n_rows = 0;
+    view->layout.no_room_for_memory = false;
     for (int track = 0; track < view->n_tracks; track++)
         for (uint32_t device = 0; device < view->track[track]->trace->header.n_devices; device++)
             add_device(view, track, device);
     view->layout.details_lines = count_details_lines(view);
     fit_legend(view);
-    /* Of two traces memory is shown if its rows can be half as high again as they must be: else no curve can be
-     * read. */
-    const int readable = sum_all_rows(view).least + sum_rows(view, ROW_MEMORY).least / 2;
-    if (view->n_tracks > 1 && room_for_rows(view) < readable) {
+    /* Of two traces memory is shown if its rows can have their least height: else no curve can be read. */
+    const bool readable = room_for_rows(view) >= sum_all_rows(view).least;
+    if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !readable) {
         drop_memory(view);
         fit_legend(view);
     }

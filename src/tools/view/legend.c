@@ -1,9 +1,9 @@
 /* legend.c - what colours mean: a paragraph for bars, one for memory or for the causes of gaps.  What does not fit into
- * a line goes on in the next.  In a low window all is in one line without titles, and an ellipsis ends it if more would
- * follow. */
+ * a line goes on in the next.  In a low window all is in two lines without titles, memory first, since no name tells
+ * its colours, and an ellipsis ends them if more would follow. */
 #include "draw.h"
 
-enum { MOST_NAMES = 24, LINE = 18 };
+enum { MOST_NAMES = 24, LINE = 18, LOW_LINES = 2 };
 
 struct legend_place { /* the next item's; the canvas is NULL while lines are counted */
     int x, y, left, lines;
@@ -40,8 +40,8 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
         fill(view, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
     if (shape == FLAT_LINE)
         fill(view, x, middle - dot, size, 2 * dot, colour);
-    if (shape == THIN_LINE)
-        fill(view, x, middle, size, dot, colour);
+    for (int at = 0; at < size && shape == DOTTED_LINE; at += QUEUED_APART * dot)
+        fill(view, x + at, middle, dot, dot, colour);
     if (shape == UPRIGHT_LINE)
         fill(view, x + size / 2, y, dot, size, colour);
     for (int at = 0; at < 2 && shape == DASHES; at++)
@@ -56,8 +56,9 @@ static void draw_item(const struct view *view, struct legend_place *at, const ch
                       uint32_t colour)
 {
     const int dot = view->scale, wide = width_of(view, text) + 17 * dot;
-    if (view->layout.low && at->x + wide + 12 * dot > view->width) {
-        if (view->canvas)
+    const bool last_line = view->layout.low && at->lines == LOW_LINES;
+    if (last_line && at->x + wide + 12 * dot > view->width) {
+        if (view->canvas && at->x < view->width)
             put_text(view, at->x, at->y + 5 * dot, view->width, INK, "…");
         at->x = view->width; /* nothing stands after it */
         return;
@@ -98,10 +99,12 @@ static void draw_colours(const struct view *view, struct legend_place *at)
 
 static void draw_causes(const struct view *view, struct legend_place *at)
 {
+    static const char *const plainer[CAUSES] = {
+        [CAUSE_BYTES] = "bytes (memory in use)", [CAUSE_LAUNCH] = "launch (by the driver)"};
     begin_paragraph(view, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
         if (lists_all(view) || view->layout.seen.cause[i])
-            draw_item(view, at, cause_name[i], HATCHED_BOX, cause_colour((enum cause)i));
+            draw_item(view, at, plainer[i] ? plainer[i] : cause_name[i], HATCHED_BOX, cause_colour((enum cause)i));
 }
 
 /* The classes that the memory rows have. */
@@ -111,9 +114,13 @@ static void draw_classes(const struct view *view, struct legend_place *at)
     bool any = false;
     for (size_t i = 0; i < view->layout.n_rows; i++)
         any |= view->layout.row[i].kind == ROW_MEMORY;
-    if (!any)
+    if (!any && !view->layout.no_room_for_memory)
         return;
     begin_paragraph(view, at, "memory");
+    if (!any && view->canvas && !view->layout.low)
+        put_text(view, at->x, at->y + 5 * view->scale, view->width, INK, "not shown: its rows have no room");
+    if (!any)
+        return;
     for (size_t i = 0; i < trace->header.n_classes; i++)
         if (lists_all(view) ? view->has_class[i] : view->layout.seen.class[i])
             draw_item(view, at, trace->header.memory[i], BOX, class_colour(i));
@@ -168,11 +175,11 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {shows_borders(view), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(view), {"budget", DASHES, ACCENT}},
         {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.5)}},
-        {shows_queued(view), {"queued", THIN_LINE, QUEUED}},
+        {shows_queued(view), {"queued", DOTTED_LINE, QUEUED}},
         {shows_unfinished(view, RUNS), {"runs now", HOLES, bar}},
         {shows_unfinished(view, WAITS), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
         {selection->critical, {"not on the critical path", PALE_BOX, dimmed}},
-        {selection->search[0], {"not found", PALE_BOX, dimmed}},
+        {selection->search[0], {"other tasks", PALE_BOX, dimmed}},
         {picked, {"selected", FRAME, INK}},
         {picked, {"what it needs", FLAT_LINE, ACCENT}},
         {picked, {"what needs it", FLAT_LINE, INK}},
@@ -201,12 +208,16 @@ static void draw_signs(const struct view *view, struct legend_place *at)
 
 static int draw_paragraphs(const struct view *view, int y)
 {
-    struct legend_place at = {.y = y, .left = 10 * view->scale + small_width(view, "micro-batch") + 14 * view->scale};
-    at.x = 10 * view->scale;
+    const int dot = view->scale, titles = small_width(view, "micro-batch") + 14 * dot;
+    const bool low = view->layout.low;
+    struct legend_place at = {.x = 10 * dot, .y = y, .left = (low ? 0 : titles) + 10 * dot, .lines = low ? 1 : 0};
+    if (low)
+        draw_classes(view, &at);
     draw_colours(view, &at);
     if (view->show_causes)
         draw_causes(view, &at);
-    draw_classes(view, &at);
+    if (!low)
+        draw_classes(view, &at);
     draw_signs(view, &at);
     return at.lines;
 }

@@ -36,24 +36,26 @@ void draw_outline(const struct view *view, const struct pick *pick, uint32_t col
 /* Draws the head of an edge's arrow, whose point is at (x, y). */
 static void draw_head(const struct view *view, int x, int y, uint32_t colour)
 {
-    for (int i = 0; i <= 6 * view->scale; i++)
+    for (int i = 0; i <= 5 * view->scale; i++)
         fill(view, x - i, y - i / 2, 1, i + 1, colour);
 }
 
 /* Draws an edge within a lane, from x0 to x1: along its row's upper edge if it arrives at the selected task, else along
- * the lower one. */
+ * the lower one.  A mark where it begins would cover the head of a short one. */
 static void draw_link_in_lane(const struct view *view, const struct view_row *row, int x0, int x1, bool arrives,
                               uint32_t colour)
 {
     const int dot = view->scale;
-    const int y = arrives ? row->y : row->y + row->height - 2 * dot;
-    fill(view, MIN(x0, x1), y, abs(x1 - x0), 2 * dot, colour);
-    fill(view, x0 - dot, y - 2 * dot, 2 * dot, 6 * dot, colour); /* where it begins */
-    draw_head(view, x1, y + dot, colour);
+    const int y = arrives ? row->y : row->y + row->height - dot;
+    fill(view, MIN(x0, x1), y, abs(x1 - x0), dot, colour);
+    if (x1 - x0 >= 12 * dot)
+        fill(view, x0, y - 2 * dot, dot, 5 * dot, colour); /* where it begins */
+    draw_head(view, x1, y, colour);
 }
 
 /* Draws an edge from the producer's end to the consumer's start.  Between two lanes it runs from one row to the other:
- * so it hides no name in either.  arrives: at the selected task. */
+ * so it hides no name in either.  An edge that goes on beyond the rows' right end has its head there.  arrives: at the
+ * selected task. */
 static void draw_link(const struct view *view, int track_index, const struct link_drawn *link, bool arrives)
 {
     const uint32_t colour = arrives ? ACCENT : INK;
@@ -61,21 +63,25 @@ static void draw_link(const struct view *view, int track_index, const struct lin
     const struct trace_record *records = track->trace->records;
     const struct view_row *from = row_of_record(view, track_index, link->producer),
                           *to = row_of_record(view, track_index, link->consumer);
-    const int dot = view->scale;
+    const struct box rows = places_of(view).rows;
+    const int dot = view->scale, edge = rows.x + rows.w;
     if (!from || !to)
         return;
     const int x0 = mark_x(view, track, records[link->producer].end);
     const int x1 = mark_x(view, track, records[link->consumer].start);
+    const int end = x0 < edge ? MIN(x1, edge) : x1;
     if (from == to) {
-        draw_link_in_lane(view, from, x0, x1, arrives, colour);
+        draw_link_in_lane(view, from, x0, end, arrives, colour);
         return;
     }
     const bool down = from->y < to->y;
-    const int y0 = down ? from->y + from->height - 2 * dot : from->y;
-    const int y1 = down ? to->y : to->y + to->height - 2 * dot;
-    for (int i = 0; i < 2 * dot; i++)
-        draw_line(view->canvas, x0, y0 + i, x1, y1 + i, colour);
-    draw_head(view, x1, y1, colour);
+    const int y0 = down ? from->y + from->height - dot : from->y;
+    int y1 = down ? to->y : to->y + to->height - dot;
+    if (end < x1)
+        y1 = y0 + (int)((int64_t)(y1 - y0) * (end - x0) / (x1 - x0));
+    for (int i = 0; i < dot; i++)
+        draw_line(view->canvas, x0, y0 + i, end, y1 + i, colour);
+    draw_head(view, end, y1, colour);
 }
 
 void draw_links(const struct view *view)

@@ -32,7 +32,7 @@ void forget_lit(struct view *view);
 void format_axis(const struct view *view, char out[48], double at, double apart);
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
 /* At most three lines; the caller frees them. */
-char *describe_record(const struct trace *trace, size_t nth);
+char *describe_record(const struct track *track, size_t nth);
 char *describe_step(const struct view *view);
 /* What is known of a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
 char *describe_briefly(const struct view *view, const struct pick *pick);

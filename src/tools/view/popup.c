@@ -159,7 +159,8 @@ struct box place_panel(const struct view *view, struct box size)
 void draw_panel(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
-    const struct table *table = view->selection.panel.table;
+    const struct panel *panel = &view->selection.panel;
+    const struct table *table = panel->brief ? panel->brief : panel->table;
     const size_t most = (size_t)MAX(rows.h / (LINE * view->scale) - 5, 1);
     char *text = NULL;
     size_t size;
@@ -167,10 +168,10 @@ void draw_panel(const struct view *view)
         return;
     FILE *out = open_memstream(&text, &size);
     CHECK(out, "%zu rows", table->n);
-    fprintf(out, "%s", view->selection.panel.title);
+    fprintf(out, "%s", panel->title);
     print_cells(out, table, most);
     if (table->n > most)
-        fprintf(out, "\n%zu more: --json shows them", table->n - most);
+        fprintf(out, "\nand %zu more, which have no room", table->n - most);
     fclose(out);
     const struct box at = place_panel(view, measure_popup(view, text));
     draw_popup(view, at.x, at.y, text);

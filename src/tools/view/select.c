@@ -69,6 +69,16 @@ static void add_lane_rows(struct view *view, int track_index, uint32_t number, d
     }
 }
 
+/* Adds the rows of a track's lanes, device by device. */
+static void add_track_rows(struct view *view, int track, double from, double to)
+{
+    const struct trace *trace = view->track[track]->trace;
+    for (uint32_t device = 0; device < trace->header.n_devices; device++)
+        for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
+            if (trace->lanes[lane].device_index == device)
+                add_lane_rows(view, track, lane, from, to);
+}
+
 static void describe_stretch(struct view *view)
 {
     static const struct column columns[] = {
@@ -82,8 +92,7 @@ static void describe_stretch(struct view *view)
     char text[32], bytes[32];
     view->selection.panel.table = new_table(columns, COUNT(columns));
     for (int i = 0; i < view->n_tracks; i++)
-        for (uint32_t lane = 0; lane < view->track[i]->trace->header.n_lanes; lane++)
-            add_lane_rows(view, i, lane, from, to);
+        add_track_rows(view, i, from, to);
     append_text(&view->selection.panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from),
                 from / 1e6, format_bytes(bytes, view->selection.panel.bytes));
 }
@@ -105,6 +114,35 @@ static char *name_use(char out[56], const struct trace *trace, const struct trac
     return out;
 }
 
+static void add_tensor_row(struct table *table, const struct trace *trace, const struct trace_tensor *tensor)
+{
+    char first[56], last[56];
+    ROW(table, text_cell(tensor->name), number_cell((double)tensor->bytes / (1 << 20)),
+        number_cell((double)tensor->bytes), text_cell(trace->header.memory[tensor->class]),
+        text_cell(name_use(first, trace, tensor, 0)), text_cell(name_use(last, trace, tensor, tensor->n_uses - 1)));
+}
+
+/* Adds a row for the kept tensors of a class, if there are any.  One has its name. */
+static void add_kept_row(struct table *table, const struct trace *trace, const struct trace_tensor *const *alive,
+                         size_t n, uint32_t class)
+{
+    const struct trace_tensor *last = NULL;
+    size_t kept = 0;
+    double bytes = 0;
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        if (alive[i]->class == class && alive[i]->n_uses == 0) {
+            last = alive[i];
+            kept++;
+            bytes += (double)alive[i]->bytes;
+        }
+    if (kept == 0)
+        return;
+    snprintf(name, sizeof name, "%zu tensors", kept);
+    ROW(table, text_cell(kept == 1 ? last->name : name), number_cell(bytes / (1 << 20)), number_cell(bytes),
+        text_cell(trace->header.memory[class]), text_cell("kept"), text_cell("kept"));
+}
+
 static void describe_memory(struct view *view)
 {
     static const struct column columns[] = {
@@ -116,17 +154,20 @@ static void describe_memory(struct view *view)
     const struct trace *trace = track->trace;
     const struct trace_tensor **alive;
     size_t n = trace_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);
-    char text[32], first[56], last[56];
-    view->selection.panel.table = new_table(columns, COUNT(columns));
+    char text[32];
+    struct panel *panel = &view->selection.panel;
+    panel->table = new_table(columns, COUNT(columns));
+    panel->brief = new_table(columns, COUNT(columns));
+    for (uint32_t class = 0; class < trace->header.n_classes; class ++)
+        add_kept_row(panel->brief, trace, alive, n, class);
     for (size_t i = 0; i < n; i++) {
-        const struct trace_tensor *tensor = alive[i];
-        view->selection.panel.bytes += (double)tensor->bytes;
-        ROW(view->selection.panel.table, text_cell(tensor->name), number_cell((double)tensor->bytes / (1 << 20)),
-            number_cell((double)tensor->bytes), text_cell(trace->header.memory[tensor->class]),
-            text_cell(name_use(first, trace, tensor, 0)), text_cell(name_use(last, trace, tensor, tensor->n_uses - 1)));
+        panel->bytes += (double)alive[i]->bytes;
+        add_tensor_row(panel->table, trace, alive[i]);
+        if (alive[i]->n_uses > 0)
+            add_tensor_row(panel->brief, trace, alive[i]);
     }
-    append_text(&view->selection.panel.title, "%s at %.3f ms holds %s in %zu tensors", trace->devices[place->device].id,
-                place->at[0] / 1e6, format_bytes(text, view->selection.panel.bytes), n);
+    append_text(&panel->title, "%s at %.3f ms holds %s in %zu tensors", trace->devices[place->device].id,
+                place->at[0] / 1e6, format_bytes(text, panel->bytes), n);
     free(alive);
 }
 
@@ -136,6 +177,8 @@ void select_again(struct view *view)
 {
     if (view->selection.panel.table)
         free_table(view->selection.panel.table);
+    if (view->selection.panel.brief)
+        free_table(view->selection.panel.brief);
     free(view->selection.panel.title);
     view->selection.panel = (struct panel){0};
     if (view->selection.region.kind == PLACE)

@@ -121,7 +121,8 @@ struct layout {
     int rows_height; /* the height of all rows, also of those out of sight */
     int good_height; /* what it would be if they had all the room that they want */
     int legend_lines, details_lines;
-    bool low; /* true: the window is so low that it has no overview, and a legend of one line */
+    bool low;                /* true: the window is so low that it has no overview, and a legend of two lines at most */
+    bool no_room_for_memory; /* true: its rows would be too low to be read, so they are left out */
     struct seen seen;
 };
 
@@ -142,6 +143,7 @@ struct region { /* the selected stretch of time, or the selected place on a memo
 
 struct panel {           /* the text about the selected stretch or place */
     struct table *table; /* NULL: nothing is selected */
+    struct table *brief; /* the same for people, with kept tensors summed by class; NULL: `table` is brief */
     char *title;
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };

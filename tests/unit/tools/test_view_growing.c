@@ -150,9 +150,9 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
 }
 
 /* What is said of the gap before the task counts no second in which the trainer was held. */
-static void expect_short_gap(const struct trace *trace, int64_t record)
+static void expect_short_gap(const struct track *track, int64_t record)
 {
-    char *text = describe_record(trace, (size_t)record);
+    char *text = describe_record(track, (size_t)record);
     if (strstr(text, " s for") || strstr(text, " for 1.00"))
         test_failed("the gap has the pause in it: %s\n", text);
     free(text);
@@ -186,7 +186,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_int_equal(trace_paused_before(track->trace, clock), held);
         assert_true(fabs(axis_of(track, clock) - axis_of(track, zero) - (double)ran) < 1);
         assert_int_equal(view->selection.task.copy.start, clock - 1000); /* the task that has just run */
-        expect_short_gap(track->trace, view->selection.task.record);
+        expect_short_gap(track, view->selection.task.record);
         double from = x_of(view, axis_of(track, view->selection.task.copy.start)),
                to = x_of(view, axis_of(track, view->selection.task.copy.end));
         struct box rows = places_of(view).rows;

@@ -211,8 +211,8 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n n n n n");
     assert_string_equal(selected_name(view), "backward");
-    char *said = describe_record(view->track[0]->trace, (size_t)view->selection.task.record);
-    expect_text(said, "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
+    char *said = describe_record(view->track[0], (size_t)view->selection.task.record);
+    expect_text(said, "waited 12.00 ms for send L1 on stage1 send 2 (pipeline)");
     move_mouse(view, (int)x_of(view, 14e6), row_of_lane(view, 0, view->track[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(view);
     assert_true(!is_picked(&view->mouse.hover));

@@ -62,7 +62,7 @@ static size_t rows_in_sight(const struct view *view)
     return n;
 }
 
-/* One device fills the largest window, eight fit into the smallest that people have, and more can be scrolled: no row
+/* One device fills the largest window, six fit into the smallest that people have, and more can be scrolled: no row
  * is ever cut.  A picture has all of them at their best height. */
 TEST(rows_fill_the_window_and_are_never_cut)
 {
@@ -72,7 +72,7 @@ TEST(rows_fill_the_window_and_are_never_cut)
         for (size_t i = 0; i < COUNT(sizes); i++) {
             struct view *view = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
             const struct box rows = places_of(view).rows;
-            if (view->layout.good_height <= rows.h || (devices == 8 && i != 2)) {
+            if (view->layout.good_height <= rows.h || (devices == 6 && i != 2)) {
                 assert_int_equal(rows_in_sight(view), view->layout.n_rows);
                 assert_true(rows.h - view->layout.rows_height <= (int)view->layout.n_rows);
             }
@@ -162,16 +162,15 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     end_view(view);
 }
 
-/* In the lowest window that there is, rows have three fifths of the height: it has no steps above them, and a legend of
- * one line.  A picture of the height that its rows want is not low, however low it is. */
+/* In the lowest window that there is, rows have half of the height: it has no steps above them, and a legend of two
+ * lines at most.  A picture of the height that its rows want is not low, however low it is. */
 TEST(a_low_window_is_for_its_rows)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *view = view_of(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
     assert_int_equal(places_of(view).overview.h, 0);
-    assert_int_equal(view->layout.legend_lines, 1);
-    assert_true(places_of(view).rows.h >= LEAST_HEIGHT * 3 / 5);
-    assert_int_equal(rows_in_sight(view), view->layout.n_rows);
+    assert_true(view->layout.legend_lines <= 2);
+    assert_true(places_of(view).rows.h >= LEAST_HEIGHT / 2);
     end_view(view);
     free(trace);
     trace = trace_of_devices(1);
@@ -401,8 +400,8 @@ static int pixels_of(const struct canvas *canvas, const struct view_row *row, in
     return n;
 }
 
-/* A column of short tasks is as high as its lane was busy, from two dots to all of the lane's height.  In each ten
- * microseconds one lane works all the time, and the other for one microsecond. */
+/* A column of short tasks is as high as its lane was busy, from two fifths of the lane's height to all of it.  In each
+ * ten microseconds one lane works all the time, and the other for one microsecond. */
 TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
 {
     char *text = copy_string("device d memory=1G\ntensor w0 d 4M work keep\ntensor w1 d 4M work keep\n");
@@ -418,8 +417,8 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     const int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
     const int low = upload->height - pixels_of(canvas, upload, 700, PAPER);
     assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
-    assert_true(low >= 2);
-    assert_true(low <= full / 4);
+    assert_true(low >= full / 3);
+    assert_true(low <= full / 2);
     free_drawn(&drawn);
 }
 
