@@ -25,7 +25,7 @@ fuzz: ## Gives damaged files of all formats to the readers, under ASan: a minute
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(or $(SEED),1)
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
-THREADED = schedule schedule_random execute pace snaprun
+THREADED = depend depend_random execute pace snaprun
 tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads and signals with it.
 	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/scripts/process.sh PART=all \
 	    TESTS='$(THREADED:%=build/tsan/tests/test_%)' test \

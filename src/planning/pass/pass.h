@@ -38,7 +38,7 @@
  *             .type = OPT_FLAG,
  *             .value = &is_on,
  *             .group = GROUP_TECHNIQUES,
- *             .commands = OF_LIST,
+ *             .classes = OF_LIST,
  *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  `make places` prints where the other
  *        passes run: a pass that only reorders runs before the first of them, and one that must see their tasks after

@@ -134,19 +134,24 @@ static char *letters_of(const struct update_survey *survey, const unsigned char 
 static double if_timed(const struct update_survey *survey, double seconds) { return survey->timed ? seconds : NAN; }
 
 /* The period that each --overlap would have. */
-static void report_each(const struct update_survey *survey, const struct plans *plans, struct pass_report *report)
+static void report_each(const struct planning *planning, const struct plans *plans, struct pass_report *report)
 {
+    const struct update_survey *survey = &planning->survey;
     const struct candidate *candidate = plans->by_mode;
     report_ms(report, "all_device_ms", "all on the device", period_of(survey, &candidate[OVERLAP_ALL_DEVICE]));
     report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &candidate[OVERLAP_ALL_CPU]));
     report_ms(report, "local_ms", "local", period_of(survey, &candidate[OVERLAP_LOCAL]));
-    report_ms(report, NULL, "best plan", period_of(survey, &candidate[OVERLAP_PLAN]));
+    report_ms(report, NULL, planning->is_from_file ? "the file's plan" : "best plan",
+              period_of(survey, &candidate[OVERLAP_PLAN]));
 }
 
-/* What the rule loses against the best plan. */
-static void report_regret(const struct update_survey *survey, const struct plans *plans, struct pass_report *report)
+/* What the rule loses against the best plan, unless a file's plan stands in its place. */
+static void report_regret(const struct planning *planning, const struct plans *plans, struct pass_report *report)
 {
+    const struct update_survey *survey = &planning->survey;
     char ratio[32];
+    if (planning->is_from_file)
+        return;
     double by_rule = period_of(survey, &plans->by_mode[OVERLAP_LOCAL]);
     double best = period_of(survey, &plans->by_mode[OVERLAP_PLAN]);
     if (isfinite(by_rule) && isfinite(best))
@@ -186,20 +191,21 @@ static void report_moves(const struct planning *planning, const struct candidate
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct update_survey *survey, const struct plans *plans, enum overlap mode,
+static void report_plans(const struct planning *planning, const struct plans *plans, enum overlap mode,
                          struct pass_report *report)
 {
+    const struct update_survey *survey = &planning->survey;
     const struct candidate *chosen = &plans->by_mode[mode];
     char *letters = letters_of(survey, chosen->side);
     report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
-    report_each(survey, plans, report);
+    report_each(planning, plans, report);
     report_ms(report, "bound_ms", "at least", if_timed(survey, survey->least_period));
     report_ms(report, "period_ms", NULL, period_of(survey, chosen));
     report_ms(report, "barrier_ms", NULL, if_timed(survey, report->after->alone));
     report_ms(report, "serial_ms", NULL, if_timed(survey, survey->serial));
-    report_regret(survey, plans, report);
+    report_regret(planning, plans, report);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -253,7 +259,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     report_moves(planning, chosen, changed, report);
     const struct reserved_room room = reserve_room(list, facts);
     report_left_out(&planning->survey.buckets, report);
-    report_plans(&planning->survey, &plans, mode, report);
+    report_plans(planning, &plans, mode, report);
     free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)

@@ -216,7 +216,8 @@ char **all_checkpoints(const char *path, size_t *n)
 static _Noreturn void refuse_path(const char *path, enum exit_code code)
 {
     if (access(path, F_OK) != 0)
-        fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
+        fail(EXIT_IO, "cannot open %s: %s; give a checkpoint, a folder of them or a snapshot file", path,
+             strerror(errno));
     if (!is_folder(path))
         fail(EXIT_IO,
              "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "

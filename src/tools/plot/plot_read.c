@@ -23,11 +23,7 @@ struct log_reading { /* a log that is read */
 
 static json_t *parse_line(const struct log_reading *reading, const char *line, size_t n)
 {
-    json_error_t error;
-    json_t *o = json_loadb(line, n, 0, &error);
-    if (!o)
-        fail(EXIT_FAILED, "%s, line %zu is no JSON object: %s; " WHAT_PLOT_READS, reading->path, reading->line,
-             error.text);
+    json_t *o = json_loadb(line, n, 0, NULL);
     if (!json_is_object(o))
         fail(EXIT_FAILED, "%s, line %zu is no JSON object; " WHAT_PLOT_READS, reading->path, reading->line);
     const json_t *step = json_object_get(o, "step");

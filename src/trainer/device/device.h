@@ -63,7 +63,7 @@ enum { DEVICE_ALIGNMENT = 512 };
 enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
 extern const enum lane_kind lane_of_direction[DIRECTIONS];
 struct link {
-    int index;         /* its place in machine->link */
+    int index;         /* its place in machine->links */
     double rate;       /* bytes/s, which the copies on it share */
     double latency;    /* s from a copy's start until its bytes are on the link */
     double queue_rate; /* the most bytes/s that one queue reaches; 0: the whole rate */

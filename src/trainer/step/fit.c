@@ -88,8 +88,8 @@ static char *why_not_in_budget(const struct arena *arena, const struct tensor *t
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - device->budget));
     format_budget(have, device);
-    return format_string("with tensor %s (%s, %s) the budget is full, and at least %s are needed, %s more than the "
-                         "budget of %s",
+    return format_string("with tensor %s (%s, %s) the budget is full; for all tensors at least %s are needed, %s more "
+                         "than the budget of %s",
                          tensor->name, memory_class_name[counted_as(tensor)], size, need, more, have);
 }
 

@@ -67,6 +67,11 @@ void set_mesh(struct trainer *trainer)
     trainer->mesh = wanted_mesh(settings, devices);
     trainer->order = order_for(settings, trainer->mesh.pp);
     int n = n_ranks(&trainer->mesh);
+    if (n != devices && !settings->devices)
+        fail(EXIT_USAGE,
+             "--mesh %s needs %d devices, and without -d one is used: name %d with -d, or use one as %d, such "
+             "as -d 0:0x%d",
+             settings->mesh, n, n, n, n);
     if (n != devices) /* a mesh was given */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
              settings->mesh, n, devices, n, n, n);
@@ -95,18 +100,24 @@ static void check_groups(const struct trainer *trainer)
              groups, trainer->mesh.pp);
 }
 
+/* The batch must be whole micro-batches on each data-parallel rank. */
 static void check_batch(const struct trainer *trainer)
 {
     const int dp = trainer->mesh.dp;
-    const int near = nearest_multiple(trainer->batch, dp * trainer->micro_batch);
-    if (trainer->batch % (dp * trainer->micro_batch) == 0)
+    const int micro_batch = trainer->micro_batch;
+    const bool asked = trainer->settings->micro_batch; /* for micro-batches of this size */
+    if (trainer->batch % (dp * micro_batch) == 0)
         return;
+    if (!asked)
+        fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is %d", trainer->batch, dp,
+             nearest_multiple(trainer->batch, dp));
+    const int near = nearest_multiple(trainer->batch, dp * micro_batch);
     if (near > most_sequences)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
-             trainer->batch, dp, trainer->micro_batch);
+             trainer->batch, dp, micro_batch);
     fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is %d",
-         trainer->batch, dp, trainer->micro_batch, near);
+         trainer->batch, dp, micro_batch, near);
 }
 
 /* What to try so that a rank has a multiple of so many micro-batches.  The caller frees the text. */

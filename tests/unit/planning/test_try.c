@@ -540,7 +540,7 @@ TEST(64_devices_on_paper)
 
 TEST(how_many_devices_a_plan_may_have)
 {
-    expect_yard(EXIT_USAGE, "a plan can use 1024 at most; --mesh asks for 1025",
+    expect_yard(EXIT_USAGE, "a plan can use 1024 devices at most, not 1025",
                 "plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", hardware_of(5000));
     expect_yard(EXIT_USAGE, "has devices = 2, not 4: use a smaller --mesh, or -d",
                 "plan --model tiny --hardware %s --mesh dp=4", hardware_of(2));
