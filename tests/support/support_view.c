@@ -52,7 +52,7 @@ struct view *view_of_list(const char *list, int width, int height, int scale)
 void end_view(struct view *view)
 {
     for (int i = 0; i < view->n_tracks; i++)
-        close_track(view->track[i]);
+        close_track(view->tracks[i]);
     close_view(view);
 }
 
@@ -61,13 +61,13 @@ void end_view(struct view *view)
 const char *selected_name(const struct view *view)
 {
     return is_picked(&view->selection.task)
-               ? view->track[view->selection.task.track]->trace->tasks[view->selection.task.copy.task].name
+               ? view->tracks[view->selection.task.track]->trace->tasks[view->selection.task.copy.task].name
                : "";
 }
 
 double period_of(const struct view *view)
 {
-    json_t *all = board_json(view->track[0]->board);
+    json_t *all = board_json(view->tracks[0]->board);
     double ms = json_number_value(json_object_get(all, "period_ms"));
     json_decref(all);
     return round(1e6 * ms) / 1e6;
@@ -76,16 +76,16 @@ double period_of(const struct view *view)
 /* The middle of the nth bar of the anchor step on a lane. */
 int bar_at(const struct view *view, const char *lane, size_t nth, int *y)
 {
-    const struct trace *trace = view->track[0]->trace;
+    const struct trace *trace = view->tracks[0]->trace;
     uint32_t i = 0;
     while (strcmp(trace->lanes[i].name, lane) != 0)
         i++;
     const struct view_row *row = row_of_lane(view, 0, i);
-    const struct bar *bar = trace->bars[i].bar;
+    const struct bar *bar = trace->bars[i].bars;
     while (trace->records[bar->record].step != view->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
-    return (int)x_of(view, (axis_of(view->track[0], bar[nth].start) + axis_of(view->track[0], bar[nth].end)) / 2);
+    return (int)x_of(view, (axis_of(view->tracks[0], bar[nth].start) + axis_of(view->tracks[0], bar[nth].end)) / 2);
 }
 
 struct canvas *picture_of(struct view *view)
@@ -108,14 +108,14 @@ bool has_sign(const struct view *view, const char *name)
 void expect_lit(const struct view *view)
 {
     for (int k = 0; k < view->n_tracks; k++) {
-        const struct trace *trace = view->track[k]->trace;
+        const struct trace *trace = view->tracks[k]->trace;
         const struct lit *lit = &view->selection.lit[k];
         const bool dims = view->selection.search[0] || (view->selection.critical && k == 0);
         assert_int_equal(lit->lane != NULL, dims);
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
             for (size_t i = 0; i < trace->bars[lane].n; i++) {
-                if (!is_lit(view, k, trace->bars[lane].bar[i].record))
+                if (!is_lit(view, k, trace->bars[lane].bars[i].record))
                     continue;
                 assert_true(n < lit->lane[lane].n);
                 assert_int_equal(lit->lane[lane].bar[n], i);
@@ -193,7 +193,7 @@ static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t 
         const struct trace_step_list *steps = &trace->steps[tensor->list];
         bool held = tensor->n_uses == 0;
         for (size_t k = 0; k < steps->n && !held; k++) {
-            uint32_t step = steps->step[k].step, ended = 0;
+            uint32_t step = steps->steps[k].step, ended = 0;
             uint64_t start = UINT64_MAX, end = 0;
             for (uint32_t u = 0; u < tensor->n_uses; u++) {
                 const struct runs *runs = &trace->runs[trace->uses[tensor->first_use + u]];

@@ -70,8 +70,8 @@ struct remaking {
     struct pool *pool;
     struct edit *edit;
     const struct uses *uses;
-    const int *from;      /* by tensor: the tasks from this one on read its twin; NONE: none does */
-    struct tensor **twin; /* by tensor: the tensor that is made again in its place; NULL: not yet, or never */
+    const int *from;       /* by tensor: the tasks from this one on read its twin; NONE: none does */
+    struct tensor **twins; /* by tensor: the tensor that is made again in its place; NULL: not yet, or never */
 };
 
 static bool is_new(const struct remaking *remaking, const struct tensor *tensor)
@@ -81,7 +81,7 @@ static bool is_new(const struct remaking *remaking, const struct tensor *tensor)
 
 static struct tensor *twin_of(const struct remaking *remaking, const struct tensor *tensor)
 {
-    return is_new(remaking, tensor) ? NULL : remaking->twin[tensor->id];
+    return is_new(remaking, tensor) ? NULL : remaking->twins[tensor->id];
 }
 
 /* What a repeat before `reader` reads in place of y, where y holds gathered parameters: the same parameters as they
@@ -115,7 +115,7 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
         struct tensor *y = task->accesses[k].tensor->storage;
         bool writes = task->accesses[k].mode & ACCESS_WRITE;
         if (writes && !twin_of(remaking, y) && !is_new(remaking, y))
-            remaking->twin[y->id] = tensor_like(remaking->pool, y->device, y);
+            remaking->twins[y->id] = tensor_like(remaking->pool, y->device, y);
         struct tensor *replacement = twin_of(remaking, y);
         if (!replacement)
             replacement = gathered_for(remaking->uses, y, reader);
@@ -161,17 +161,17 @@ struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *
                        enum remake_at at)
 {
     struct remaking remaking = {.pool = pool, .edit = edit, .uses = uses, .from = first_reader};
-    remaking.twin = allocate(uses->n_tensors, sizeof *remaking.twin);
+    remaking.twins = allocate(uses->n_tensors, sizeof *remaking.twins);
     for (int i = 0; i < (int)uses->n; i++) {
         struct task *task = uses->tasks[i];
         for (int k = 0; k < task->n_accesses; k++) {
             struct tensor *tensor = task->accesses[k].tensor->storage;
             if (is_new(&remaking, tensor) || first_reader[tensor->id] == NONE || i < first_reader[tensor->id])
                 continue;
-            if (!remaking.twin[tensor->id])
+            if (!remaking.twins[tensor->id])
                 repeat_makers(&remaking, tensor, at == REMAKE_AT_BACKWARD ? first_of_block(uses, i) : i);
-            repoint(edit, task, tensor, remaking.twin[tensor->id]);
+            repoint(edit, task, tensor, remaking.twins[tensor->id]);
         }
     }
-    return remaking.twin;
+    return remaking.twins;
 }

@@ -23,8 +23,8 @@ struct uses {
     struct task **tasks; /* by position */
     size_t n;            /* tasks */
     size_t n_tensors;    /* how many the pool had when the index was made */
-    size_t *first;       /* by tensor: its uses are use[first] ... */
-    size_t *count;       /* ... use[first + count - 1] */
+    size_t *first;       /* by tensor: its uses are uses[first] ... */
+    size_t *count;       /* ... uses[first + count - 1] */
     struct use *uses;    /* all uses, those of a tensor side by side */
 };
 /* The index of n tasks in their order; the array is copied.  For free_uses(). */

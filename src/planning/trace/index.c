@@ -12,28 +12,28 @@
 size_t first_bar_from(const struct bars *bars, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, bars->n, bars->bar[i].start < clock);
+    FIND_FIRST(i, bars->n, bars->bars[i].start < clock);
     return i;
 }
 
 size_t first_bar_in(const struct bars *bars, uint64_t clock)
 {
     size_t i = first_bar_from(bars, clock);
-    return i > 0 && bars->bar[i - 1].end > clock ? i - 1 : i;
+    return i > 0 && bars->bars[i - 1].end > clock ? i - 1 : i;
 }
 
 size_t bar_of(const struct trace *trace, size_t record)
 {
     const struct bars *bars = &trace->bars[trace->tasks[trace->records[record].task].lane];
     size_t i;
-    FIND_FIRST(i, bars->n, bars->bar[i].record < record);
+    FIND_FIRST(i, bars->n, bars->bars[i].record < record);
     return i;
 }
 
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to)
 {
     size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
-    return i < end ? busy_from_to(&bars->bar[i], &bars->bar[end - 1], from, to) : 0;
+    return i < end ? busy_from_to(&bars->bars[i], &bars->bars[end - 1], from, to) : 0;
 }
 
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to)
@@ -116,12 +116,12 @@ static void take_step(struct trace *trace, const struct trace_record *record)
     enum lane_kind kind = trace->lanes[task->lane].kind;
     bool computes = kind == LANE_COMPUTE;
     size_t i;
-    FIND_FIRST(i, list->n, list->step[i].step < record->step);
-    if (i == list->n || list->step[i].step != record->step) {
+    FIND_FIRST(i, list->n, list->steps[i].step < record->step);
+    if (i == list->n || list->steps[i].step != record->step) {
         const struct trace_step new_step = {.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
-        *INSERT(list->step, list->n, list->cap, i) = new_step;
+        *INSERT(list->steps, list->n, list->cap, i) = new_step;
     }
-    struct trace_step *step = &list->step[i];
+    struct trace_step *step = &list->steps[i];
     step->start = MIN(step->start, record->start);
     step->end = MAX(step->end, record->end);
     if (computes && !step->computes)
@@ -155,7 +155,7 @@ static void take_pause(struct trace *trace, const struct trace_record *record, s
         const struct bars *bars = &trace->bars[i];
         size_t n = first_bar_from(bars, record->queued);
         if (n > 0)
-            pause.start = MAX(pause.start, bars->bar[n - 1].end);
+            pause.start = MAX(pause.start, bars->bars[n - 1].end);
     }
     if (pause.start == 0 || pause.start >= record->queued)
         return;
@@ -182,7 +182,7 @@ static void forget_records(struct trace *trace, size_t first)
         return;
     for (size_t i = 0; i < trace->header.n_lanes; i++) {
         struct bars *bars = &trace->bars[i];
-        while (bars->n && bars->bar[bars->n - 1].record >= first)
+        while (bars->n && bars->bars[bars->n - 1].record >= first)
             bars->n--;
     }
     for (size_t i = 0; i < trace->header.n_tasks; i++) {
@@ -194,7 +194,7 @@ static void forget_records(struct trace *trace, size_t first)
 
 static void take_bar(struct bars *bars, const struct trace_record *record, size_t nth)
 {
-    struct bar *bar = APPEND(bars->bar, bars->n, bars->cap);
+    struct bar *bar = APPEND(bars->bars, bars->n, bars->cap);
     *bar = (struct bar){.start = record->start, .end = record->end, .record = (uint32_t)nth, .task = record->task};
     if (bars->n > 1) {
         const struct bar *before = bar - 1;

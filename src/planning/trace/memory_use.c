@@ -60,7 +60,7 @@ static uint64_t first_change(const struct trace *trace, uint64_t from)
     uint64_t clock = from;
     for (size_t list = 0; list < TRACE_LISTS; list++)
         for (size_t k = 0; k < trace->steps[list].n; k++) {
-            const struct trace_step *step = &trace->steps[list].step[k];
+            const struct trace_step *step = &trace->steps[list].steps[k];
             if (step->end >= from || step->step > trace->memory_use_step)
                 clock = MIN(clock, step->start);
         }
@@ -80,16 +80,16 @@ static void forget_amounts(struct trace *trace, uint64_t from)
 {
     const struct trace_header *header = &trace->header;
     for (struct memory_use *use = trace->memory_use; use < trace->memory_use + header->n_devices; use++) {
-        while (use->n && use->amount[use->n - 1].clock >= from)
+        while (use->n && use->amounts[use->n - 1].clock >= from)
             use->n--;
         if (from == 0)
-            (void)APPEND(use->amount, use->n, use->cap);
+            (void)APPEND(use->amounts, use->n, use->cap);
     }
     if (from > 0)
         return;
     for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + header->n_tensors; tensor++)
         if (tensor->n_uses == 0)
-            trace->memory_use[tensor->device].amount->bytes[tensor->class] += tensor->bytes;
+            trace->memory_use[tensor->device].amounts->bytes[tensor->class] += tensor->bytes;
 }
 
 /* Adds the changes from `from` on that come from n lives of a tensor.  All its lives have the same bytes: one ends when
@@ -120,7 +120,7 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *t
 static size_t first_open_step(const struct trace *trace, const struct trace_step_list *steps, uint64_t from)
 {
     size_t k = 0;
-    while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= trace->memory_use_step)
+    while (k < steps->n && steps->steps[k].end < from && steps->steps[k].step <= trace->memory_use_step)
         k++;
     return k;
 }
@@ -140,7 +140,7 @@ static struct memory_changes find_changes(const struct trace *trace, uint64_t fr
         if (tensor->n_uses == 0 || n == 0)
             continue;
         lives = grow(lives, &cap, n, sizeof *lives);
-        find_lives(trace, tensor, &steps->step[k], n, lives);
+        find_lives(trace, tensor, &steps->steps[k], n, lives);
         add_changes(&all, tensor, lives, n, from);
     }
     free(lives);
@@ -160,13 +160,13 @@ static uint64_t sum_amount(const struct amount *amount)
 static void update_sums(struct memory_use *use, size_t i)
 {
     const size_t first = i / AMOUNTS_IN_BLOCK * AMOUNTS_IN_BLOCK;
-    use->block = grow(use->block, &use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK), sizeof *use->block);
+    use->blocks = grow(use->blocks, &use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK), sizeof *use->blocks);
     for (; i < use->n; i++)
-        use->amount[i].sum = sum_amount(&use->amount[i]);
+        use->amounts[i].sum = sum_amount(&use->amounts[i]);
     for (i = first; i < use->n; i++) {
-        struct block_peak *block = &use->block[i / AMOUNTS_IN_BLOCK];
-        if (i % AMOUNTS_IN_BLOCK == 0 || use->amount[i].sum > block->sum)
-            *block = (struct block_peak){use->amount[i].sum, i};
+        struct block_peak *block = &use->blocks[i / AMOUNTS_IN_BLOCK];
+        if (i % AMOUNTS_IN_BLOCK == 0 || use->amounts[i].sum > block->sum)
+            *block = (struct block_peak){use->amounts[i].sum, i};
     }
 }
 
@@ -182,11 +182,11 @@ void trace_update_memory(struct trace *trace, size_t first)
     for (size_t i = 0; i < all.n; i++) {
         const struct memory_change *change = &all.changes[i];
         struct memory_use *use = &trace->memory_use[change->device];
-        struct amount last = use->amount[use->n - 1];
+        struct amount last = use->amounts[use->n - 1];
         if (last.clock < change->clock)
-            *APPEND(use->amount, use->n, use->cap) = last;
-        use->amount[use->n - 1].clock = change->clock;
-        use->amount[use->n - 1].bytes[change->class] += change->bytes;
+            *APPEND(use->amounts, use->n, use->cap) = last;
+        use->amounts[use->n - 1].clock = change->clock;
+        use->amounts[use->n - 1].bytes[change->class] += change->bytes;
     }
     for (uint32_t i = 0; i < n_devices; i++)
         update_sums(&trace->memory_use[i], kept[i]);
@@ -200,22 +200,22 @@ void trace_update_memory(struct trace *trace, size_t first)
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, use->n, use->amount[i].clock <= clock);
-    return &use->amount[i - 1];
+    FIND_FIRST(i, use->n, use->amounts[i].clock <= clock);
+    return &use->amounts[i - 1];
 }
 
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end)
 {
-    struct block_peak most = {use->amount[from].sum, from};
+    struct block_peak most = {use->amounts[from].sum, from};
     for (size_t i = from; i < end;) {
         const bool whole = i % AMOUNTS_IN_BLOCK == 0 && i + AMOUNTS_IN_BLOCK <= end;
         const struct block_peak next =
-            whole ? use->block[i / AMOUNTS_IN_BLOCK] : (struct block_peak){use->amount[i].sum, i};
+            whole ? use->blocks[i / AMOUNTS_IN_BLOCK] : (struct block_peak){use->amounts[i].sum, i};
         if (next.sum > most.sum)
             most = next;
         i += whole ? AMOUNTS_IN_BLOCK : 1;
     }
-    return &use->amount[most.amount];
+    return &use->amounts[most.amount];
 }
 
 uint64_t trace_peak(const struct memory_use *use) { return most_held(use, 0, use->n)->sum; }
@@ -227,7 +227,7 @@ static bool is_alive(const struct trace *trace, const struct trace_tensor *tenso
     const struct trace_step_list *steps = &trace->steps[tensor->list];
     bool alive = !tensor->n_uses;
     for (size_t k = 0; k < steps->n && !alive; k++) {
-        const struct trace_step *step = &steps->step[k];
+        const struct trace_step *step = &steps->steps[k];
         struct tensor_life life;
         if (step->start > clock || (step->end <= clock && step->step <= trace->whole_step))
             continue;

@@ -166,15 +166,15 @@ void trace_read_tables(struct reader *file, struct trace *trace)
 void trace_free(struct trace *trace)
 {
     for (size_t i = 0; trace->bars && i < trace->header.n_lanes; i++)
-        free(trace->bars[i].bar);
+        free(trace->bars[i].bars);
     for (size_t i = 0; trace->runs && i < trace->header.n_tasks; i++)
         free(trace->runs[i].record);
     for (size_t i = 0; trace->memory_use && i < trace->header.n_devices; i++) {
-        free(trace->memory_use[i].amount);
-        free(trace->memory_use[i].block);
+        free(trace->memory_use[i].amounts);
+        free(trace->memory_use[i].blocks);
     }
     for (size_t i = 0; i < TRACE_LISTS; i++)
-        free(trace->steps[i].step);
+        free(trace->steps[i].steps);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, trace, trace_parts[i].table));
     free(trace->bars);

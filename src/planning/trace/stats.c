@@ -80,7 +80,7 @@ static bool follows_directly(const struct trace_steps *steps, size_t i)
 
 struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
 {
-    struct trace_steps steps = {.list = list, .steps = trace->steps[list].step, .n = trace->steps[list].n};
+    struct trace_steps steps = {.list = list, .steps = trace->steps[list].steps, .n = trace->steps[list].n};
     size_t whole = steps.n;
     while (whole > 1 && steps.steps[whole - 1].step > trace->whole_step)
         whole--;
@@ -203,7 +203,7 @@ static void look_beside(const struct trace *trace, const struct trace_record *up
     const uint32_t list = trace->tasks[update->task].list;
     uint64_t ns = 0;
     for (size_t i = first_bar_in(bars, update->start); i < bars->n; i++) {
-        const struct trace_record *other = &trace->records[bars->bar[i].record];
+        const struct trace_record *other = &trace->records[bars->bars[i].record];
         const bool same_step = is_of_same_step(trace, update, other);
         const bool is_work = same_step || is_of_later_step(trace, update, other);
         if (!is_work || trace->tasks[other->task].list != list || other->end == other->start)
@@ -333,7 +333,7 @@ static int64_t find_predecessor(const struct trace *trace, int64_t i)
     const struct bars *lane = &trace->bars[trace->tasks[record->task].lane];
     const struct trace_edge *edge;
     size_t bar = bar_of(trace, (size_t)i);
-    int64_t by_lane = bar > 0 ? (int64_t)lane->bar[bar - 1].record : NONE;
+    int64_t by_lane = bar > 0 ? (int64_t)lane->bars[bar - 1].record : NONE;
     int64_t by_edge = trace_last_producer(trace, record->task, record->step, (size_t)i, &edge);
     return later_end(trace, by_lane, by_edge);
 }

@@ -38,7 +38,7 @@ struct bar {             /* a record on its lane */
 };
 
 struct bars { /* all bars of a lane, in the order of records */
-    struct bar *bar;
+    struct bar *bars;
     size_t n, cap;
 };
 
@@ -57,7 +57,7 @@ struct trace_step {
 };
 
 struct trace_step_list { /* ascending */
-    struct trace_step *step;
+    struct trace_step *steps;
     size_t n, cap;
 };
 
@@ -78,9 +78,9 @@ struct block_peak { /* the largest sum in a block of amounts, and the first amou
 };
 
 struct memory_use { /* what tensors hold on a device: the amounts, ascending; the first is at clock 0 */
-    struct amount *amount;
+    struct amount *amounts;
     size_t n, cap;
-    struct block_peak *block; /* [n / AMOUNTS_IN_BLOCK, rounded up] for the largest sum of many amounts */
+    struct block_peak *blocks; /* [n / AMOUNTS_IN_BLOCK, rounded up] for the largest sum of many amounts */
     size_t cap_blocks;
 };
 enum { AMOUNTS_IN_BLOCK = 32 };

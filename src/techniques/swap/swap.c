@@ -167,7 +167,7 @@ struct phase {
     int first, last; /* positions of its tasks */
     bool backward;
 };
-struct phases { /* a device's phases, in list order; the caller frees `phase` */
+struct phases { /* a device's phases, in list order; the caller frees `phases` */
     struct phase *phases;
     int n;
 };

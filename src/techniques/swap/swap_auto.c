@@ -85,7 +85,7 @@ static void list_decisions(struct swapper *swapper)
     const size_t n = swapper->gaps.n;
     struct topic **topics = allocate(n + 1, sizeof(struct topic *));
     for (size_t i = 0; i < n; i++)
-        topics[i] = &swapper->topic[i];
+        topics[i] = &swapper->topics[i];
     SORT(topics, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
     const int orders = swapper->n_sinkings > 0 ? ORDERS : 1; /* else the clock's order is the list's */
@@ -125,10 +125,10 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
         .costs = costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
-    swapper.absence = keep_all(&swapper.gaps);
-    swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
+    swapper.absences = keep_all(&swapper.gaps);
+    swapper.topics = allocate(swapper.gaps.n + 1, sizeof *swapper.topics);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gaps[i]);
+        swapper.topics[i] = ask_about(&swapper, &swapper.gaps.gaps[i]);
     find_sinkings(&swapper);
     list_decisions(&swapper);
     return swapper;
@@ -137,9 +137,9 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
-    free(swapper->sinking);
-    free(swapper->topic);
-    free(swapper->absence);
+    free(swapper->sinkings);
+    free(swapper->topics);
+    free(swapper->absences);
     free(swapper->decisions);
 }
 
@@ -271,7 +271,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
 {
     struct gaps *gaps = &swapper->gaps;
     if (gaps->bare.excess_bytes == 0) {
-        report_gaps(gaps, swapper->absence, swapper->costs, "all fits", report);
+        report_gaps(gaps, swapper->absences, swapper->costs, "all fits", report);
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
@@ -284,7 +284,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     apply_choice(swapper, edit, best);
     commit_edit(edit);
     free(best);
-    report_gaps(gaps, swapper->absence, swapper->costs, NULL, report);
+    report_gaps(gaps, swapper->absences, swapper->costs, NULL, report);
     return true;
 }
 
@@ -315,7 +315,7 @@ bool remake_by_search(struct list *list, const struct costs *costs, const struct
     struct swapper swapper = open_swapper(list, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
     if (swap_options.mode == SWAP_AUTO)
-        report_gaps(&swapper.gaps, swapper.absence, costs, "--swap auto chooses what is made again", report);
+        report_gaps(&swapper.gaps, swapper.absences, costs, "--swap auto chooses what is made again", report);
     else
         changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts),
                               report);

@@ -44,7 +44,7 @@ static void sort_by_clock(struct swapper *swapper, const struct span *span)
         }
         order[at] = task;
         if (at > i)
-            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){task, order[at - 1]};
+            *APPEND(swapper->sinkings, swapper->n_sinkings, cap) = (struct sinking){task, order[at - 1]};
     }
     free(order);
 }
@@ -64,7 +64,7 @@ void find_sinkings(struct swapper *swapper)
 static void move_tasks(const struct swapper *swapper, struct edit *edit)
 {
     for (size_t i = 0; i < swapper->n_sinkings; i++)
-        sink(edit, swapper->sinking[i].task, swapper->sinking[i].behind);
+        sink(edit, swapper->sinkings[i].task, swapper->sinkings[i].behind);
 }
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
@@ -92,13 +92,14 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
     fill_none(first_reader, gaps->uses->n_tensors);
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        enum action action = action_of(swapper, &swapper->topic[i], choice);
+        enum action action = action_of(swapper, &swapper->topics[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
             action = KEEP;
         if (*since == NONE && action == REMAKE)
             *since = gap->end;
-        swapper->absence[i] = (struct absence){.gap = gap, .action = action, .copy_seconds = swapper->topic[i].seconds};
+        swapper->absences[i] =
+            (struct absence){.gap = gap, .action = action, .copy_seconds = swapper->topics[i].seconds};
     }
     return first_reader;
 }
@@ -109,7 +110,7 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
 {
     const struct gaps *gaps = &swapper->gaps;
     for (size_t i = 0; i < gaps->n; i++) {
-        struct absence *absence = &swapper->absence[i];
+        struct absence *absence = &swapper->absences[i];
         if (absence->action != SWAP || !absence->gap->closes)
             continue;
         struct task *first = gaps->uses->tasks[absence->gap->begin], *last = gaps->uses->tasks[absence->gap->end];
@@ -152,7 +153,7 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
     }
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        find_gap_ends(&swapper->absence[i], uses, new_position);
+        find_gap_ends(&swapper->absences[i], uses, new_position);
         if (gap->closes && new_position[gap->end] == new_position[gap->begin] + 1) /* it has closed */
             span[new_position[gap->end]].start = span[new_position[gap->end]].end = span[new_position[gap->begin]].end;
     }
@@ -167,7 +168,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
     struct pool *pool = gaps->list->pool;
     struct tensor **twin = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < gaps->n; i++) {
-        struct absence *absence = &swapper->absence[i];
+        struct absence *absence = &swapper->absences[i];
         if (absence->action == REMAKE)
             absence->back = twin[absence->gap->tensor->id];
     }
@@ -191,7 +192,7 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
     struct span *span = follow_tasks(swapper, uses);
-    struct swaps swaps = line_up(swapper->absence, swapper->gaps.n, uses);
+    struct swaps swaps = line_up(swapper->absences, swapper->gaps.n, uses);
     if (placement->copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
             place_copies(&machine->devices[i], placement, list->pool, uses, span, &swaps);

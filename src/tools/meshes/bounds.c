@@ -76,9 +76,9 @@ static void note_times(struct sketch *sketch, const struct trainer *trainer, con
         if (task->lane != trainer->machine->devices[0].lanes[LANE_COMPUTE])
             continue;
         if (is_forward)
-            sketch->unit[unit[i]].forward += end[i] - before;
+            sketch->units[unit[i]].forward += end[i] - before;
         else
-            sketch->unit[unit[i]].backward += end[i] - before;
+            sketch->units[unit[i]].backward += end[i] - before;
     }
     free(end);
     free(lane_end);
@@ -99,7 +99,8 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < params->n; i++)
-        sketch->unit[params->params[i].unit].parameters += (double)(param_elements(&params->params[i]) * ELEMENT_BYTES);
+        sketch->units[params->params[i].unit].parameters +=
+            (double)(param_elements(&params->params[i]) * ELEMENT_BYTES);
     while (trainer->train->tasks[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;
@@ -109,7 +110,7 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
                              tensor->device == trainer->machine->devices;
         if (!is_activation || tensor->held_from >= backward || tensor->held_until < backward)
             continue;
-        sketch->unit[unit[tensor->held_from]].tape += (double)tensor->bytes;
+        sketch->units[unit[tensor->held_from]].tape += (double)tensor->bytes;
         tapes += (double)tensor->bytes;
     }
     for (const struct level *level = trainer->train->levels; level < trainer->train->levels + trainer->train->n_levels;
@@ -139,7 +140,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     struct sketch *sketch = allocate(1, sizeof *sketch);
     *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train->n / 2};
     sketch->passed = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
-    sketch->unit = allocate((size_t)config->layers + 2, sizeof *sketch->unit);
+    sketch->units = allocate((size_t)config->layers + 2, sizeof *sketch->units);
     int *unit = units_of(trainer->train, config->layers);
     note_times(sketch, trainer, unit);
     note_link(sketch, trainer);
@@ -151,7 +152,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 
 void free_sketch(struct sketch *sketch)
 {
-    free(sketch->unit);
+    free(sketch->units);
     free(sketch);
 }
 
@@ -178,7 +179,7 @@ static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sket
                           .end = mesh->first_layer[number + 1] + (is_last ? 2 : 1),
                           .sum.tape = is_last ? 0 : -sketch->passed};
     for (int u = stage.begin; u < stage.end; u++) {
-        const struct unit_work *unit = &sketch->unit[u];
+        const struct unit_work *unit = &sketch->units[u];
         stage.sum.forward += unit->forward;
         stage.sum.backward += unit->backward;
         stage.sum.parameters += unit->parameters;
@@ -263,7 +264,7 @@ static double bound_cycle(const struct stage *stage, const struct sketch *sketch
     double begins = work, most = work;
     double travelled = 0;
     for (int u = stage->begin; u < stage->end; u++) {
-        begins -= sketch->unit[u].backward;
+        begins -= sketch->units[u].backward;
         travelled += bytes[u];
         if (!splits || u == stage->end - 1)
             most = fmax(most, begins + travelled * byte_seconds);
@@ -282,7 +283,7 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
         const struct link_use use = use_of_links(mesh, number, sketch->link_share);
         double all = 0;
         for (int u = stages[number].begin; u < stages[number].end; u++) {
-            bytes[u] = counted_bytes(&sketch->unit[u], mesh, &use);
+            bytes[u] = counted_bytes(&sketch->units[u], mesh, &use);
             all += bytes[u];
         }
         const double cycle =
@@ -293,7 +294,7 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
             turns = fmax(turns, load->before + fmax(cycle, load->work + load->after));
     }
     if (clips) /* the first unit's values come after the norm, and all forwards after them */
-        turns += sketch->unit[0].parameters * byte_seconds;
+        turns += sketch->units[0].parameters * byte_seconds;
     free(bytes);
     return fmax(turns, carried);
 }

@@ -30,7 +30,7 @@ struct sketch {
         double forward, backward; /* seconds on the first rank */
         double parameters;        /* bytes on that rank */
         double tape;              /* bytes that its forward keeps for its backward */
-    } * unit;                     /* [layers + 2]: the embedding, the layers, the head */
+    } * units;                    /* [layers + 2]: the embedding, the layers, the head */
 };
 /* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.
  * For free_sketch(). */

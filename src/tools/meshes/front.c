@@ -13,7 +13,7 @@
 
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 {
-    for (const struct planned *planned = search->planned; planned < search->planned + search->n; planned++)
+    for (const struct planned *planned = search->plans; planned < search->plans + search->n; planned++)
         if (planned->seconds <= seconds && planned->bytes <= bytes &&
             (planned->seconds < seconds || planned->bytes < bytes))
             return true;
@@ -27,13 +27,13 @@ size_t find_front(struct mesh_search *search, double budget)
 {
     size_t n = 0;
     double least = nextafter(budget, INFINITY);
-    SORT(search->planned, search->n, by_time);
+    SORT(search->plans, search->n, by_time);
     for (size_t i = 0; i < search->n; i++)
-        if (search->planned[i].bytes < least) {
-            struct planned row = search->planned[i];
+        if (search->plans[i].bytes < least) {
+            struct planned row = search->plans[i];
             least = row.bytes;
-            search->planned[i] = search->planned[n];
-            search->planned[n++] = row;
+            search->plans[i] = search->plans[n];
+            search->plans[n++] = row;
         }
     return n;
 }

@@ -61,11 +61,11 @@ struct mesh_search new_mesh_search(const struct settings *settings, int devices)
 static const struct sketch *find_sketch(struct mesh_search *search, int tp, int micro_batch)
 {
     for (size_t i = 0; i < search->n_sketches; i++)
-        if (search->sketch[i]->tp == tp && search->sketch[i]->micro_batch == micro_batch)
-            return search->sketch[i];
+        if (search->sketches[i]->tp == tp && search->sketches[i]->micro_batch == micro_batch)
+            return search->sketches[i];
     struct sketch *sketch = new_sketch(&search->settings, tp, micro_batch);
     if (sketch)
-        *APPEND(search->sketch, search->n_sketches, search->cap_sketches) = sketch;
+        *APPEND(search->sketches, search->n_sketches, search->cap_sketches) = sketch;
     return sketch;
 }
 
@@ -108,7 +108,7 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     struct problem *wrong = cut_layers(&mesh, search->config.layers, NULL);
     if (!wrong)
         wrong = check_tp_ranks(&search->config, &mesh);
-    *APPEND(search->mesh, search->n_meshes, search->cap_meshes) = mesh;
+    *APPEND(search->meshes, search->n_meshes, search->cap_meshes) = mesh;
     int begin = 1, end = share;
     if (was_given("micro-batch")) {
         begin = search->asked->micro_batch;
@@ -157,14 +157,14 @@ void search_meshes(struct mesh_search *search)
 void free_mesh_search(struct mesh_search *search)
 {
     for (size_t i = 0; i < search->n_sketches; i++)
-        free_sketch(search->sketch[i]);
+        free_sketch(search->sketches[i]);
     for (size_t i = 0; i < search->n_meshes; i++)
-        free_mesh(&search->mesh[i]);
+        free_mesh(&search->meshes[i]);
     free(search->why_not);
-    free(search->sketch);
-    free(search->mesh);
+    free(search->sketches);
+    free(search->meshes);
     free(search->candidates);
-    free(search->planned);
+    free(search->plans);
 }
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static void print_search(const struct mesh_search *search, size_t n)
                                             {NULL, "device_bytes", CELL_COUNT, 0, 0},
                                             {"command", "command", CELL_TEXT, 4096, 0}};
     struct table *table = new_table(columns, COUNT(columns));
-    for (const struct planned *planned = search->planned; planned < search->planned + n; planned++) {
+    for (const struct planned *planned = search->plans; planned < search->plans + n; planned++) {
         char *words = command_of(&planned->candidate);
         const double tenths =
             ceil(10 * planned->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
@@ -254,7 +254,7 @@ _Noreturn static void fail_for_memory(const struct mesh_search *search)
 {
     double least = INFINITY;
     for (size_t i = 0; i < search->n; i++)
-        least = fmin(least, search->planned[i].bytes);
+        least = fmin(least, search->plans[i].bytes);
     for (size_t i = 0; i < search->n_candidates && search->n == 0; i++)
         least = fmin(least, search->candidates[i].state);
     fail(EXIT_USAGE,

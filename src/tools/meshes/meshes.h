@@ -18,13 +18,13 @@ struct mesh_search {
     bool prunes;   /* false: all candidates are simulated */
     size_t limit;  /* how many candidates are simulated at most */
     int processes; /* how many of them at the same time at most */
-    struct sketch **sketch;
+    struct sketch **sketches;
     size_t n_sketches, cap_sketches;
-    struct mesh *mesh;
+    struct mesh *meshes;
     size_t n_meshes, cap_meshes;
     struct mesh_candidate *candidates;
     size_t n_candidates, cap_candidates;
-    struct planned *planned; /* after search_meshes() by time */
+    struct planned *plans; /* after search_meshes() by time */
     size_t n, cap;
     struct problem *why_not;    /* of the first candidate that could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */

@@ -205,7 +205,7 @@ static void finish_trial(struct trials *trials, size_t i)
     if (!result->is_placed && !search->why_not)
         search->why_not = new_problem(result->code, "%s", result->why_not);
     if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
-        *APPEND(search->planned, search->n, search->cap) =
+        *APPEND(search->plans, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
 }
 
@@ -232,7 +232,7 @@ static void show_trials(const struct trials *trials, uint64_t begun, size_t i)
     const struct mesh_search *search = trials->search;
     char text[128];
     double least = INFINITY;
-    for (const struct planned *planned = search->planned; planned < search->planned + search->n; planned++)
+    for (const struct planned *planned = search->plans; planned < search->plans + search->n; planned++)
         if (planned->bytes <= search->budget)
             least = fmin(least, planned->seconds);
     if (isfinite(least))
@@ -310,7 +310,7 @@ void simulate_with_techniques(struct mesh_search *search)
     size_t tried = 0, n = 0;
     const size_t rows = find_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {
-        const struct planned *row = &search->planned[i];
+        const struct planned *row = &search->plans[i];
         if (row->candidate.state > search->budget)
             continue;
         n += save_memory(search, row, &ways[n]);

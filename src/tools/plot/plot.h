@@ -24,7 +24,7 @@ struct series { /* the losses of one kind in one file */
     enum series_kind kind;
     size_t run;             /* the number of the file, from 0 */
     double bytes_per_token; /* the run's; 0: not known */
-    struct point *point;    /* in order of the file */
+    struct point *points;   /* in order of the file */
     size_t n, cap;
 };
 

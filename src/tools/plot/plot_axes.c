@@ -69,7 +69,7 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
 {
     struct point *sorted = allocate(series->n, sizeof *sorted);
     size_t first = 0;
-    memcpy(sorted, series->point, series->n * sizeof *sorted);
+    memcpy(sorted, series->points, series->n * sizeof *sorted);
     SORT(sorted, series->n, by_loss);
     while (first < series->n && sorted[first].loss <= 0)
         first++;
@@ -96,9 +96,9 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
     frame->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = plot->log};
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
         for (size_t i = 0; i < series->n; i++)
-            widen(&frame->step, series->point[i].step);
+            widen(&frame->step, series->points[i].step);
         for (size_t i = 0; i < series->n && !plot->log; i++)
-            widen(&frame->loss, series->point[i].loss);
+            widen(&frame->loss, series->points[i].loss);
         if (plot->log)
             widen_by_logarithms(&frame->loss, series);
     }
@@ -131,7 +131,7 @@ size_t count_below(const struct frame *frame, const struct plot *plot, enum seri
     size_t n = 0;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
         for (size_t i = 0; i < series->n && series->kind >= first; i++)
-            n += series->point[i].loss < frame->loss.low;
+            n += series->points[i].loss < frame->loss.low;
     return n;
 }
 
@@ -175,9 +175,9 @@ const char *series_title(char out[128], const struct plot *plot, const struct se
 
 const char *series_values(char out[128], const struct series *series)
 {
-    const struct point *last = &series->point[series->n - 1];
-    const struct point *best = series->point;
-    for (const struct point *point = series->point; point <= last; point++)
+    const struct point *last = &series->points[series->n - 1];
+    const struct point *best = series->points;
+    for (const struct point *point = series->points; point <= last; point++)
         if (point->loss < best->loss)
             best = point;
     if (is_bound(series))

@@ -88,8 +88,8 @@ static void draw_curve(struct canvas *canvas, const struct plot *plot, const str
     const bool shows_points = series->n == 1 || (series->kind == VAL && series->n <= FEW); /* one may stand alone */
     struct spot *spot = allocate(series->n, sizeof *spot);
     for (size_t i = 0; i < series->n; i++)
-        spot[i] =
-            (struct spot){x_of_step(frame, series->point[i].step, SPOT), y_of_loss(frame, series->point[i].loss, SPOT)};
+        spot[i] = (struct spot){x_of_step(frame, series->points[i].step, SPOT),
+                                y_of_loss(frame, series->points[i].loss, SPOT)};
     draw_stroke(canvas, &clip, spot, series->n, line_thickness(plot, series), line_colour(plot, series));
     for (size_t i = 0; i < series->n && shows_points; i++)
         if (spot[i].y <= (frame->y + frame->height) * SPOT)
@@ -111,7 +111,7 @@ static void draw_curves(struct canvas *canvas, const struct plot *plot, const st
     for (int kind = 0; kind < SERIES_KINDS; kind++)
         for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
             if ((int)series->kind == kind && is_bound(series))
-                draw_dashes(canvas, frame->x + 1, y_of_loss(frame, series->point->loss, 1), frame->width - 1,
+                draw_dashes(canvas, frame->x + 1, y_of_loss(frame, series->points->loss, 1), frame->width - 1,
                             line_colour(plot, series));
             else if ((int)series->kind == kind)
                 draw_curve(canvas, plot, frame, series);

@@ -34,7 +34,7 @@ static json_t *parse_line(const struct log_reading *reading, const char *line, s
 
 static void add_point(struct series *series, double step, double loss)
 {
-    *APPEND(series->point, series->n, series->cap) = (struct point){step, loss};
+    *APPEND(series->points, series->n, series->cap) = (struct point){step, loss};
 }
 
 /* Adds the loss to a series, if there is one. */

@@ -45,7 +45,7 @@ static void draw_series(struct screen *screen, const struct series *series, uint
 {
     const struct frame *frame = &screen->frame;
     for (size_t i = 0; i < series->n; i++) {
-        const struct point *to = &series->point[i];
+        const struct point *to = &series->points[i];
         const struct point *from = i > 0 ? to - 1 : to; /* a single point is a line too */
         draw_line(screen->dots, x_of_step(frame, from->step, 1), y_of_loss(frame, from->loss, 1),
                   x_of_step(frame, to->step, 1), y_of_loss(frame, to->loss, 1), number);
@@ -65,9 +65,9 @@ static void put_letters(struct screen *screen, const struct series *series, uint
     enum { PLACES = 5 };
     const bool few = series->kind == VAL && series->n <= (size_t)screen->letter->width / 4;
     for (size_t i = 0; i < series->n && few; i++)
-        put_letter(screen, &series->point[i], number);
+        put_letter(screen, &series->points[i], number);
     for (size_t i = 1; i <= PLACES && !few; i++)
-        put_letter(screen, &series->point[(series->n - 1) * (3 * i - series->run % 3) / (3 * PLACES)], number);
+        put_letter(screen, &series->points[(series->n - 1) * (3 * i - series->run % 3) / (3 * PLACES)], number);
 }
 
 static void draw_curves(struct screen *screen)

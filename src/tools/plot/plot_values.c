@@ -11,7 +11,7 @@
 static void take_means(struct series *series, size_t n)
 {
     double sum = 0;
-    const struct point *single = series->point;
+    const struct point *single = series->points;
     struct point *mean = allocate(series->n - n + 1, sizeof *mean);
     for (size_t i = 0; i < series->n; i++) {
         sum += single[i].loss / (double)n;
@@ -20,7 +20,7 @@ static void take_means(struct series *series, size_t n)
         mean[i + 1 - n] = (struct point){single[i - n / 2].step, sum};
         sum -= single[i + 1 - n].loss / (double)n;
     }
-    series->point = mean;
+    series->points = mean;
     series->n -= n - 1;
 }
 
@@ -30,11 +30,11 @@ static void take_exponential_means(struct series *series, double share)
     double sum = 0, weights = 0;
     struct point *mean = allocate(series->n, sizeof *mean);
     for (size_t i = 0; i < series->n; i++) {
-        sum = share * sum + (1 - share) * series->point[i].loss;
+        sum = share * sum + (1 - share) * series->points[i].loss;
         weights = share * weights + 1 - share;
-        mean[i] = (struct point){series->point[i].step, sum / weights};
+        mean[i] = (struct point){series->points[i].step, sum / weights};
     }
-    series->point = mean;
+    series->points = mean;
 }
 
 void smooth_losses(struct plot *plot, double by)
@@ -74,7 +74,7 @@ static void drop_empty(struct plot *plot)
             plot->series[kept] = plot->series[i];
             kept++;
         } else {
-            free(plot->series[i].point);
+            free(plot->series[i].points);
         }
     }
     plot->n = kept;
@@ -89,9 +89,9 @@ void begin_at(struct plot *plot, double step)
         struct series *series = &plot->series[i];
         size_t n = 0;
         for (size_t k = 0; k < series->n; k++) {
-            last = fmax(last, series->point[k].step);
-            if (series->point[k].step >= step) {
-                series->point[n] = series->point[k];
+            last = fmax(last, series->points[k].step);
+            if (series->points[k].step >= step) {
+                series->points[n] = series->points[k];
                 n++;
             }
         }
@@ -131,7 +131,7 @@ static void convert_to_bits(struct plot *plot)
     plot->unit = "bits per byte";
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         for (size_t i = 0; i < series->n; i++)
-            series->point[i].loss /= M_LN2 * series->bytes_per_token;
+            series->points[i].loss /= M_LN2 * series->bytes_per_token;
 }
 
 void choose_unit(struct plot *plot, bool bits)
@@ -179,7 +179,7 @@ static void subtract_bounds(struct plot *plot)
 {
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         for (size_t i = 0; i < series->n && !is_bound(series); i++)
-            series->point[i].loss -= bound_of(plot, series->run)->point->loss;
+            series->points[i].loss -= bound_of(plot, series->run)->points->loss;
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         if (is_bound(series))
             series->n = 0;
@@ -196,8 +196,8 @@ void take_logarithms(struct plot *plot)
     size_t below = 0, positive = 0;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
         for (size_t i = 0; i < series->n && (series->kind == TRAIN || series->kind == VAL); i++) {
-            positive += series->point[i].loss > 0;
-            below += series->point[i].loss <= 0;
+            positive += series->points[i].loss > 0;
+            below += series->points[i].loss <= 0;
         }
     const char *than = above ? "above their floor" : "above 0";
     if (positive == 0)
@@ -210,7 +210,7 @@ static bool have_same_points(const struct series *a, const struct series *b)
 {
     bool same = a->n == b->n;
     for (size_t i = 0; i < a->n && same; i++)
-        same = a->point[i].step == b->point[i].step && a->point[i].loss == b->point[i].loss;
+        same = a->points[i].step == b->points[i].step && a->points[i].loss == b->points[i].loss;
     return same;
 }
 
@@ -230,7 +230,7 @@ void merge_floors(struct plot *plot)
             return;
         if (!first && is_bound(series))
             first = series;
-        if (is_bound(series) && (series->kind != first->kind || series->point->loss != first->point->loss))
+        if (is_bound(series) && (series->kind != first->kind || series->points->loss != first->points->loss))
             return;
     }
     for (struct series *series = plot->series; series < plot->series + plot->n; series++) {

@@ -21,11 +21,11 @@ struct maker { /* what made the bytes of a tensor */
 struct list_reading {
     struct schedule *s;
     const struct list *list;
-    struct maker *maker; /* by tensor: of its last writer */
-    struct row *rows;    /* by device: its cells */
-    int *stage;          /* by micro-batch: the stage of its last forward; NONE: none has come */
-    int *stage_device;   /* by stage: its device */
-    bool *sent;          /* by micro-batch: has what that made been sent? */
+    struct maker *makers; /* by tensor: of its last writer */
+    struct row *rows;     /* by device: its cells */
+    int *stage;           /* by micro-batch: the stage of its last forward; NONE: none has come */
+    int *stage_device;    /* by stage: its device */
+    bool *sent;           /* by micro-batch: has what that made been sent? */
 };
 
 #define fail_task(reading, t, ...)                                                                                     \
@@ -78,7 +78,7 @@ static const struct maker *maker_of(const struct list_reading *reading, const st
 {
     const struct maker *found = NULL;
     for (int i = 0; i < task->n_accesses; i++) {
-        const struct maker *maker = &reading->maker[task->accesses[i].tensor->storage->id];
+        const struct maker *maker = &reading->makers[task->accesses[i].tensor->storage->id];
         const enum which_micro its = maker->micro == micro_of(reading, task) ? OWN_MICRO : OTHER_MICRO;
         if (!(task->accesses[i].mode & ACCESS_READ) || !maker->is_known || its != which)
             continue;
@@ -113,7 +113,7 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
         if (!(task->accesses[i].mode & ACCESS_WRITE))
             continue;
         const struct turn *turn = &cell->turns[cell->n == 2 && tensor->class != MEM_ACTIVATIONS];
-        reading->maker[tensor->id] = (struct maker){
+        reading->makers[tensor->id] = (struct maker){
             .is_known = true,
             .is_forward = turn->computation == FORWARD,
             .stage = turn->stage,
@@ -186,8 +186,8 @@ static void add_backward(struct list_reading *reading, const struct task *task)
  * sends, the reader's stage is known without its maker. */
 static void follow_copy(struct list_reading *reading, const struct task *task)
 {
-    struct maker *to = &reading->maker[copy_target(task)->storage->id];
-    *to = reading->maker[copy_source(task)->storage->id];
+    struct maker *to = &reading->makers[copy_target(task)->storage->id];
+    *to = reading->makers[copy_source(task)->storage->id];
     if (task->role != ROLE_SEND || !to->is_known || to->is_sent)
         return;
     if (to->is_forward)
@@ -228,7 +228,7 @@ struct schedule *schedule_of(const char *path, const struct list *list)
 {
     struct list_reading reading = {.list = list, .s = allocate(1, sizeof *reading.s)};
     reading.s->path = path;
-    reading.maker = allocate(list->pool->n, sizeof *reading.maker);
+    reading.makers = allocate(list->pool->n, sizeof *reading.makers);
     reading.rows = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.rows);
     reading.stage = allocate(MOST_MICROS, sizeof *reading.stage);
     reading.stage_device = allocate(MOST_STAGES, sizeof *reading.stage_device);
@@ -243,7 +243,7 @@ struct schedule *schedule_of(const char *path, const struct list *list)
     if (reading.s->n == 0)
         fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", path);
     index_cells(reading.s);
-    free(reading.maker);
+    free(reading.makers);
     free(reading.rows);
     free(reading.stage);
     free(reading.stage_device);

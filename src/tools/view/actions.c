@@ -37,15 +37,15 @@ static void go_to_step(struct view *view, uint32_t step)
 /* by: -1, 0 or 1 steps. */
 static void go_by(struct view *view, double by)
 {
-    const struct trace_step_list *steps = view->track[0]->steps;
-    const struct trace_step *step = find_step(view->track[0], view->sight.anchor);
+    const struct trace_step_list *steps = view->tracks[0]->steps;
+    const struct trace_step *step = find_step(view->tracks[0], view->sight.anchor);
     if (!step) {
         go_to_step(view, view->sight.anchor);
         return;
     }
-    if (by < 0 && step > steps->step)
+    if (by < 0 && step > steps->steps)
         step--;
-    if (by > 0 && step + 1 < steps->step + steps->n)
+    if (by > 0 && step + 1 < steps->steps + steps->n)
         step++;
     go_to_step(view, step->step);
 }
@@ -58,7 +58,7 @@ static void show_selected(struct view *view, double times)
 {
     if (!is_picked(&view->selection.task))
         return;
-    const struct track *track = view->track[view->selection.task.track];
+    const struct track *track = view->tracks[view->selection.task.track];
     double from = axis_of(track, view->selection.task.copy.start);
     double to = axis_of(track, view->selection.task.copy.end);
     double length = times > 0 ? times * (to - from) : view->sight.to - view->sight.from;
@@ -72,14 +72,14 @@ static struct pick first_in_sight(const struct view *view)
 {
     double from = view->sight.from < 0 && view->sight.to > 0 ? 0 : view->sight.from;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
-        const struct track *track = view->track[row->track];
+        const struct view_row *row = &view->layout.rows[i];
+        const struct track *track = view->tracks[row->track];
         if (row->kind != ROW_LANE)
             continue;
         const struct bars *bars = &track->trace->bars[row->index];
         size_t bar = first_bar_from(bars, clock_of(track, from));
         if (bar < bars->n)
-            return pick_of(view, row->track, (int64_t)bars->bar[bar].record);
+            return pick_of(view, row->track, (int64_t)bars->bars[bar].record);
     }
     return pick_of(view, 0, NONE);
 }
@@ -114,12 +114,12 @@ static void fold_all(struct view *view)
 {
     bool all = true;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
-        if (row->kind == ROW_DEVICE && !view->track[row->track]->folded[row->index])
+        const struct view_row *row = &view->layout.rows[i];
+        if (row->kind == ROW_DEVICE && !view->tracks[row->track]->folded[row->index])
             all = false;
     }
     for (int i = 0; i < view->n_tracks; i++)
-        memset(view->track[i]->folded, !all, view->track[i]->trace->header.n_devices);
+        memset(view->tracks[i]->folded, !all, view->tracks[i]->trace->header.n_devices);
 }
 
 static void toggle_follow(struct view *view)
@@ -169,7 +169,7 @@ enum asked { PAUSE, ONE_TASK, ONE_STEP };
 /* ONE_TASK and ONE_STEP pause a trainer that runs. */
 static void ask_trainer(struct view *view, enum asked what)
 {
-    struct trace_follow *follow = view->track[0]->follow;
+    struct trace_follow *follow = view->tracks[0]->follow;
     struct trace_control wanted = *trace_current_request(follow);
     if (!trace_can_request(follow)) {
         SAY(view, "There is no trainer to ask: this trace has ended.");
@@ -258,7 +258,7 @@ static const struct action *find_action(const char *key)
 static bool search_finds(const struct view *view)
 {
     for (int i = 0; i < view->n_tracks; i++) {
-        const struct trace *trace = view->track[i]->trace;
+        const struct trace *trace = view->tracks[i]->trace;
         for (uint32_t k = 0; k < trace->header.n_tasks; k++)
             if (strcasestr(trace->tasks[k].name, view->selection.search))
                 return true;
@@ -349,7 +349,7 @@ void press_button(struct view *view, enum shift_key shift)
     if (view->mouse.drag == DRAG_RULER)
         view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, view->mouse.x)}};
     struct pick pick = pick_at(view, view->mouse.x, view->mouse.y);
-    if (view->mouse.drag == DRAG_ROWS && is_picked(&pick) && view->track[pick.track]->board) {
+    if (view->mouse.drag == DRAG_ROWS && is_picked(&pick) && view->tracks[pick.track]->board) {
         view->mouse.drag = DRAG_TASK;
         take_up(view, &pick);
     }
@@ -360,7 +360,7 @@ static void click(struct view *view, int x, int y)
 {
     const struct view_row *row = row_at(view, x, y);
     if (row && row->kind == ROW_DEVICE) {
-        view->track[row->track]->folded[row->index] ^= true;
+        view->tracks[row->track]->folded[row->index] ^= true;
         return;
     }
     if (row && row->kind == ROW_MEMORY) {

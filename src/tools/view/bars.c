@@ -62,7 +62,7 @@ static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
  * end) are places among these. */
 static const struct bar *longest_bar(const struct brush *brush, const uint32_t *chosen, size_t i, size_t end)
 {
-    const struct bar *all = brush->bars->bar, *longest = &all[chosen ? chosen[i] : i];
+    const struct bar *all = brush->bars->bars, *longest = &all[chosen ? chosen[i] : i];
     const size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride) {
         const struct bar *bar = &all[chosen ? chosen[i] : i];
@@ -110,7 +110,7 @@ static double shown_share(const struct brush *brush, const struct bar *bar, doub
 static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, uint64_t from,
                           uint64_t to)
 {
-    const struct bar *bar = brush->bars->bar;
+    const struct bar *bar = brush->bars->bars;
     size_t first = i, end = i;
     double busy = 1;
     if (i > 0 && bar[i - 1].end > from) /* the one before reaches into the column */
@@ -135,7 +135,7 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
 /* Is bar i merged into a column that ends at clock `to`? */
 static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
 {
-    const struct bar *bar = &brush->bars->bar[i];
+    const struct bar *bar = &brush->bars->bars[i];
     return i < brush->bars->n && bar->start < to && bar->end - bar->start < brush->seen;
 }
 
@@ -274,7 +274,7 @@ static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int 
 /* Is bar i too narrow to be seen, but has nothing beside it with which it could be merged? */
 static bool stands_alone(const struct brush *brush, size_t i)
 {
-    const struct bar *bar = &brush->bars->bar[i];
+    const struct bar *bar = &brush->bars->bars[i];
     const bool free_before =
         i == 0 || bar[-1].end - bar[-1].start >= brush->seen || bar->start >= bar[-1].end + brush->seen;
     const bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->seen;
@@ -319,7 +319,7 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
 static void draw_gap(const struct brush *brush, size_t i)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
-    const bool lit = is_lit(brush->view, brush->index, brush->bars->bar[i].record);
+    const bool lit = is_lit(brush->view, brush->index, brush->bars->bars[i].record);
     const int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(brush, gap.at[k]), right = edge_x(brush, gap.at[k + 1]);
@@ -333,7 +333,7 @@ static void draw_gap(const struct brush *brush, size_t i)
  * x: the first free column. */
 static void draw_queued(const struct brush *brush, size_t i, int x)
 {
-    const struct bar *bar = &brush->bars->bar[i];
+    const struct bar *bar = &brush->bars->bars[i];
     const int dot = brush->view->scale;
     uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
@@ -356,7 +356,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     const int least = brush->track->stands ? 120 * dot : 0;
     uint64_t since = now.since;
     if (brush->bars->n > 0)
-        since = MAX(since, brush->bars->bar[brush->bars->n - 1].end);
+        since = MAX(since, brush->bars->bars[brush->bars->n - 1].end);
     int from = edge_x(brush, since);
     int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
     uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
@@ -376,7 +376,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
 /* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
 static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
-    const struct bar *bar = brush->bars->bar;
+    const struct bar *bar = brush->bars->bars;
     const uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
     size_t next = *i + 1;
     FIND_NEXT(next, brush->bars->n, bar[next].end <= clock);
@@ -389,7 +389,7 @@ static void draw_bars(const struct brush *brush)
     size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
     int x = brush->left;
     while (i < brush->bars->n && x < brush->right) {
-        const struct bar *bar = &brush->bars->bar[i];
+        const struct bar *bar = &brush->bars->bars[i];
         double from = bar_x(brush, bar->start);
         if (from >= x + 1 && !brush->names_only) {
             if (brush->view->show_causes)
@@ -425,7 +425,7 @@ static int air_of(const struct view *view, const struct view_row *row)
 static struct brush make_brush(const struct view *view, const struct view_row *row)
 {
     const struct box rows = places_of(view).rows;
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const int air = air_of(view, row);
     const struct lit *lit = &view->selection.lit[row->track];
     const double seen =

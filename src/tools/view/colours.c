@@ -68,14 +68,14 @@ void count_colours(struct view *view)
     memset(view->has_class, 0, sizeof view->has_class);
     memset(view->has_plain, 0, sizeof view->has_plain);
     for (int k = 0; k < view->n_tracks; k++) {
-        const struct trace *trace = view->track[k]->trace, *first = view->track[0]->trace;
+        const struct trace *trace = view->tracks[k]->trace, *first = view->tracks[0]->trace;
         for (size_t i = 0; i < trace->header.n_tasks; i++) {
             const struct trace_task *task = &trace->tasks[i];
             view->n_layers = MAX(view->n_layers, MIN(task->layer, MOST) + 1); /* they count from 0 */
             view->n_micros = MAX(view->n_micros, MIN(task->micro, MOST) + 1);
             view->has_plain[BY_LAYER] |= task->layer < 0;
             view->has_plain[BY_MICRO] |= task->micro < 0;
-            const size_t kind = view->track[k]->kind[i];
+            const size_t kind = view->tracks[k]->kind[i];
             if (strcmp(kind_name(trace, kind), kind_name(first, kind)) == 0) /* the names are the first's */
                 view->has_kind[kind] = true;
         }
@@ -89,7 +89,7 @@ const char *const colour_way_name[COLOUR_WAYS] = {"kind", "layer", "micro-batch"
 uint32_t colour_number(const struct view *view, int64_t i)
 {
     if (view->colour == BY_KIND)
-        return view->track[0]->kind_colour[i];
+        return view->tracks[0]->kind_colour[i];
     if (i < 0)
         return no_colour;
     if (view->colour == BY_LAYER)
@@ -125,7 +125,7 @@ bool colour_name(const struct view *view, size_t i, char out[64])
     if (view->colour == BY_KIND) {
         if (i >= KINDS)
             return false;
-        snprintf(out, 64, "%s", view->has_kind[i] ? kind_name(view->track[0]->trace, i) : "");
+        snprintf(out, 64, "%s", view->has_kind[i] ? kind_name(view->tracks[0]->trace, i) : "");
         return true;
     }
     snprintf(out, 64, "%zu", i);

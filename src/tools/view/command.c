@@ -92,13 +92,13 @@ static json_t *selected_json(const struct view *view)
 {
     if (!is_picked(&view->selection.task))
         return json_null();
-    const struct track *track = view->track[view->selection.task.track];
+    const struct track *track = view->tracks[view->selection.task.track];
     const struct trace *trace = track->trace;
     const struct trace_record *record = &view->selection.task.copy;
     struct links links = links_of_pick(view, &view->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
-        const struct link_drawn *link = &links.link[i];
+        const struct link_drawn *link = &links.links[i];
         const bool before = link->consumer == (size_t)view->selection.task.record;
         const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
         json_array_append_new(before ? needs : needed_by, record_json(trace, other));
@@ -138,7 +138,7 @@ static json_t *panel_json(const struct view *view)
         return json_pack("{s:n, s:n}", "range", "memory");
     if (region->kind == PLACE)
         return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
-                         view->track[region->track]->trace->devices[region->device].id, "at_ms", region->at[0] / 1e6,
+                         view->tracks[region->track]->trace->devices[region->device].id, "at_ms", region->at[0] / 1e6,
                          "bytes", (json_int_t)panel->bytes, "tensors", table_json(panel->table));
     double from = fmin(region->at[0], region->at[1]);
     double to = fmax(region->at[0], region->at[1]);
@@ -150,7 +150,7 @@ static json_t *seen_json(const struct view *view)
 {
     json_t *traces = json_array();
     for (int i = 0; i < view->n_tracks; i++)
-        json_array_append_new(traces, track_json(view->track[i]));
+        json_array_append_new(traces, track_json(view->tracks[i]));
     json_t *marks = json_array();
     for (int i = 0; i < view->selection.n_marks; i++)
         json_array_append_new(marks, json_real(view->selection.mark[i] / 1e6));
@@ -164,19 +164,19 @@ static json_t *seen_json(const struct view *view)
 
 static void expect_step(const struct view *view, uint32_t number)
 {
-    const struct trace_step_list *list = view->track[0]->steps;
+    const struct trace_step_list *list = view->tracks[0]->steps;
     uint32_t first = 0, last = 0;
     for (int i = 0; i < view->n_tracks; i++) {
-        const struct trace_step *step = find_step(view->track[i], number);
+        const struct trace_step *step = find_step(view->tracks[i], number);
         if (step && step->step == number)
             return;
     }
     if (list->n > 0) {
-        first = list->step[0].step;
-        last = list->step[list->n - 1].step;
+        first = list->steps[0].step;
+        last = list->steps[list->n - 1].step;
     }
     fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
-         view->track[0]->path, first, last, number);
+         view->tracks[0]->path, first, last, number);
 }
 
 /* What --help says after the options. */
@@ -225,7 +225,7 @@ static void show_first(struct view *view)
         look_at_step(view, (uint32_t)given.step);
     } else if (is_followed(view) && !given.script) {
         press_key(view, "l");
-    } else if (view->n_tracks == 1 && view->track[0]->trace->header.kind == TRACE_REAL) {
+    } else if (view->n_tracks == 1 && view->tracks[0]->trace->header.kind == TRACE_REAL) {
         look_at_steps(view);
     }
     if (given.script)

@@ -116,7 +116,7 @@ static void put_time(const struct view *view, char **text, const char *what, dou
 
 char *describe_briefly(const struct view *view, const struct pick *pick)
 {
-    const struct track *track = view->track[pick->track];
+    const struct track *track = view->tracks[pick->track];
     const struct trace *trace = track->trace;
     const struct trace_record *record = &pick->copy;
     const struct trace_task *task = &trace->tasks[record->task];
@@ -210,13 +210,13 @@ char *describe_step(const struct view *view)
 {
     char text[32], *all = NULL;
     for (int i = 0; i < view->n_tracks; i++) {
-        const struct trace_step *step = find_step(view->track[i], view->sight.anchor);
+        const struct trace_step *step = find_step(view->tracks[i], view->sight.anchor);
         append_text(&all, all && step ? "   " : "");
-        if (step && is_unfinished(view->track[i], step))
+        if (step && is_unfinished(view->tracks[i], step))
             append_text(&all, "%sstep %" PRIu32 " has not ended", name_of_track(view, i), step->step);
         else if (step)
             append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(view, i), step->step,
-                        format_ns(text, step_ns(view->track[i], step)));
+                        format_ns(text, step_ns(view->tracks[i], step)));
     }
     append_text(&all, "\n");
     if (view->still)
@@ -234,13 +234,13 @@ char *find_details(const struct view *view)
     const struct pick after_gap = pick_after_gap(view);
     const struct pick *pick = is_picked(&view->mouse.hover) ? &view->mouse.hover : &view->selection.task;
     if (!is_picked(&view->mouse.hover) && is_picked(&after_gap) && view->mouse.drag != DRAG_TASK) {
-        char *task = describe_record(view->track[after_gap.track], (size_t)after_gap.record);
+        char *task = describe_record(view->tracks[after_gap.track], (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);
         free(task);
         return text;
     }
     if (is_picked(pick))
-        return describe_record(view->track[pick->track], (size_t)pick->record);
+        return describe_record(view->tracks[pick->track], (size_t)pick->record);
     return describe_step(view);
 }
 

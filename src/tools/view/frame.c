@@ -22,7 +22,7 @@ static const uint32_t life_colour[] = {CALM, GOOD, SLOW, BAD, BAD};
 /* Draws chips from the right: what the trainer does, the kind of trace.  Returns the right end of what is left free. */
 static int draw_state(const struct view *view, int track_index, int right, int y)
 {
-    const struct track *track = view->track[track_index];
+    const struct track *track = view->tracks[track_index];
     const struct trace_header *header = &track->trace->header;
     const enum trace_life life = trace_follow_life(track->follow);
     const double pace = header->pace_scale;
@@ -60,10 +60,10 @@ static const char *short_name(const struct track *track, uint32_t lane)
 /* A folded device names its lanes in the order of their rows, which are too low for names. */
 static void append_lane_names(const struct view *view, const struct view_row *device, char **text)
 {
-    const struct track *track = view->track[device->track];
+    const struct track *track = view->tracks[device->track];
     const char *before = "  ";
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         if (row->kind != ROW_LANE || row->track != device->track ||
             track->trace->lanes[row->index].device_index != device->index)
             continue;
@@ -74,7 +74,7 @@ static void append_lane_names(const struct view *view, const struct view_row *de
 
 static void draw_device_label(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const struct trace_device *device = &track->trace->devices[row->index];
     const int dot = view->scale, right = view->width - 10 * dot;
     const int y = row->y + row->height / 2 - 8 * dot;
@@ -90,7 +90,7 @@ static void draw_device_label(const struct view *view, const struct view_row *ro
 
 static void draw_memory_label(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const int dot = view->scale, middle = row->y + row->height / 2;
     const int x = 22 * dot, close = 2 * (GLYPH_HEIGHT - 3) * dot; /* small letters are lower than their glyphs */
     char bytes[32];
@@ -110,7 +110,7 @@ static void draw_memory_label(const struct view *view, const struct view_row *ro
 /* The lane's name, and how much of the time in sight it is busy. */
 static void draw_lane_label(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const struct trace *trace = track->trace;
     const int dot = view->scale, right = places_of(view).rows.x - 8 * dot;
     const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
@@ -146,11 +146,11 @@ static void draw_contents(struct view *view)
 {
     view->layout.seen = (struct seen){.kind = {false}};
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         if (!is_in_sight(view, row))
             continue;
         if (has_content(row))
-            draw_borders(view, view->track[row->track], row->y, row->height);
+            draw_borders(view, view->tracks[row->track], row->y, row->height);
         if (row->kind == ROW_LANE)
             draw_lane(view, row, &view->layout.seen);
         else if (row->kind == ROW_MEMORY)
@@ -163,8 +163,8 @@ static void draw_contents(struct view *view)
 static void draw_names(const struct view *view)
 {
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.row[i].kind == ROW_LANE && is_in_sight(view, &view->layout.row[i]))
-            draw_lane_names(view, &view->layout.row[i]);
+        if (view->layout.rows[i].kind == ROW_LANE && is_in_sight(view, &view->layout.rows[i]))
+            draw_lane_names(view, &view->layout.rows[i]);
 }
 
 /* Where not all rows are in sight, a bar at the right edge shows which of them are. */
@@ -177,7 +177,7 @@ static void draw_scroll_bar(const struct view *view)
     if (view->layout.rows_height <= box.h)
         return;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         above += row->y < box.y ? row->height : 0;
         seen += is_in_sight(view, row) ? row->height : 0;
     }
@@ -190,7 +190,7 @@ static void draw_margins(const struct view *view)
 {
     const struct box box = places_of(view).rows;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         if (!is_in_sight(view, row))
             continue;
         fill(view, 0, row->y, box.x, row->height, paper_of(row));
@@ -245,9 +245,9 @@ static void draw_header(const struct view *view)
         right = draw_chip(view, right, 4 * dot, "following", GOOD);
     right -= 10 * dot;
     if (view->n_tracks > 1)
-        put_text(view, 10 * dot, 6 * dot, right, INK, "A %s   B %s", view->track[0]->path, view->track[1]->path);
+        put_text(view, 10 * dot, 6 * dot, right, INK, "A %s   B %s", view->tracks[0]->path, view->tracks[1]->path);
     else
-        put_text(view, 10 * dot, 6 * dot, right, INK, "%s", view->track[0]->trace->header.model);
+        put_text(view, 10 * dot, 6 * dot, right, INK, "%s", view->tracks[0]->trace->header.model);
 }
 
 /* Draws lines and veils over the bars, then once more the bars' names, through which none of them runs. */

@@ -14,20 +14,20 @@ enum { TALL = 56, LOW_WINDOW = 500 };
 /* Has a lane a task?  While one is dragged, that is as it was before, so that no row moves away from the mouse. */
 static bool has_task(const struct view *view, int track_index, uint32_t lane)
 {
-    const struct trace *trace = view->track[track_index]->trace;
+    const struct trace *trace = view->tracks[track_index]->trace;
     const struct gesture *gesture = &view->mouse.gesture;
     const bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
     struct trace_running now;
     for (uint32_t i = 0; i < trace->header.n_tasks && dragged; i++)
-        if (gesture->spot[i].lane == lane)
+        if (gesture->spots[i].lane == lane)
             return true;
     return !dragged && (trace->bars[lane].n > 0 || trace_running(trace, lane, &now));
 }
 
 static struct limits limits_of(const struct view *view, const struct view_row *row)
 {
-    const struct trace *trace = view->track[row->track]->trace;
-    if (row->kind == ROW_LANE && view->track[row->track]->folded[trace->lanes[row->index].device_index])
+    const struct trace *trace = view->tracks[row->track]->trace;
+    if (row->kind == ROW_LANE && view->tracks[row->track]->folded[trace->lanes[row->index].device_index])
         return of_folded;
     if (row->kind == ROW_LANE && row->empty)
         return of_empty;
@@ -36,7 +36,7 @@ static struct limits limits_of(const struct view *view, const struct view_row *r
 
 static struct view_row *add_view_row(struct view *view, enum row_kind kind, int track, uint32_t index)
 {
-    struct view_row *row = APPEND(view->layout.row, view->layout.n_rows, view->layout.cap_rows);
+    struct view_row *row = APPEND(view->layout.rows, view->layout.n_rows, view->layout.cap_rows);
     *row = (struct view_row){.kind = kind, .track = track, .index = index};
     return row;
 }
@@ -45,7 +45,7 @@ static struct view_row *add_view_row(struct view *view, enum row_kind kind, int 
  * be moved there: then its row is low.  If the device is folded, its lanes are thin, and its memory is left out. */
 static void add_device(struct view *view, int track_index, uint32_t device)
 {
-    const struct track *track = view->track[track_index];
+    const struct track *track = view->tracks[track_index];
     const struct trace *trace = track->trace;
     const size_t before = view->layout.n_rows;
     const bool folded = track->folded[device];
@@ -75,9 +75,9 @@ static struct sums sum_rows(const struct view *view, enum row_kind kind)
 {
     struct sums sum = {0};
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        if (view->layout.row[i].kind != kind)
+        if (view->layout.rows[i].kind != kind)
             continue;
-        struct limits limits = limits_of(view, &view->layout.row[i]);
+        struct limits limits = limits_of(view, &view->layout.rows[i]);
         sum.good += limits.good;
         sum.least += limits.least;
     }
@@ -100,7 +100,7 @@ static int sum_fixed_rows(const struct view *view)
 {
     int sum = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct limits limits = limits_of(view, &view->layout.row[i]);
+        const struct limits limits = limits_of(view, &view->layout.rows[i]);
         sum += limits.most == limits.good ? limits.good : 0;
     }
     return sum;
@@ -124,7 +124,7 @@ static void grow_rows(struct view *view, double room)
         grow[ROW_LANE] = (room - fixed - grow[ROW_MEMORY] * memory) / lane;
     }
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        struct view_row *row = &view->layout.row[i];
+        struct view_row *row = &view->layout.rows[i];
         struct limits limits = limits_of(view, row);
         row->height = (int)(view->scale * fmin(grow[row->kind] * limits.good, limits.most));
     }
@@ -139,7 +139,7 @@ static void shrink_rows(struct view *view, int missing)
     const int spare = device.good - device.least + lane.good - lane.least; /* what rows that are not memory can give */
     const int from_memory = MIN(MAX(missing * 2 / 3, missing - spare), memory.good - memory.least);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        struct view_row *row = &view->layout.row[i];
+        struct view_row *row = &view->layout.rows[i];
         struct limits limits = limits_of(view, row);
         double share = 0; /* the part that the row gives of what it can give */
         if (row->kind == ROW_MEMORY)
@@ -157,7 +157,7 @@ static void squeeze_rows(struct view *view, double room)
     const int device = sum_rows(view, ROW_DEVICE).least, lane = sum_rows(view, ROW_LANE).least;
     const double left = fmax(room - device, room / 2); /* for lanes */
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        struct view_row *row = &view->layout.row[i];
+        struct view_row *row = &view->layout.rows[i];
         const double share = row->kind == ROW_DEVICE ? (room - left) / device : left / lane;
         row->height = (int)(view->scale * fmin(share, 1) * limits_of(view, row).least);
         row->height = MAX(row->height, view->scale);
@@ -190,13 +190,13 @@ static void stack_rows(struct view *view)
     int y = 0, first = 0;
     view->layout.rows_height = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        view->layout.rows_height += view->layout.row[i].height;
+        view->layout.rows_height += view->layout.rows[i].height;
     view->sight.scroll = MAX(MIN(view->sight.scroll, view->layout.rows_height - rows.h), 0);
     for (size_t i = 0; i < view->layout.n_rows && first < view->sight.scroll; i++)
-        first += view->layout.row[i].height;
+        first += view->layout.rows[i].height;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        view->layout.row[i].y = rows.y + y - first;
-        y += view->layout.row[i].height;
+        view->layout.rows[i].y = rows.y + y - first;
+        y += view->layout.rows[i].height;
     }
 }
 
@@ -206,8 +206,8 @@ static void drop_memory(struct view *view)
     size_t n = 0;
     view->layout.no_room_for_memory = true;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.row[i].kind != ROW_MEMORY)
-            view->layout.row[n++] = view->layout.row[i];
+        if (view->layout.rows[i].kind != ROW_MEMORY)
+            view->layout.rows[n++] = view->layout.rows[i];
     view->layout.n_rows = n;
 }
 
@@ -226,7 +226,7 @@ void lay_out(struct view *view)
     view->layout.n_rows = 0;
     view->layout.no_room_for_memory = false;
     for (int track = 0; track < view->n_tracks; track++)
-        for (uint32_t device = 0; device < view->track[track]->trace->header.n_devices; device++)
+        for (uint32_t device = 0; device < view->tracks[track]->trace->header.n_devices; device++)
             add_device(view, track, device);
     view->layout.details_lines = count_details_lines(view);
     fit_legend(view);

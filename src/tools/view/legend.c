@@ -110,10 +110,10 @@ static void draw_causes(const struct view *view, struct legend_place *at)
 /* The classes that the memory rows have. */
 static void draw_classes(const struct view *view, struct legend_place *at)
 {
-    const struct trace *trace = view->track[0]->trace;
+    const struct trace *trace = view->tracks[0]->trace;
     bool any = false;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        any |= view->layout.row[i].kind == ROW_MEMORY;
+        any |= view->layout.rows[i].kind == ROW_MEMORY;
     if (!any && !view->layout.no_room_for_memory)
         return;
     begin_paragraph(view, at, "memory");
@@ -132,9 +132,9 @@ enum unfinished { RUNS, WAITS };
 static bool shows_unfinished(const struct view *view, enum unfinished wanted)
 {
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         struct trace_running now;
-        if (row->kind == ROW_LANE && trace_running(view->track[row->track]->trace, row->index, &now) &&
+        if (row->kind == ROW_LANE && trace_running(view->tracks[row->track]->trace, row->index, &now) &&
             now.waits == (wanted == WAITS))
             return true;
     }
@@ -146,14 +146,14 @@ static bool shows_queued(const struct view *view)
 {
     bool any = false;
     for (int i = 0; i < view->n_tracks; i++)
-        any |= view->track[i]->trace->header.kind != TRACE_SIMULATED;
+        any |= view->tracks[i]->trace->header.kind != TRACE_SIMULATED;
     return any && !view->show_causes;
 }
 
 static bool shows_budget(const struct view *view)
 {
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.row[i].kind == ROW_MEMORY && budget_in_sight(view, &view->layout.row[i]) > 0)
+        if (view->layout.rows[i].kind == ROW_MEMORY && budget_in_sight(view, &view->layout.rows[i]) > 0)
             return true;
     return false;
 }

@@ -26,14 +26,14 @@ static void look_around(struct view *view, double from, double to)
  * and selected stays at its time in the first trace. */
 static void set_anchor(struct view *view, uint32_t number)
 {
-    const uint64_t zero = view->track[0]->zero;
+    const uint64_t zero = view->tracks[0]->zero;
     view->sight.anchor = number;
     for (int i = 0; i < view->n_tracks; i++) {
-        const struct trace_step *step = find_step(view->track[i], number);
+        const struct trace_step *step = find_step(view->tracks[i], number);
         if (step)
-            view->track[i]->zero = step->work;
+            view->tracks[i]->zero = step->work;
     }
-    const double moved = axis_of(view->track[0], zero);
+    const double moved = axis_of(view->tracks[0], zero);
     for (int i = 0; i < 2; i++)
         view->selection.region.at[i] += moved;
     for (int i = 0; i < view->selection.n_marks; i++)
@@ -46,9 +46,9 @@ void look_at_step(struct view *view, uint32_t number)
     double length = 0;
     set_anchor(view, number);
     for (int i = 0; i < view->n_tracks; i++) {
-        const struct trace_step *step = find_step(view->track[i], number);
+        const struct trace_step *step = find_step(view->tracks[i], number);
         if (step)
-            length = fmax(length, step_ns(view->track[i], step));
+            length = fmax(length, step_ns(view->tracks[i], step));
     }
     look_around(view, 0, length);
 }
@@ -56,9 +56,9 @@ void look_at_step(struct view *view, uint32_t number)
 void look_at_all(struct view *view)
 {
     double from = 0, to = 0;
-    set_anchor(view, view->track[0]->steps->n ? view->track[0]->steps->step[0].step : 0);
+    set_anchor(view, view->tracks[0]->steps->n ? view->tracks[0]->steps->steps[0].step : 0);
     for (int i = 0; i < view->n_tracks; i++) {
-        const struct track *track = view->track[i];
+        const struct track *track = view->tracks[i];
         if (track->trace->n_records) {
             from = fmin(from, axis_of(track, track->trace->records[0].start));
             to = fmax(to, axis_of(track, track->last));
@@ -70,12 +70,12 @@ void look_at_all(struct view *view)
 /* Shows all steps of the list whose steps are counted, without what other lists run before and after. */
 void look_at_steps(struct view *view)
 {
-    const struct trace_step_list *steps = view->track[0]->steps;
+    const struct trace_step_list *steps = view->tracks[0]->steps;
     if (steps->n == 0)
         return;
-    const struct trace_step *last = &steps->step[steps->n - 1];
-    set_anchor(view, steps->step[0].step);
-    look_around(view, 0, axis_of(view->track[0], last->work) + step_ns(view->track[0], last));
+    const struct trace_step *last = &steps->steps[steps->n - 1];
+    set_anchor(view, steps->steps[0].step);
+    look_around(view, 0, axis_of(view->tracks[0], last->work) + step_ns(view->tracks[0], last));
 }
 
 /* How long a time is to be in sight when the run is followed: three of the latest steps. */
@@ -87,7 +87,7 @@ static double wanted_length(const struct track *track, const struct trace_step *
     size_t n = 0;
     if (!newest)
         return second;
-    for (const struct trace_step *step = newest; step > track->steps->step && n < LATEST; step--)
+    for (const struct trace_step *step = newest; step > track->steps->steps && n < LATEST; step--)
         ns[n++] = step_ns(track, step - 1);
     return n > 0 ? 3 * median(ns, n) : 3 * step_ns(track, newest);
 }
@@ -97,7 +97,7 @@ static double wanted_length(const struct track *track, const struct trace_step *
 void look_at_end(struct view *view)
 {
     enum { SLACK = 3 };
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct trace_step *newest = newest_step(track);
     const double wanted = wanted_length(track, newest);
     double length = view->sight.to - view->sight.from;

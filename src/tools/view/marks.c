@@ -10,13 +10,13 @@ static int mark_x(const struct view *view, const struct track *track, uint64_t c
 
 static const struct view_row *row_of_record(const struct view *view, int track, size_t record)
 {
-    const struct trace *trace = view->track[track]->trace;
+    const struct trace *trace = view->tracks[track]->trace;
     return row_of_lane(view, track, trace->tasks[trace->records[record].task].lane);
 }
 
 void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour)
 {
-    const struct track *track = view->track[pick->track];
+    const struct track *track = view->tracks[pick->track];
     const struct view_row *row = row_of_record(view, pick->track, (size_t)pick->record);
     const int dot = view->scale;
     if (!row)
@@ -59,7 +59,7 @@ static void draw_link_in_lane(const struct view *view, const struct view_row *ro
 static void draw_link(const struct view *view, int track_index, const struct link_drawn *link, bool arrives)
 {
     const uint32_t colour = arrives ? ACCENT : INK;
-    const struct track *track = view->track[track_index];
+    const struct track *track = view->tracks[track_index];
     const struct trace_record *records = track->trace->records;
     const struct view_row *from = row_of_record(view, track_index, link->producer),
                           *to = row_of_record(view, track_index, link->consumer);
@@ -88,10 +88,10 @@ void draw_links(const struct view *view)
 {
     const struct links links = links_of_pick(view, &view->selection.task);
     for (size_t i = 0; i < links.n; i++) {
-        bool arrives = (int64_t)links.link[i].consumer == view->selection.task.record;
-        draw_link(view, view->selection.task.track, &links.link[i], arrives);
+        bool arrives = (int64_t)links.links[i].consumer == view->selection.task.record;
+        draw_link(view, view->selection.task.track, &links.links[i], arrives);
     }
-    free(links.link);
+    free(links.links);
 }
 
 /* ---- times: a stretch or a place, marks, the mouse --------------------------------------------------------------- */
@@ -151,7 +151,7 @@ bool is_covered(const struct times *times, int x, int wide)
 {
     bool any = false;
     for (size_t i = 0; i < times->n; i++)
-        any |= x < times->time[i].x + times->time[i].wide && x + wide > times->time[i].x;
+        any |= x < times->times[i].x + times->times[i].wide && x + wide > times->times[i].x;
     return any;
 }
 
@@ -160,7 +160,7 @@ static void add_time(const struct view *view, struct times *times, double at, en
 {
     const struct box ruler = places_of(view).ruler;
     const int dot = view->scale;
-    struct shown_time *time = &times->time[times->n];
+    struct shown_time *time = &times->times[times->n];
     if (!is_time_in_sight(view, at))
         return;
     format_axis(view, time->text, at, (view->sight.to - view->sight.from) / 1000);
@@ -230,7 +230,7 @@ void draw_times(const struct view *view)
     const int dot = view->scale, y = ruler.y + ruler.h - 18 * dot;
     const struct times times = find_times(view);
     for (size_t i = 0; i < times.n; i++) {
-        const struct shown_time *time = &times.time[i];
+        const struct shown_time *time = &times.times[i];
         fill(view, time->x, y, time->wide, 17 * dot, time->colour);
         put_small(view, time->x + 4 * dot, y + dot, time->x + time->wide, PAPER, "%s", time->text);
     }
@@ -244,7 +244,7 @@ void draw_times(const struct view *view)
 void draw_blocker(const struct view *view)
 {
     const struct gesture *gesture = &view->mouse.gesture;
-    const struct track *track = view->track[gesture->track];
+    const struct track *track = view->tracks[gesture->track];
     const struct pick *in_way = &gesture->blocker;
     const struct box rows = places_of(view).rows;
     const int dot = view->scale;

@@ -13,7 +13,7 @@
 /* The record of a task in a step. */
 static struct pick pick_task(const struct view *view, int track, uint32_t task, uint32_t step)
 {
-    return pick_of(view, track, trace_find_from(view->track[track]->trace, task, step, 0));
+    return pick_of(view, track, trace_find_from(view->tracks[track]->trace, task, step, 0));
 }
 
 static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_t step)
@@ -28,16 +28,16 @@ static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_
 
 void take_up(struct view *view, const struct pick *pick)
 {
-    const struct track *track = view->track[pick->track];
+    const struct track *track = view->tracks[pick->track];
     const uint32_t n_tasks = track->trace->header.n_tasks;
     struct gesture *gesture = &view->mouse.gesture;
-    free(gesture->spot);
+    free(gesture->spots);
     *gesture = (struct gesture){
         .track = pick->track, .step = pick->copy.step, .task = pick->copy.task, .blocker = {.record = NONE}};
-    gesture->spot = allocate(n_tasks, sizeof *gesture->spot);
+    gesture->spots = allocate(n_tasks, sizeof *gesture->spots);
     for (uint32_t i = 0; i < n_tasks; i++)
-        gesture->spot[i] = spot_of(track, i, gesture->step);
-    gesture->grip = axis_at(view, view->mouse.x) - gesture->spot[gesture->task].middle;
+        gesture->spots[i] = spot_of(track, i, gesture->step);
+    gesture->grip = axis_at(view, view->mouse.x) - gesture->spots[gesture->task].middle;
     view->selection.task = *pick;
 }
 
@@ -50,10 +50,10 @@ static struct move place_under_mouse(const struct view *view)
     const struct view_row *row = row_at(view, x, view->mouse.y);
     bool lane = row && row->kind == ROW_LANE && row->track == gesture->track;
     struct move move = {
-        .task = gesture->task, .lane = lane ? row->index : gesture->spot[gesture->task].lane, .behind = NONE};
+        .task = gesture->task, .lane = lane ? row->index : gesture->spots[gesture->task].lane, .behind = NONE};
     double middle = axis_at(view, view->mouse.x) - gesture->grip;
-    for (uint32_t i = 0; i < view->track[gesture->track]->trace->header.n_tasks; i++)
-        if (i != gesture->task && gesture->spot[i].lane == move.lane && gesture->spot[i].middle < middle)
+    for (uint32_t i = 0; i < view->tracks[gesture->track]->trace->header.n_tasks; i++)
+        if (i != gesture->task && gesture->spots[i].lane == move.lane && gesture->spots[i].middle < middle)
             move.behind = i;
     return move;
 }
@@ -61,7 +61,7 @@ static struct move place_under_mouse(const struct view *view)
 /* Shows what the board has now, and selects a task. */
 static void show_board(struct view *view, int track_index, uint32_t task, uint32_t number)
 {
-    struct track *track = view->track[track_index];
+    struct track *track = view->tracks[track_index];
     renew_track(track);
     const struct trace_step *step = find_step(track, view->sight.anchor);
     if (step)
@@ -79,7 +79,7 @@ void carry_task(struct view *view)
     struct move move = place_under_mouse(view);
     if (gesture->tries && move.lane == gesture->tried.lane && move.behind == gesture->tried.behind)
         return;
-    char *wrong = try_move(view->track[gesture->track]->board, &move, &at);
+    char *wrong = try_move(view->tracks[gesture->track]->board, &move, &at);
     gesture->tried = move;
     gesture->tries = true;
     gesture->refused = wrong;
@@ -97,12 +97,12 @@ void put_down(struct view *view)
     struct gesture *gesture = &view->mouse.gesture;
     carry_task(view);
     uint32_t at = view->selection.task.copy.task; /* the index that it has now */
-    if (gesture->refused || (at == gesture->task && gesture->tried.lane == gesture->spot[gesture->task].lane)) {
+    if (gesture->refused || (at == gesture->task && gesture->tried.lane == gesture->spots[gesture->task].lane)) {
         call_off(view);
         return;
     }
     view->mouse.drag = DRAG_NOTHING;
-    keep_move(view->track[gesture->track]->board);
+    keep_move(view->tracks[gesture->track]->board);
     SAY(view, "every task reads the values that it read before: u undoes, s saves");
 }
 
@@ -111,7 +111,7 @@ void call_off(struct view *view)
     view->mouse.drag = DRAG_NOTHING;
     if (!view->mouse.gesture.tries || view->mouse.gesture.refused)
         return;
-    undo_move(view->track[view->mouse.gesture.track]->board);
+    undo_move(view->tracks[view->mouse.gesture.track]->board);
     show_board(view, view->mouse.gesture.track, view->mouse.gesture.task, view->mouse.gesture.step);
 }
 
@@ -123,7 +123,7 @@ static bool is_shown_file(const struct view *view, const char *path)
     bool shown = false;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     for (int i = 0; i < view->n_tracks; i++)
-        shown |= leads_to(view->track[i]->path, file);
+        shown |= leads_to(view->tracks[i]->path, file);
     close(file);
     return shown;
 }
@@ -153,7 +153,7 @@ static void save_track(struct view *view, const struct track *track)
 static int find_board(struct view *view)
 {
     for (int i = 0; i < view->n_tracks; i++)
-        if (view->track[i]->board)
+        if (view->tracks[i]->board)
             return i;
     SAY(view, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
     return NONE;
@@ -163,7 +163,7 @@ void save_list(struct view *view)
 {
     int track = find_board(view);
     if (track >= 0)
-        save_track(view, view->track[track]);
+        save_track(view, view->tracks[track]);
 }
 
 void undo_last_move(struct view *view)
@@ -171,7 +171,7 @@ void undo_last_move(struct view *view)
     int track = find_board(view);
     if (track < 0)
         return;
-    struct board *board = view->track[track]->board;
+    struct board *board = view->tracks[track]->board;
     if (!undo_move(board)) {
         SAY(view, "nothing has been moved");
         return;

@@ -9,7 +9,7 @@ struct pick pick_of(const struct view *view, int track, int64_t record)
 {
     struct pick pick = {.track = track, .record = record};
     if (record != NONE)
-        pick.copy = view->track[track]->trace->records[record];
+        pick.copy = view->tracks[track]->trace->records[record];
     return pick;
 }
 
@@ -23,7 +23,7 @@ static size_t find_longest(const struct bars *bars, size_t i, size_t end)
     size_t longest = i;
     end = MIN(end, i + 1000);
     for (; i < end; i++)
-        if (bars->bar[i].end - bars->bar[i].start > bars->bar[longest].end - bars->bar[longest].start)
+        if (bars->bars[i].end - bars->bars[i].start > bars->bars[longest].end - bars->bars[longest].start)
             longest = i;
     return longest;
 }
@@ -35,14 +35,14 @@ struct pick pick_at(const struct view *view, int x, int y)
     const struct view_row *row = row_at(view, x, y);
     if (!row || row->kind != ROW_LANE)
         return nothing_picked(view);
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const struct bars *bars = &track->trace->bars[row->index];
     for (int near = 0; near <= 3; near++) {
         uint64_t from = clock_of(track, axis_at(view, x - near));
         uint64_t to = clock_of(track, axis_at(view, x + near + 1));
         size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
         if (i < end)
-            return pick_of(view, row->track, (int64_t)bars->bar[find_longest(bars, i, end)].record);
+            return pick_of(view, row->track, (int64_t)bars->bars[find_longest(bars, i, end)].record);
     }
     return nothing_picked(view);
 }
@@ -52,23 +52,23 @@ struct pick pick_after_gap(const struct view *view)
     const struct view_row *row = row_at(view, view->mouse.x, view->mouse.y);
     if (!row || row->kind != ROW_LANE)
         return nothing_picked(view);
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const struct bars *bars = &track->trace->bars[row->index];
     size_t i = first_bar_from(bars, clock_of(track, axis_at(view, view->mouse.x)));
     if (i == bars->n)
         return nothing_picked(view);
-    return pick_of(view, row->track, (int64_t)bars->bar[i].record);
+    return pick_of(view, row->track, (int64_t)bars->bars[i].record);
 }
 
 void pick_neighbour(const struct view *view, struct pick *pick, int by)
 {
-    const struct trace *trace = view->track[pick->track]->trace;
+    const struct trace *trace = view->tracks[pick->track]->trace;
     const struct bars *bars = &trace->bars[trace->tasks[pick->copy.task].lane];
     size_t i = bar_of(trace, (size_t)pick->record);
     if (by < 0 && i > 0)
-        *pick = pick_of(view, pick->track, (int64_t)bars->bar[i - 1].record);
+        *pick = pick_of(view, pick->track, (int64_t)bars->bars[i - 1].record);
     if (by >= 0 && i + 1 < bars->n)
-        *pick = pick_of(view, pick->track, (int64_t)bars->bar[i + 1].record);
+        *pick = pick_of(view, pick->track, (int64_t)bars->bars[i + 1].record);
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
@@ -76,13 +76,13 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
 static void add_drawn_link(struct links *links, int64_t from, int64_t to)
 {
     if (from != NONE && to != NONE)
-        *APPEND(links->link, links->n, links->cap) = (struct link_drawn){(size_t)from, (size_t)to};
+        *APPEND(links->links, links->n, links->cap) = (struct link_drawn){(size_t)from, (size_t)to};
 }
 
 struct links links_of_pick(const struct view *view, const struct pick *pick)
 {
     struct links links = {0};
-    const struct trace *trace = view->track[pick->track]->trace;
+    const struct trace *trace = view->tracks[pick->track]->trace;
     const struct trace_record *record = &pick->copy;
     const size_t here = (size_t)pick->record;
     for (uint32_t i = 0; i < trace->header.n_tasks; i++) {
@@ -106,13 +106,13 @@ COMPARISON(by_record, size_t, COMPARE(*a, *b))
 
 void find_critical_path(struct view *view)
 {
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct trace_step *step = find_step(track, view->sight.anchor);
     struct trace_steps steps = trace_steps_of(track->trace, track->list);
     view->selection.n_path = 0;
     if (!step)
         return;
-    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->step));
+    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->steps));
     for (size_t i = 0; i < path.n; i++)
         *APPEND(view->selection.path, view->selection.n_path, view->selection.cap_path) = path.hops[i].record;
     free(path.hops);
@@ -123,7 +123,7 @@ void find_critical_path(struct view *view)
 
 bool is_lit(const struct view *view, int track, size_t record)
 {
-    const struct trace *trace = view->track[track]->trace;
+    const struct trace *trace = view->tracks[track]->trace;
     if (view->selection.search[0] &&
         !strcasestr(trace->tasks[trace->records[record].task].name, view->selection.search))
         return false;
@@ -156,7 +156,7 @@ static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
 /* Adds the bars of tasks that the search finds, or of those on the critical path. */
 static void add_lit_bars(const struct view *view, struct lit *lit, int track)
 {
-    const struct trace *trace = view->track[track]->trace;
+    const struct trace *trace = view->tracks[track]->trace;
     bool *found = allocate(trace->header.n_tasks, sizeof *found);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
         found[i] = strcasestr(trace->tasks[i].name, lit->search) != NULL;
@@ -168,7 +168,7 @@ static void add_lit_bars(const struct view *view, struct lit *lit, int track)
     }
     for (uint32_t lane = 0; lane < trace->header.n_lanes && !lit->critical; lane++)
         for (size_t i = 0; i < trace->bars[lane].n; i++)
-            if (found[trace->bars[lane].bar[i].task])
+            if (found[trace->bars[lane].bars[i].task])
                 add_lit_bar(lit, lane, i);
     free(found);
 }
@@ -180,7 +180,7 @@ void find_lit(struct view *view)
     const struct view_selection *selection = &view->selection;
     for (int k = 0; k < view->n_tracks; k++) {
         struct lit *lit = &view->selection.lit[k];
-        const struct track *track = view->track[k];
+        const struct track *track = view->tracks[k];
         const bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
         const bool same = !critical && !lit->critical && strcmp(lit->search, selection->search) == 0 &&
                           lit->changes == track->changes;

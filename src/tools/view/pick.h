@@ -11,7 +11,7 @@ struct link_drawn {
 };
 
 struct links {
-    struct link_drawn *link;
+    struct link_drawn *links;
     size_t n, cap;
 };
 struct pick pick_of(const struct view *view, int track, int64_t record);

@@ -14,7 +14,7 @@ static int overview_height(const struct view *view)
 {
     if (view->layout.low)
         return 0;
-    return view->track[0]->trace->header.kind == TRACE_SIMULATED ? QUIET : OVERVIEW;
+    return view->tracks[0]->trace->header.kind == TRACE_SIMULATED ? QUIET : OVERVIEW;
 }
 
 struct places places_of(const struct view *view)
@@ -69,7 +69,7 @@ const struct view_row *row_at(const struct view *view, int x, int y)
     if (y < rows.y || y >= rows.y + rows.h || x >= rows.x + rows.w)
         return NULL;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         if (y >= row->y && y < row->y + row->height && (x >= rows.x || !has_content(row)))
             return is_in_sight(view, row) ? row : NULL;
     }
@@ -79,8 +79,8 @@ const struct view_row *row_at(const struct view *view, int x, int y)
 const struct view_row *row_of_lane(const struct view *view, int track, uint32_t lane)
 {
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.row[i].kind == ROW_LANE && view->layout.row[i].track == track &&
-            view->layout.row[i].index == lane)
-            return &view->layout.row[i];
+        if (view->layout.rows[i].kind == ROW_LANE && view->layout.rows[i].track == track &&
+            view->layout.rows[i].index == lane)
+            return &view->layout.rows[i];
     return NULL;
 }

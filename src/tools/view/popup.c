@@ -119,7 +119,7 @@ static int64_t badness(const struct view *view, const struct box *box, int left,
     const int beside = overlap(box->x, box->x + box->w, left, right);
     const int hides = view->selection.region.kind == PLACE ? box->w : MAX(beside, 0);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.row[i];
+        const struct view_row *row = &view->layout.rows[i];
         if (!tells_of(view, row) || !is_in_sight(view, row))
             continue;
         const int high = overlap(box->y, box->y + box->h, row->y, row->y + row->height);
@@ -142,7 +142,7 @@ struct box place_panel(const struct view *view, struct box size)
     int64_t least = INT64_MAX;
     struct box best = size;
     for (size_t i = 0; i < 2 * view->layout.n_rows * SIDES; i++) {
-        const struct view_row *row = &view->layout.row[i / SIDES / 2];
+        const struct view_row *row = &view->layout.rows[i / SIDES / 2];
         const int y = i / SIDES % 2 ? row->y - size.h - gap : row->y + row->height + gap;
         struct box box = size;
         box.x = MAX(MIN(side[i % SIDES], rows.x + rows.w - size.w), rows.x);

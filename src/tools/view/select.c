@@ -19,8 +19,8 @@ static void find_work(const struct trace *trace, uint32_t lane, uint64_t from, u
                       struct stretch_work by_kind[KINDS])
 {
     const struct bars *bars = &trace->bars[lane];
-    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->bar[i].start < to; i++) {
-        const struct bar *bar = &bars->bar[i];
+    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->bars[i].start < to; i++) {
+        const struct bar *bar = &bars->bars[i];
         const struct trace_task *task = &trace->tasks[bar->task];
         struct stretch_work *work = &by_kind[kind_of_task(trace, task)];
         double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));
@@ -48,7 +48,7 @@ static double share_of_peak(const struct stretch_work *work, const struct trace_
 /* Adds a lane's rows for the stretch of the axis from `left` to `right`. */
 static void add_lane_rows(struct view *view, int track_index, uint32_t number, double left, double right)
 {
-    const struct track *track = view->track[track_index];
+    const struct track *track = view->tracks[track_index];
     const struct trace *trace = track->trace;
     const struct trace_lane *lane = &trace->lanes[number];
     const bool is_link = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
@@ -72,7 +72,7 @@ static void add_lane_rows(struct view *view, int track_index, uint32_t number, d
 /* Adds the rows of a track's lanes, device by device. */
 static void add_track_rows(struct view *view, int track, double from, double to)
 {
-    const struct trace *trace = view->track[track]->trace;
+    const struct trace *trace = view->tracks[track]->trace;
     for (uint32_t device = 0; device < trace->header.n_devices; device++)
         for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
             if (trace->lanes[lane].device_index == device)
@@ -150,7 +150,7 @@ static void describe_memory(struct view *view)
         {NULL, "bytes", CELL_COUNT, 0, 0},        {"class", "class", CELL_TEXT, 11, 0},
         {"made by", "made_by", CELL_TEXT, 18, 0}, {"last used by", "last_used_by", CELL_TEXT, 18, 0}};
     const struct region *place = &view->selection.region;
-    const struct track *track = view->track[place->track];
+    const struct track *track = view->tracks[place->track];
     const struct trace *trace = track->trace;
     const struct trace_tensor **alive;
     size_t n = trace_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);

@@ -9,12 +9,12 @@
 
 uint32_t step_at_overview(const struct view *view, int x)
 {
-    const struct trace_step_list *steps = view->track[0]->steps;
+    const struct trace_step_list *steps = view->tracks[0]->steps;
     const struct box box = places_of(view).overview;
     if (steps->n == 0)
         return 0;
     double index = fmin(fmax((double)(x - box.x) / box.w, 0), 1) * (double)steps->n;
-    return steps->step[MIN((size_t)index, steps->n - 1)].step;
+    return steps->steps[MIN((size_t)index, steps->n - 1)].step;
 }
 
 /* The median of the lengths of steps that have ended, or when there are many of a sample of them; 0: none has. */
@@ -22,11 +22,11 @@ static double median_step_ns(const struct track *track)
 {
     double ns[1000];
     size_t n = track->steps->n;
-    while (n > 0 && is_unfinished(track, &track->steps->step[n - 1]))
+    while (n > 0 && is_unfinished(track, &track->steps->steps[n - 1]))
         n--;
     const size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
-        ns[i] = step_ns(track, &track->steps->step[i * n / sample]);
+        ns[i] = step_ns(track, &track->steps->steps[i * n / sample]);
     return n > 0 ? median(ns, sample) : 0;
 }
 
@@ -34,8 +34,8 @@ static double median_step_ns(const struct track *track)
  * has no length: its bar is as flat as can be. */
 static void draw_step(const struct view *view, size_t i, double top)
 {
-    const struct track *track = view->track[0];
-    const struct trace_step *step = &track->steps->step[i];
+    const struct track *track = view->tracks[0];
+    const struct trace_step *step = &track->steps->steps[i];
     const struct box box = places_of(view).overview;
     const size_t n = track->steps->n, pixels = (size_t)box.w;
     int left = box.x + (int)(i * pixels / n);
@@ -60,20 +60,20 @@ static size_t stride_of_steps(size_t n, size_t most)
 
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
-bool shows_loss(const struct view *view) { return !view->layout.low && !isnan(last_loss(view->track[0])); }
+bool shows_loss(const struct view *view) { return !view->layout.low && !isnan(last_loss(view->tracks[0])); }
 
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
 static void draw_loss(const struct view *view)
 {
     enum { MOST_POINTS = 512 };
-    const struct trace_step_list *steps = view->track[0]->steps;
+    const struct trace_step_list *steps = view->tracks[0]->steps;
     const struct box box = places_of(view).overview;
     const int dot = view->scale;
     const size_t stride = stride_of_steps(steps->n, MOST_POINTS);
     double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < steps->n; i += stride) {
-        loss[n] = step_loss(view->track[0], &steps->step[i]);
+        loss[n] = step_loss(view->tracks[0], &steps->steps[i]);
         least = fmin(least, loss[n]);
         most = fmax(most, loss[n]);
         n++;
@@ -91,7 +91,7 @@ static void draw_loss(const struct view *view)
         y = to_y;
         first = false;
     }
-    put_small(view, 10 * dot, box.y + box.h - 14 * dot, box.x, LOSS, "loss %.3f", last_loss(view->track[0]));
+    put_small(view, 10 * dot, box.y + box.h - 14 * dot, box.x, LOSS, "loss %.3f", last_loss(view->tracks[0]));
 }
 
 /* ---- the strip --------------------------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static void draw_loss(const struct view *view)
 static void draw_quiet_overview(const struct view *view)
 {
     const struct box box = places_of(view).overview;
-    const size_t n = view->track[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
+    const size_t n = view->tracks[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
     const int dot = view->scale, high = 3 * dot;
     char text[32];
     for (size_t i = 0; i < n; i += stride)
@@ -108,12 +108,12 @@ static void draw_quiet_overview(const struct view *view)
     fill(view, box.x, box.y, box.w, box.h - high, PAPER);
     put_text(view, 10 * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
     put_small(view, AT_RIGHT, box.y, box.x - 8 * dot, SOFT, "median %s",
-              format_ns(text, median_step_ns(view->track[0])));
+              format_ns(text, median_step_ns(view->tracks[0])));
 }
 
 static void draw_overview(const struct view *view)
 {
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct box box = places_of(view).overview;
     const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
     const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
@@ -157,7 +157,7 @@ static void draw_ticks(const struct view *view)
  * been fetched. */
 static void find_steps_in_sight(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
-    const struct trace_step *step = track->steps->step, *newest = newest_step(track);
+    const struct trace_step *step = track->steps->steps, *newest = newest_step(track);
     const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
     const uint64_t clock = clock_of(track, view->sight.from);
     size_t i;
@@ -177,7 +177,7 @@ static void find_borders(const struct view *view, const struct track *track, siz
 
 static int border_x(const struct view *view, const struct track *track, size_t i)
 {
-    return pixel_of(view, axis_of(track, track->steps->step[i].work));
+    return pixel_of(view, axis_of(track, track->steps->steps[i].work));
 }
 
 /* Has the line of step i room?  Steps [from, to) begin in sight.  A stretch of short steps has no lines. */
@@ -192,9 +192,9 @@ static bool has_border(const struct view *view, const struct track *track, size_
 bool shows_borders(const struct view *view)
 {
     size_t from, to;
-    find_borders(view, view->track[0], &from, &to);
+    find_borders(view, view->tracks[0], &from, &to);
     for (size_t i = from; i < to; i++)
-        if (has_border(view, view->track[0], i, from, to))
+        if (has_border(view, view->tracks[0], i, from, to))
             return true;
     return false;
 }
@@ -223,9 +223,9 @@ static struct other_list find_other_list(const struct track *track, uint64_t fro
         size_t i;
         if (k == track->list)
             continue;
-        FIND_FIRST(i, steps->n, steps->step[i].work < from);
-        if (i < steps->n && steps->step[i].work < other.start)
-            other = (struct other_list){track->trace->header.list[k], steps->step[i].work};
+        FIND_FIRST(i, steps->n, steps->steps[i].work < from);
+        if (i < steps->n && steps->steps[i].work < other.start)
+            other = (struct other_list){track->trace->header.list[k], steps->steps[i].work};
     }
     return other;
 }
@@ -234,8 +234,8 @@ static struct other_list find_other_list(const struct track *track, uint64_t fro
  * Returns where it begins, or `free_to`. */
 static int draw_other_list(const struct view *view, size_t i, int least, int free_to)
 {
-    const struct track *track = view->track[0];
-    const struct trace_step *step = &track->steps->step[i];
+    const struct track *track = view->tracks[0];
+    const struct trace_step *step = &track->steps->steps[i];
     const uint64_t next = i + 1 < track->steps->n ? step[1].work : UINT64_MAX;
     const struct other_list other = find_other_list(track, step->computed, next);
     if (!other.name)
@@ -268,7 +268,7 @@ struct number_room {
 /* Places the number of step i between the anchor's and that of the step after it. */
 static struct step_number place_number(const struct view *view, size_t i, const struct number_room *room)
 {
-    const struct trace_step *step = &view->track[0]->steps->step[i];
+    const struct trace_step *step = &view->tracks[0]->steps->steps[i];
     const struct box box = places_of(view).ruler;
     const bool is_asked = i == room->newest || i == room->anchor;
     struct step_number number = {.shown = false};
@@ -276,7 +276,7 @@ static struct step_number place_number(const struct view *view, size_t i, const 
         return number;
     snprintf(number.text, sizeof number.text, "step %" PRIu32, step->step);
     number.wide = width_of(view, number.text);
-    number.x = (int)fmax(x_of(view, axis_of(view->track[0], step->work)), box.x);
+    number.x = (int)fmax(x_of(view, axis_of(view->tracks[0], step->work)), box.x);
     if (is_asked)
         number.x = MIN(number.x, box.x + box.w - number.wide);
     const bool has_room =
@@ -294,7 +294,7 @@ static int free_after(const struct view *view, const struct step_number *number)
 /* The axis counts from the anchor, so its number comes before all others: room is kept for it. */
 static struct number_room find_room(const struct view *view, size_t first, size_t end)
 {
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct box box = places_of(view).ruler;
     const struct trace_step *anchor = find_step(track, view->sight.anchor);
     const double most = (double)box.w / (90 * view->scale); /* numbers that have room */
@@ -303,7 +303,7 @@ static struct number_room find_room(const struct view *view, size_t first, size_
                                .anchor = SIZE_MAX,
                                .anchor_end = box.x,
                                .free_to = box.x + box.w};
-    const size_t i = anchor ? (size_t)(anchor - track->steps->step) : SIZE_MAX;
+    const size_t i = anchor ? (size_t)(anchor - track->steps->steps) : SIZE_MAX;
     if (i < first || i >= end || anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
         return room;
     room.anchor = i;
@@ -318,7 +318,7 @@ static struct number_room find_room(const struct view *view, size_t first, size_
  * Other lists that run between steps have their names there.  Returns whether the anchor's number is among them. */
 static bool draw_step_numbers(const struct view *view)
 {
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct box box = places_of(view).ruler;
     bool has_anchor = false;
     size_t first, end;
@@ -332,7 +332,7 @@ static bool draw_step_numbers(const struct view *view)
         const int least = number.shown ? free_after(view, &number) : free_from;
         int begins = draw_other_list(view, i, least, room.free_to);
         if (number.shown) {
-            const bool is_anchor = track->steps->step[i].step == view->sight.anchor;
+            const bool is_anchor = track->steps->steps[i].step == view->sight.anchor;
             put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
             begins = number.x;
             has_anchor |= is_anchor;
@@ -358,11 +358,11 @@ void draw_strip(const struct view *view)
     fill(view, 0, places.header.h, view->width, places.rows.y - places.header.h, PAPER);
     if (view->layout.low)
         fill(view, 0, places.ruler.y, view->width, view->scale, RULE);
-    else if (view->track[0]->trace->header.kind == TRACE_SIMULATED)
+    else if (view->tracks[0]->trace->header.kind == TRACE_SIMULATED)
         draw_quiet_overview(view);
     else
         draw_overview(view);
     draw_ticks(view);
-    if (!draw_step_numbers(view) && view->track[0]->steps->n > 0)
+    if (!draw_step_numbers(view) && view->tracks[0]->steps->n > 0)
         draw_anchor_beside(view);
 }

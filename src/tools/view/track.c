@@ -9,10 +9,10 @@ const struct trace_step *find_step(const struct track *track, uint32_t step)
 {
     const struct trace_step_list *steps = track->steps;
     size_t n; /* steps up to that one */
-    FIND_FIRST(n, steps->n, steps->step[n].step <= step);
+    FIND_FIRST(n, steps->n, steps->steps[n].step <= step);
     if (steps->n == 0)
         return NULL;
-    return n > 0 ? &steps->step[n - 1] : &steps->step[0];
+    return n > 0 ? &steps->steps[n - 1] : &steps->steps[0];
 }
 
 /* Where the step ends if no later step ends it: its last end, or now while tasks of it are unfinished. */
@@ -31,7 +31,7 @@ static uint64_t end_of_last(const struct track *track, const struct trace_step *
 double step_ns(const struct track *track, const struct trace_step *step)
 {
     const struct trace_step *next = step + 1;
-    bool last = next == track->steps->step + track->steps->n || next->step != step->step + 1 ||
+    bool last = next == track->steps->steps + track->steps->n || next->step != step->step + 1 ||
                 next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
     uint64_t end = last ? end_of_last(track, step) : next->work;
     return axis_of(track, end) - axis_of(track, step->work);
@@ -40,9 +40,9 @@ double step_ns(const struct track *track, const struct trace_step *step)
 const struct trace_step *newest_step(const struct track *track)
 {
     size_t n = track->steps->n;
-    while (n > 1 && !track->steps->step[n - 1].computes)
+    while (n > 1 && !track->steps->steps[n - 1].computes)
         n--;
-    return n > 0 ? &track->steps->step[n - 1] : NULL;
+    return n > 0 ? &track->steps->steps[n - 1] : NULL;
 }
 
 /* A killed trainer's last step stays unfinished.  The lists run one after another: what comes after the step's last
@@ -72,7 +72,7 @@ double last_loss(const struct track *track)
     enum { IN_FLIGHT = 8 };
     const struct trace_step_list *steps = track->steps;
     for (size_t i = steps->n; i > 0 && i + IN_FLIGHT > steps->n; i--) {
-        const double loss = step_loss(track, &steps->step[i - 1]);
+        const double loss = step_loss(track, &steps->steps[i - 1]);
         if (!isnan(loss))
             return loss;
     }
@@ -165,7 +165,7 @@ static void update_track(struct track *track)
     for (size_t i = 0; i < header->n_lanes; i++) {
         const struct bars *bars = &track->trace->bars[i];
         if (bars->n > 0)
-            track->last = MAX(track->last, bars->bar[bars->n - 1].end);
+            track->last = MAX(track->last, bars->bars[bars->n - 1].end);
     }
     track->stands = life == LIFE_PAUSED || life == LIFE_STOPPED || life == LIFE_GONE;
     track->now = MAX(track->last, present(track));
@@ -220,7 +220,7 @@ void renew_track(struct track *track)
         track->folded = allocate(trace->header.n_devices, sizeof *track->folded);
     }
     update_track(track);
-    track->zero = track->steps->n > 0 ? track->steps->step[0].work : trace->header.start_ns;
+    track->zero = track->steps->n > 0 ? track->steps->steps[0].work : trace->header.start_ns;
 }
 
 struct track *open_track(const char *path, struct board *board)

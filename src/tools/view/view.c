@@ -11,7 +11,7 @@ struct view *open_view(struct track *const *tracks, int n, int width, int height
     view->mouse.x = OFF_WINDOW;
     view->mouse.y = OFF_WINDOW;
     for (int i = 0; i < n; i++)
-        view->track[i] = tracks[i];
+        view->tracks[i] = tracks[i];
     count_colours(view);
     lay_out(view);
     look_at_all(view);
@@ -24,8 +24,8 @@ void close_view(struct view *view)
     select_again(view); /* frees the panel */
     free(view->selection.path);
     forget_lit(view);
-    free(view->layout.row);
-    free(view->mouse.gesture.spot);
+    free(view->layout.rows);
+    free(view->mouse.gesture.spots);
     free(view);
 }
 
@@ -33,7 +33,7 @@ bool is_followed(const struct view *view)
 {
     bool any = false;
     for (int i = 0; i < view->n_tracks; i++)
-        any |= is_living(view->track[i]);
+        any |= is_living(view->tracks[i]);
     return any;
 }
 
@@ -48,9 +48,9 @@ static void follow_run(struct view *view)
 {
     const struct pick *pick = &view->selection.task;
     if (view->sight.steps) {
-        view->selection.task = pick_of(view, 0, (int64_t)view->track[0]->trace->n_records - 1);
+        view->selection.task = pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1);
     } else if (is_picked(pick)) {
-        const struct runs *runs = &view->track[pick->track]->trace->runs[pick->copy.task];
+        const struct runs *runs = &view->tracks[pick->track]->trace->runs[pick->copy.task];
         if (runs->n > 0)
             view->selection.task = pick_of(view, pick->track, (int64_t)runs->record[runs->n - 1]);
     }
@@ -84,14 +84,14 @@ bool poll_view(struct view *view)
 {
     bool changed = false;
     for (int i = 0; i < view->n_tracks; i++) {
-        changed |= poll_track(view->track[i]);
-        changed |= replace_track(view, view->track[i]);
+        changed |= poll_track(view->tracks[i]);
+        changed |= replace_track(view, view->tracks[i]);
     }
     if (!changed)
         return false;
     struct pick *pick = &view->selection.task;
     if (is_picked(pick)) { /* the record may have another index now */
-        const struct trace *trace = view->track[pick->track]->trace;
+        const struct trace *trace = view->tracks[pick->track]->trace;
         *pick = pick_of(view, pick->track, trace_find_before(trace, pick->copy.task, pick->copy.step, SIZE_MAX));
     }
     if (view->sight.follow && !is_frozen(view))

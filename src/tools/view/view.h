@@ -116,7 +116,7 @@ struct seen { /* what the picture has, as far as it is drawn: kinds of the first
 };
 
 struct layout {
-    struct view_row *row; /* top to bottom */
+    struct view_row *rows; /* top to bottom */
     size_t n_rows, cap_rows;
     int rows_height; /* the height of all rows, also of those out of sight */
     int good_height; /* what it would be if they had all the room that they want */
@@ -186,10 +186,10 @@ struct bar_spot { /* where a task's bar is in a step */
 struct gesture { /* a task of a board is dragged */
     int track;
     uint32_t step, task;
-    double grip;           /* on the axis, from the middle of the task's bar to where the mouse took it up */
-    struct bar_spot *spot; /* [tasks] where the bars were when it was taken up */
-    bool tries;            /* true: a move has been tried */
-    bool refused;          /* true: the last move that was tried was refused */
+    double grip;            /* on the axis, from the middle of the task's bar to where the mouse took it up */
+    struct bar_spot *spots; /* [tasks] where the bars were when it was taken up */
+    bool tries;             /* true: a move has been tried */
+    bool refused;           /* true: the last move that was tried was refused */
     struct move tried;
     struct pick blocker; /* the task that is in the way */
 };
@@ -208,7 +208,7 @@ enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 struct view {
     struct canvas *canvas; /* NULL unless the view is being drawn */
-    struct track *track[MOST_TRACKS];
+    struct track *tracks[MOST_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
     bool has_kind[KINDS], has_class[TRACE_CLASSES];

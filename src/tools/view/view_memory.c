@@ -24,10 +24,10 @@ static double upper_edge(const struct view *view)
 {
     double peak = 0;
     for (int k = 0; k < view->n_tracks; k++)
-        peak = fmax(peak, view->track[k]->highest_peak);
+        peak = fmax(peak, view->tracks[k]->highest_peak);
     double top = peak;
     for (int k = 0; k < view->n_tracks; k++) {
-        const struct trace *trace = view->track[k]->trace;
+        const struct trace *trace = view->tracks[k]->trace;
         for (size_t i = 0; i < trace->header.n_devices; i++)
             if ((double)trace->devices[i].budget < 2 * peak)
                 top = fmax(top, (double)trace->devices[i].budget);
@@ -40,14 +40,14 @@ static void draw_areas(const struct view *view, const struct track *track, const
                        const struct box *box, double top, struct seen *seen)
 {
     const struct amount *first = amount_at(use, clock_of(track, view->sight.from));
-    size_t next = (size_t)(first - use->amount) + 1; /* the first amount after the column */
+    size_t next = (size_t)(first - use->amounts) + 1; /* the first amount after the column */
     int x = box->x, width = 1;
     while (x < box->x + box->w) {
         const size_t before = next;
         const uint64_t clock = clock_of(track, axis_at(view, x + width));
         if (clock > track->now)
             break;
-        FIND_NEXT(next, use->n, use->amount[next].clock <= clock);
+        FIND_NEXT(next, use->n, use->amounts[next].clock <= clock);
         draw_amount(view, track->trace, most_held(use, before - 1, next), box, x, width, top, seen);
         x += width;
         width = column_width(view, (next - before) / (size_t)width);
@@ -84,7 +84,7 @@ static double shown_budget(const struct track *track, uint32_t device, double to
 
 double budget_in_sight(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     return shown_budget(track, row->index, upper_edge(view));
 }
 
@@ -100,7 +100,7 @@ static void label_line(const struct view *view, const struct view_row *row, int 
 /* Numbers stand beside the areas, not on them; a line too close to the budget's has none. */
 void draw_axis_labels(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const struct box box = box_of(view, row);
     const int dot = view->scale;
     const double top = upper_edge(view);
@@ -115,7 +115,7 @@ void draw_axis_labels(const struct view *view, const struct view_row *row)
 
 void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen)
 {
-    const struct track *track = view->track[row->track];
+    const struct track *track = view->tracks[row->track];
     const struct box box = box_of(view, row);
     const int dot = view->scale;
     const double top = upper_edge(view);

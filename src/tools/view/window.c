@@ -78,7 +78,7 @@ static bool open_window(struct view_window *window)
     int times = 1;
     if (SDL_GetDisplayDPI(0, NULL, &dpi, NULL) == 0 && dpi >= FINE_DPI)
         times = 2;
-    char *title = format_string("yard view: %s", view->track[0]->trace->header.model);
+    char *title = format_string("yard view: %s", view->tracks[0]->trace->header.model);
     window->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, view->width * times,
                                       view->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
     free(title);

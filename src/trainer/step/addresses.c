@@ -29,7 +29,7 @@ enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
 struct node {
     struct taken touched; /* addresses of all lives that are there for some of its time */
     struct taken covered; /* addresses of lives that are there for all of it, if not yet passed on to the nodes below */
-    struct life *life;    /* a stretch's lives, which begin or end within it, by address */
+    struct life *lives;   /* a stretch's lives, which begin or end within it, by address */
     size_t n, cap;
 };
 struct map {
@@ -61,7 +61,7 @@ void close_map(struct map *map)
     for (size_t i = 0; i < 2 * map->n_stretches; i++) {
         free(map->nodes[i].covered.ranges);
         free(map->nodes[i].touched.ranges);
-        free(map->nodes[i].life);
+        free(map->nodes[i].lives);
     }
     free(map->nodes);
     free(map);
@@ -119,8 +119,8 @@ static size_t free_of_ranges(const struct taken *taken, const struct life *life,
 static size_t free_of_lives(const struct node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (const struct life *held = stretch->life;
-         held < stretch->life + stretch->n && held->arena_address < at + life->bytes; held++) {
+    for (const struct life *held = stretch->lives;
+         held < stretch->lives + stretch->n && held->arena_address < at + life->bytes; held++) {
         if (held->first <= life->last && life->first <= held->last && held->arena_address + held->bytes > at)
             at = within_slab(held->arena_address + held->bytes, life, limit);
         places_looked_at++;
@@ -132,14 +132,14 @@ static size_t free_of_lives(const struct node *stretch, const struct life *life,
 static void add_to_stretch(struct node *stretch, const struct life *part)
 {
     size_t i;
-    FIND_FIRST(i, stretch->n, stretch->life[i].arena_address < part->arena_address);
-    struct life *below = i ? &stretch->life[i - 1] : NULL;
+    FIND_FIRST(i, stretch->n, stretch->lives[i].arena_address < part->arena_address);
+    struct life *below = i ? &stretch->lives[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
     if (same_time && below->arena_address + below->bytes == part->arena_address) {
         below->bytes += part->bytes; /* the two become one */
         return;
     }
-    *INSERT(stretch->life, stretch->n, stretch->cap, i) = *part;
+    *INSERT(stretch->lives, stretch->n, stretch->cap, i) = *part;
     places_looked_at += stretch->n - i;
 }
 

@@ -226,12 +226,12 @@ struct crossing {
 /* Clocks are kept for so many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
 enum { LANES_AT_A_TIME = 32 };
 struct clocks {
-    int n, n_lanes;            /* tasks and lanes */
-    int first, width;          /* lanes first .. first + width - 1 */
-    int *lane;                 /* by task: its lane */
-    bool *conditional;         /* by task: there are iterations in which it does not run */
-    struct crossing *crossing; /* those of task 0, of task 1 ... */
-    size_t *end;               /* by task: where its crossings end */
+    int n, n_lanes;             /* tasks and lanes */
+    int first, width;           /* lanes first .. first + width - 1 */
+    int *lane;                  /* by task: its lane */
+    bool *conditional;          /* by task: there are iterations in which it does not run */
+    struct crossing *crossings; /* those of task 0, of task 1 ... */
+    size_t *end;                /* by task: where its crossings end */
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
@@ -258,7 +258,7 @@ static void list_crossings(struct clocks *clocks, const struct list *list)
             int producer = (int)edge->producer, lane = clocks->lane[producer];
             if (lane == clocks->lane[i] || settled[lane] == i)
                 continue;
-            clocks->crossing[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
+            clocks->crossings[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
             if (!clocks->conditional[producer])
                 settled[lane] = i;
         }
@@ -273,7 +273,7 @@ static void choose_waits(struct clocks *clocks, int node, int *known)
 {
     int i = node % clocks->n;
     for (size_t k = i ? clocks->end[i - 1] : 0; k < clocks->end[i]; k++) {
-        const struct crossing *crossing = &clocks->crossing[k];
+        const struct crossing *crossing = &clocks->crossings[k];
         int producer_node = crossing->producer + node - i;
         if (crossing->edge->previous)
             producer_node -= clocks->n;
@@ -325,7 +325,7 @@ static void mark_waits(const struct list *list)
     int *certain = allocate((size_t)clocks.n_lanes, sizeof *certain);
     clocks.lane = allocate(list->n, sizeof *clocks.lane);
     clocks.conditional = allocate(list->n, sizeof *clocks.conditional);
-    clocks.crossing = allocate(list->n_edges, sizeof *clocks.crossing);
+    clocks.crossings = allocate(list->n_edges, sizeof *clocks.crossings);
     clocks.end = allocate(list->n, sizeof *clocks.end);
     clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
     note_lanes(&clocks, list);
@@ -337,7 +337,7 @@ static void mark_waits(const struct list *list)
     }
     free(clocks.lane);
     free(clocks.conditional);
-    free(clocks.crossing);
+    free(clocks.crossings);
     free(clocks.end);
     free(clocks.known);
     free(last);

@@ -46,6 +46,7 @@ enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
  * with the tensors that were placed before it. */
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);
 
-void find_levels(struct list *list); /* levels.c: fills in the list's level, peak and peak_total; lifetimes are known */
+void find_levels(
+    struct list *list); /* levels.c: fills in the list's levels, peak and peak_total; lifetimes are known */
 
 #endif

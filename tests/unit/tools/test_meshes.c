@@ -64,7 +64,7 @@ static void expect_bounded(const char *what, double bound, double value, const s
 
 static void expect_bounds(const struct mesh_search *search)
 {
-    for (const struct planned *planned = search->planned; planned < search->planned + search->n; planned++) {
+    for (const struct planned *planned = search->plans; planned < search->plans + search->n; planned++) {
         const struct mesh_candidate *candidate = &planned->candidate;
         expect_bounded("time", candidate->seconds, planned->seconds, candidate);
         expect_bounded("state", candidate->state, planned->bytes, candidate);
@@ -79,7 +79,7 @@ static void expect_same_front(struct mesh_search *search, struct mesh_search *ea
     if (n != expected)
         test_failed("%s: %zu rows, expected %zu\n", words, n, expected);
     for (size_t i = 0; i < n; i++) {
-        const struct planned *found = &search->planned[i], *best = &each->planned[i];
+        const struct planned *found = &search->plans[i], *best = &each->plans[i];
         if (found->seconds != best->seconds || found->bytes != best->bytes)
             test_failed("%s: row %zu: %g s in %g bytes, expected %g s in %g\n", words, i, found->seconds, found->bytes,
                         best->seconds, best->bytes);
@@ -190,7 +190,7 @@ static bool has_as_good(const struct planned *all, size_t n, const struct planne
 
 static void expect_as_good(const struct mesh_search *search, size_t n, const struct planned *planned, const char *words)
 {
-    if (isfinite(planned->seconds) && !has_as_good(search->planned, n, planned))
+    if (isfinite(planned->seconds) && !has_as_good(search->plans, n, planned))
         test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * planned->seconds,
                     planned->bytes);
 }
@@ -265,9 +265,9 @@ TEST(an_ended_search_bounds_what_it_left)
         search_meshes(&ended);
         assert_int_equal(ended.left, all.n_candidates - limit);
         for (size_t i = 0; i < all.n; i++) {
-            const struct planned *row = &all.planned[i];
+            const struct planned *row = &all.plans[i];
             const bool is_plain = row->candidate.recompute == 0 && row->candidate.swap == 0;
-            if (is_plain && !has_as_good(ended.planned, ended.n, row))
+            if (is_plain && !has_as_good(ended.plans, ended.n, row))
                 expect_bounded("what is left", ended.left_seconds, row->seconds, &row->candidate);
         }
         free_mesh_search(&ended);
@@ -281,9 +281,9 @@ static void expect_same_search(const struct mesh_search *a, const struct mesh_se
     assert_int_equal(a->too_slow, b->too_slow);
     assert_int_equal(a->n, b->n);
     for (size_t i = 0; i < a->n; i++) {
-        assert_int_equal(a->planned[i].candidate.number, b->planned[i].candidate.number);
-        assert_true(a->planned[i].seconds == b->planned[i].seconds);
-        assert_true(a->planned[i].bytes == b->planned[i].bytes);
+        assert_int_equal(a->plans[i].candidate.number, b->plans[i].candidate.number);
+        assert_true(a->plans[i].seconds == b->plans[i].seconds);
+        assert_true(a->plans[i].bytes == b->plans[i].bytes);
     }
 }
 
@@ -319,7 +319,7 @@ TEST(what_does_not_fit_is_swapped)
     search_meshes(&search);
     const size_t n = find_front(&search, search.budget);
     for (size_t i = 0; i < n; i++)
-        swapped += search.planned[i].candidate.swap != 0;
+        swapped += search.plans[i].candidate.swap != 0;
     assert_true(swapped > 0);
     free_mesh_search(&search);
 }
@@ -328,7 +328,7 @@ TEST(each_row_takes_less_memory_than_those_before_it)
 {
     struct planned rows[] = {{.seconds = 3, .bytes = 10}, {.seconds = 1, .bytes = 20}, {.seconds = 2, .bytes = 20},
                              {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
-    struct mesh_search search = {.planned = rows, .n = COUNT(rows)};
+    struct mesh_search search = {.plans = rows, .n = COUNT(rows)};
     static const double seconds[] = {1, 3, 4}, bytes[] = {20, 10, 9};
     assert_int_equal(find_front(&search, 20), COUNT(bytes));
     for (size_t i = 0; i < COUNT(bytes); i++) {

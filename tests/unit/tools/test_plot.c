@@ -106,7 +106,7 @@ TEST(equal_runs_are_named)
         assert_true(same_before(&four, &runs[i]) == (i == 2 ? &runs[0] : NULL));
     struct canvas *with = draw_picture(&four, 800, 400);
     struct point close[] = {{1, 4}, {2, 3 + 1e-9}, {4, 2}}; /* the same pixels, but other losses */
-    runs[2].point = close;
+    runs[2].points = close;
     struct canvas *without = draw_picture(&four, 800, 400);
     assert_true(memcmp(with->pixels, without->pixels, 800 * 400 * sizeof *with->pixels) != 0);
     free_canvas(with);
@@ -122,11 +122,11 @@ static struct plot plot_of(const double *losses, size_t n, double floor)
     struct series *of_run = APPEND(made.series, made.n, made.cap);
     *of_run = (struct series){.path = "run.jsonl", .kind = TRAIN};
     for (size_t i = 0; i < n; i++)
-        *APPEND(of_run->point, of_run->n, of_run->cap) = (struct point){(double)i + 1, losses[i]};
+        *APPEND(of_run->points, of_run->n, of_run->cap) = (struct point){(double)i + 1, losses[i]};
     if (floor > 0) {
         of_run = APPEND(made.series, made.n, made.cap);
         *of_run = (struct series){.path = "run.jsonl", .kind = FLOOR};
-        *APPEND(of_run->point, of_run->n, of_run->cap) = (struct point){1, floor};
+        *APPEND(of_run->points, of_run->n, of_run->cap) = (struct point){1, floor};
     }
     return made;
 }
@@ -141,31 +141,31 @@ TEST(means_are_those_of_their_steps)
     struct plot smooth = plot_of(losses, COUNT(losses), 0);
     smooth_losses(&smooth, COUNT(losses));
     assert_int_equal(smooth.series[0].n, 1);
-    assert_near(smooth.series[0].point->step, 4);
-    assert_near(smooth.series[0].point->loss, 4);
+    assert_near(smooth.series[0].points->step, 4);
+    assert_near(smooth.series[0].points->loss, 4);
     assert_string_equal(smooth.smoothing, "mean of 7 steps");
     assert_int_equal(smooth.series[1].kind, EACH_STEP);
     assert_int_equal(smooth.series[1].n, COUNT(losses));
-    assert_near(smooth.series[1].point[5].loss, 9);
+    assert_near(smooth.series[1].points[5].loss, 9);
 
     smooth = plot_of(losses, COUNT(losses), 0);
     smooth_losses(&smooth, 3);
     assert_int_equal(smooth.series[0].n, 5);
     for (int i = 0; i < 5; i++) {
-        assert_near(smooth.series[0].point[i].step, i + 2);
-        assert_near(smooth.series[0].point[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
+        assert_near(smooth.series[0].points[i].step, i + 2);
+        assert_near(smooth.series[0].points[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
     }
 
     smooth = plot_of(losses, COUNT(losses), 0);
     smooth_losses(&smooth, 0.5);
-    assert_near(smooth.series[0].point[0].loss, 5);
-    assert_near(smooth.series[0].point[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
+    assert_near(smooth.series[0].points[0].loss, 5);
+    assert_near(smooth.series[0].points[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
 
     const double same[] = {2, 2, 2, 2};
     smooth = plot_of(same, COUNT(same), 0);
     smooth_losses(&smooth, 0.9);
     for (int i = 0; i < 4; i++)
-        assert_near(smooth.series[0].point[i].loss, 2);
+        assert_near(smooth.series[0].points[i].loss, 2);
 }
 
 /* A loss that halves its way to the floor with each step is a straight line on a logarithmic axis. */

@@ -24,16 +24,16 @@ static void expect_whole(const struct track *track)
     for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
         const struct bars *bars = &trace->bars[lane];
         uint64_t busy = 0;
-        for (size_t i = 0; i < bars->n; busy += bars->bar[i].end - bars->bar[i].start, i++) {
-            const struct trace_record *record = &trace->records[bars->bar[i].record];
+        for (size_t i = 0; i < bars->n; busy += bars->bars[i].end - bars->bars[i].start, i++) {
+            const struct trace_record *record = &trace->records[bars->bars[i].record];
             assert_int_equal(trace->tasks[record->task].lane, lane);
-            assert_int_equal(bars->bar[i].start, record->start);
-            assert_int_equal(bars->bar[i].end, record->end);
-            assert_int_equal(bars->bar[i].busy, busy);
-            assert_true(i == 0 || bars->bar[i - 1].start <= record->start);
-            assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->bar[i].record);
-            assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->bar[i].record);
-            assert_int_equal(trace_find_before(trace, record->task, record->step, bars->bar[i].record), NONE);
+            assert_int_equal(bars->bars[i].start, record->start);
+            assert_int_equal(bars->bars[i].end, record->end);
+            assert_int_equal(bars->bars[i].busy, busy);
+            assert_true(i == 0 || bars->bars[i - 1].start <= record->start);
+            assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->bars[i].record);
+            assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->bars[i].record);
+            assert_int_equal(trace_find_before(trace, record->task, record->step, bars->bars[i].record), NONE);
         }
         taken += bars->n;
     }
@@ -41,13 +41,13 @@ static void expect_whole(const struct track *track)
     const struct memory_use *use = &trace->memory_use[0];
     for (size_t i = 0; i < use->n; i += AMOUNTS_IN_BLOCK) {
         const size_t end = MIN(i + AMOUNTS_IN_BLOCK, use->n);
-        const struct amount *most = &use->amount[i];
+        const struct amount *most = &use->amounts[i];
         for (size_t k = i; k < end; k++)
-            most = use->amount[k].sum > most->sum ? &use->amount[k] : most;
+            most = use->amounts[k].sum > most->sum ? &use->amounts[k] : most;
         assert_true(most_held(use, i, end) == most);
     }
     for (size_t i = 0; i < track->steps->n; i++) {
-        const struct trace_step *step = &track->steps->step[i];
+        const struct trace_step *step = &track->steps->steps[i];
         uint64_t end = 0;
         for (size_t record = 0; record < trace->n_records; record++)
             end = trace->records[record].step == step->step ? MAX(end, trace->records[record].end) : end;
@@ -86,22 +86,22 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         ended = begun;
         poll_view(view);
         draw_view(view, canvas);
-        expect_whole(view->track[0]);
+        expect_whole(view->tracks[0]);
         expect_lit(view);
         for (uint32_t i = 0; i < 20; i++)
-            expect_held(view->track[0]->trace,
+            expect_held(view->tracks[0]->trace,
                         clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
-        for (size_t i = 0; i < view->track[0]->trace->n_records; i += 7) /* where a life may end */
-            expect_held(view->track[0]->trace, view->track[0]->trace->records[i].end);
+        for (size_t i = 0; i < view->tracks[0]->trace->n_records; i += 7) /* where a life may end */
+            expect_held(view->tracks[0]->trace, view->tracks[0]->trace->records[i].end);
         if (is_picked(&view->selection.task))
-            assert_memory_equal(&view->track[0]->trace->records[view->selection.task.record],
+            assert_memory_equal(&view->tracks[0]->trace->records[view->selection.task.record],
                                 &view->selection.task.copy, sizeof view->selection.task.copy);
         view->selection.task =
-            pick_of(view, 0, (int64_t)view->track[0]->trace->n_records - 1); /* NONE when there is none */
+            pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1); /* NONE when there is none */
     }
     trace_close(writer);
     poll_view(view);
-    assert_int_equal(trace_follow_life(view->track[0]->follow), LIFE_CLOSED);
+    assert_int_equal(trace_follow_life(view->tracks[0]->follow), LIFE_CLOSED);
     assert_false(is_followed(view));
     free_canvas(canvas);
     end_view(view);
@@ -130,15 +130,15 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         move_mouse(view, still ? 600 : OFF_WINDOW, still ? 200 : OFF_WINDOW);
         assert_int_equal(is_frozen(view), still);
         double edge = axis_at(view, 600);
-        uint64_t under = clock_of(view->track[0], edge);
+        uint64_t under = clock_of(view->tracks[0], edge);
         poll_view(view);
         if (still) {
             assert_true(view->sight.from == from);
-            assert_int_equal(clock_of(view->track[0], axis_at(view, 600)), under);
+            assert_int_equal(clock_of(view->tracks[0], axis_at(view, 600)), under);
         } else {
             assert_true(step < 5 || fabs(view->sight.to - view->sight.from - length) < 1e-3);
             assert_int_equal(view->sight.anchor, step);
-            double end = axis_of(view->track[0], view->track[0]->now);
+            double end = axis_of(view->tracks[0], view->tracks[0]->now);
             assert_true(end > view->sight.from && end < view->sight.to);
         }
         length = view->sight.to - view->sight.from;
@@ -169,7 +169,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     uint64_t held = 0;
     uint64_t ran = TASKS * 1000;
     struct view *view = follow_view(path);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     view->sight.steps = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
         trace_alive(writer, 1 + i % TASKS);
@@ -195,7 +195,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_true(to - from > 10); /* its bar is large enough to be seen */
     }
     for (size_t i = 0; i + 1 < track->steps->n; i++)
-        assert_true(step_ns(track, &track->steps->step[i]) < TASKS * 1010 + 1);
+        assert_true(step_ns(track, &track->steps->steps[i]) < TASKS * 1010 + 1);
     for (uint32_t i = 0; i < 1000; i++) {
         double axis = axis_of(track, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
         assert_true(fabs(axis_of(track, clock_of(track, axis)) - axis) < 1.5);
@@ -232,7 +232,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     }
     trace_end(writer, trace_begin(writer, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
     struct view *view = follow_view(path);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     assert_int_equal(newest_step(track)->step, 2);
     assert_true(step_ns(track, newest_step(track)) == (double)(clock - begin));
     trace_begin(writer, 2, 3, clock);
@@ -260,10 +260,10 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
 /* A run of another list that is put into a trace by hand. */
 static void put_list(const struct view *view, uint32_t list, const char *name, uint64_t begin)
 {
-    struct trace *trace = (struct trace *)view->track[0]->trace;
+    struct trace *trace = (struct trace *)view->tracks[0]->trace;
     snprintf(trace->header.list[list], sizeof trace->header.list[list], "%s", name);
     trace->steps[list].n = 0;
-    *APPEND(trace->steps[list].step, trace->steps[list].n, trace->steps[list].cap) =
+    *APPEND(trace->steps[list].steps, trace->steps[list].n, trace->steps[list].cap) =
         (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
 }
 
@@ -292,7 +292,7 @@ TEST(another_list_is_named_where_it_begins)
     put_list(view, 1, "eval", clock + 1000);
     struct canvas *with = picture_of(view);
     const struct box ruler = places_of(view).ruler;
-    const int begins = (int)x_of(view, axis_of(view->track[0], clock + 1000));
+    const int begins = (int)x_of(view, axis_of(view->tracks[0], clock + 1000));
     int changed = 0;
     for (int y = 0; y < with->height; y++)
         for (int x = 0; x < with->width; x++) {
@@ -345,7 +345,7 @@ TEST(the_newest_step_has_its_number)
         trace_close(writer);
         for (int width = 640; width <= 1280; width += 320) {
             struct view *view = view_of(path, NULL, width, 720, 1);
-            const struct track *track = view->track[0];
+            const struct track *track = view->tracks[0];
             look_at(view, axis_of(track, 1000000), axis_of(track, clock));
             if (!has_number(view, steps))
                 test_failed("the number of step %u is not on a ruler of %d pixels\n", steps, width);
@@ -363,7 +363,7 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, 1000000, 1000);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     assert_true(isnan(last_loss(track)));
     assert_false(has_sign(view, "loss"));
     end_view(view);
@@ -375,7 +375,7 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
     }
     trace_close(writer);
     view = view_of(path, NULL, 1280, 720, 1);
-    track = view->track[0];
+    track = view->tracks[0];
     for (uint32_t step = 2; step < 12; step++)
         assert_true(fabs(step_loss(track, find_step(track, step)) - 10.0 / step) < 1e-6);
     assert_true(isnan(step_loss(track, find_step(track, 1))));

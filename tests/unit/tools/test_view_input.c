@@ -27,7 +27,7 @@
 
 static int selected_layer(const struct view *view)
 {
-    return view->track[view->selection.task.track]->trace->tasks[view->selection.task.copy.task].layer;
+    return view->tracks[view->selection.task.track]->trace->tasks[view->selection.task.copy.task].layer;
 }
 
 /* overlap-pays has four layers, so tasks 0 to 3 are forwards of 1 ms, and the fifth is the backward of layer 3, of 2
@@ -83,7 +83,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
-    const struct view_row *compute = row_of_lane(view, 0, view->track[0]->trace->tasks[0].lane);
+    const struct view_row *compute = row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane);
     int x = (int)x_of(view, 5e6), y = compute->y + compute->height / 2;
     move_mouse(view, x, y);
     assert_true(is_picked(&view->mouse.hover));
@@ -92,7 +92,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     assert_string_equal(selected_name(view), "backward");
     struct links links = links_of_pick(view, &view->selection.task);
     assert_true(links.n >= 2);
-    free(links.link);
+    free(links.links);
 
     double at = axis_at(view, x);
     turn_wheel(view, 3, SHIFT_UP); /* what is under the mouse stays there */
@@ -135,11 +135,11 @@ static uint64_t length_of(const struct bar *bar) { return bar->end - bar->start;
 /* The longest of the bars that are in a column, which are counted; NULL: there is none. */
 static const struct bar *longest_in_column(const struct view *view, const struct bars *bars, int x, int *count)
 {
-    const uint64_t from = clock_of(view->track[0], axis_at(view, x));
-    const uint64_t to = clock_of(view->track[0], axis_at(view, x + 1));
+    const uint64_t from = clock_of(view->tracks[0], axis_at(view, x));
+    const uint64_t to = clock_of(view->tracks[0], axis_at(view, x + 1));
     const struct bar *longest = NULL;
     *count = 0;
-    for (const struct bar *bar = bars->bar; bar < bars->bar + bars->n; bar++) {
+    for (const struct bar *bar = bars->bars; bar < bars->bars + bars->n; bar++) {
         if (bar->end <= from || bar->start >= to)
             continue;
         ++*count;
@@ -153,7 +153,7 @@ TEST(the_longest_bar_of_a_column_is_picked)
 {
     char *trace = trace_of_short_bars();
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct box rows = places_of(view).rows;
     const struct view_row *row = row_of_lane(view, 0, track->trace->tasks[0].lane);
     int crowded = 0;
@@ -177,7 +177,7 @@ TEST(two_times_are_marked_and_stay_where_they_are)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     run_script(view, "t");
     assert_int_equal(view->selection.n_marks, 0);
     assert_non_null(strstr(view->message, "Put the mouse"));
@@ -211,9 +211,9 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n n n n n");
     assert_string_equal(selected_name(view), "backward");
-    char *said = describe_record(view->track[0], (size_t)view->selection.task.record);
+    char *said = describe_record(view->tracks[0], (size_t)view->selection.task.record);
     expect_text(said, "waited 12.00 ms for send L1 on stage1 send 2 (pipeline)");
-    move_mouse(view, (int)x_of(view, 14e6), row_of_lane(view, 0, view->track[0]->trace->tasks[0].lane)->y + 5);
+    move_mouse(view, (int)x_of(view, 14e6), row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(view);
     assert_true(!is_picked(&view->mouse.hover));
     assert_int_equal(behind.record, view->selection.task.record);
@@ -239,7 +239,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     expect_text(said, "\tlasts\t4.000 ms");
     expect_text(said, "\tbefore\twaited 12.00 ms for send L1");
     free(said);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     for (uint32_t i = 0; i < track->trace->header.n_tasks; i++) {
         const struct trace_task *task = &track->trace->tasks[i];
         const bool sends = strcmp(task->name, "send") == 0;
@@ -257,7 +257,7 @@ TEST(a_stretch_counts_what_lies_in_it)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *view = view_of(trace, trace, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     for (uint32_t n = 0; n < 50; n++) {
         struct random4 random4 = random_words(17, STREAM_TEST, 0, n);
         struct box ruler = places_of(view).ruler;
@@ -298,20 +298,20 @@ TEST(a_place_of_memory_lists_its_tensors)
 {
     char *path = trace_of_list("data/steps/1f1b.txt");
     struct view *view = view_of(path, NULL, 1280, 720, 1);
-    const struct trace *trace = view->track[0]->trace;
+    const struct trace *trace = view->tracks[0]->trace;
     run_script(view, "pagedown");
     for (uint32_t n = 0; n < 50; n++) {
         struct random4 random4 = random_words(19, STREAM_TEST, 0, n);
         struct box rows = places_of(view).rows;
         uint32_t device = random4.word[0] % 4;
-        const struct view_row *row = view->layout.row;
+        const struct view_row *row = view->layout.rows;
         while (row->kind != ROW_MEMORY || row->index != device)
             row++;
         char script[64];
         int x = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(view, script);
-        const struct amount *held = amount_at(&trace->memory_use[device], clock_of(view->track[0], axis_at(view, x)));
+        const struct amount *held = amount_at(&trace->memory_use[device], clock_of(view->tracks[0], axis_at(view, x)));
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
         assert_true(!is_picked(&view->selection.task));
@@ -386,7 +386,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
              (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
     release_button(view);
     assert_true(period_of(view) == 8);
-    assert_int_equal(count_moves(view->track[0]->board), 1);
+    assert_int_equal(count_moves(view->tracks[0]->board), 1);
     assert_string_equal(selected_name(view), "send"); /* it is the task that was dragged, where it is now */
     assert_int_equal(view->selection.task.copy.task, 15);
     drag_bar(view,
@@ -410,9 +410,9 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     release_button(view);
     assert_non_null(strstr(view->message, "and not on b compute"));
     assert_true(period_of(view) == 6);
-    assert_int_equal(count_moves(view->track[0]->board), 2);
+    assert_int_equal(count_moves(view->tracks[0]->board), 2);
     uint32_t send = 15,
-             lane = view->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
+             lane = view->tracks[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
     int y;
     int x = bar_at(view, "b download", 2, &y);
     move_mouse(view, x, y);
@@ -420,7 +420,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     move_mouse(view, x + 2, row_of_lane(view, 0, lane - 1)->y + 5);
     release_button(view);
     assert_int_equal(view->selection.task.copy.task, send);
-    assert_int_equal(view->track[0]->trace->tasks[send].lane, lane - 1);
+    assert_int_equal(view->tracks[0]->trace->tasks[send].lane, lane - 1);
     run_script(view, "u u u u s");
     char *after = read_text(moved);
     assert_string_equal(before, after);

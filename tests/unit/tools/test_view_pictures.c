@@ -125,7 +125,7 @@ TEST(the_legend_has_the_classes_that_are_seen)
     char *path = trace_of_list("data/steps/1f1b.txt");
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
-    const struct trace *trace = view->track[0]->trace;
+    const struct trace *trace = view->tracks[0]->trace;
     const double length = view->sight.to - view->sight.from;
     for (int part = 0; part < 8; part++) {
         bool held[TRACE_CLASSES] = {false};
@@ -133,7 +133,7 @@ TEST(the_legend_has_the_classes_that_are_seen)
         struct canvas *canvas = picture_of(view);
         for (size_t i = 0; i < view->layout.n_rows; i++) {
             const struct box rows = places_of(view).rows;
-            const struct view_row *view_row = &view->layout.row[i];
+            const struct view_row *view_row = &view->layout.rows[i];
             for (int y = view_row->y;
                  view_row->kind == ROW_MEMORY && is_in_sight(view, view_row) && y < view_row->y + view_row->height; y++)
                 for (int x = rows.x; x < rows.x + rows.w; x++)
@@ -171,7 +171,7 @@ TEST(the_legend_has_the_causes_that_are_seen)
         for (int cause = 0; cause < CAUSES; cause++) {
             bool seen = false;
             for (size_t i = 0; i < view->layout.n_rows; i++) {
-                const struct view_row *view_row = &view->layout.row[i];
+                const struct view_row *view_row = &view->layout.rows[i];
                 const int x = places_of(view).rows.x;
                 if (view_row->kind != ROW_LANE)
                     continue;
@@ -304,7 +304,7 @@ TEST(the_ruler_names_lists_between_steps)
     struct view *view = view_of(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
     struct canvas *canvas = picture_of(view);
     for (size_t i = 0; i < COUNT(runs); i++) {
-        const int x = (int)x_of(view, axis_of(view->track[0], (uint64_t)runs[i].at * MS));
+        const int x = (int)x_of(view, axis_of(view->tracks[0], (uint64_t)runs[i].at * MS));
         const bool first = i > 0 && runs[i - 1].list == 0; /* after a step */
         assert_int_equal(has_text(view, canvas, x, "eval"), first && runs[i].list == 1);
         assert_int_equal(has_text(view, canvas, x, "sample"), first && runs[i].list == 2);
@@ -397,9 +397,9 @@ TEST(colours_are_told_apart_by_the_colour_blind)
     uint32_t colours[MAX((int)KINDS, MICRO_BATCHES + 1)];
     size_t n = 0;
     for (size_t kind = 0; kind < KINDS; kind++)
-        if (kind_name(view->track[0]->trace, kind)[0])
+        if (kind_name(view->tracks[0]->trace, kind)[0])
             colours[n++] = colour_number(view, (int64_t)kind);
-    assert_int_equal(n, view->track[0]->trace->header.n_roles +
+    assert_int_equal(n, view->tracks[0]->trace->header.n_roles +
                             3); /* the halves of a backward, copies up and copies down */
     expect_told_apart("kinds", colours, n);
     run_script(view, "k k");
@@ -426,7 +426,7 @@ TEST(kinds_that_no_role_tells)
     static const char *const kinds[] = {"upload", "backward", "backward of weights", "backward", "download"};
     char *path = trace_of_list(write_file("kinds.txt", list, strlen(list)));
     struct view *view = view_of(path, NULL, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     for (uint32_t i = 0; i < COUNT(kinds); i++) {
         assert_string_equal(kind_name(track->trace, track->kind[i]), kinds[i]);
         assert_int_equal(task_colour(view, track, i), kind_colour(kinds[i]));
@@ -487,7 +487,7 @@ TEST(a_table_stands_beside_what_it_is_about)
         view->selection.region = (struct region){.kind = PLACE, .at = {axis_at(view, from), axis_at(view, from)}};
         view->selection.region.device = random4.word[2] % 4;
         at = place_panel(view, size);
-        const struct view_row *row = view->layout.row;
+        const struct view_row *row = view->layout.rows;
         while (row->kind != ROW_MEMORY || row->index != view->selection.region.device)
             row++;
         assert_true(at.y >= row->y + row->height || at.y + at.h <= row->y);
@@ -528,7 +528,7 @@ TEST(what_is_queued_waits_behind_the_bar_before)
     trace_close(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     struct canvas *canvas = picture_of(view);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct view_row *row = row_of_lane(view, 0, 0);
     const uint32_t *line = canvas->pixels + (row->y + row->height / 2) * canvas->width;
     int first = (int)x_of(view, axis_of(track, 1500));
@@ -553,7 +553,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
     struct canvas *canvas[] = {new_canvas(view->width, view->height), new_canvas(view->width, view->height)};
     double share[2] = {0};
     for (int i = 0; i < 2; i++) {
-        ((struct trace *)view->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
+        ((struct trace *)view->tracks[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
         run_script(view, "move:0,0 0 - - -");
         draw_view(view, canvas[i]);
         run_script(view, "measure:300,70,900,70");

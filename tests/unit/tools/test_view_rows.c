@@ -26,11 +26,11 @@ TEST(devices_fold)
     size_t rows = view->layout.n_rows;
     run_script(view, "click:20,97");
     assert_int_equal(view->layout.n_rows, rows - 1); /* without the memory of the first device */
-    assert_true(view->layout.row[1].height < GLYPH_HEIGHT);
-    assert_int_equal(view->layout.row[3].kind, ROW_DEVICE);
+    assert_true(view->layout.rows[1].height < GLYPH_HEIGHT);
+    assert_int_equal(view->layout.rows[3].kind, ROW_DEVICE);
     run_script(view, "click:600,97");
     assert_int_equal(view->layout.n_rows, rows);
-    assert_true(view->layout.row[1].height > GLYPH_HEIGHT);
+    assert_true(view->layout.rows[1].height > GLYPH_HEIGHT);
     run_script(view, "x");
     assert_int_equal(view->layout.n_rows, rows - 4); /* 1f1b has four devices: all fold */
     run_script(view, "n x");
@@ -58,7 +58,7 @@ static size_t rows_in_sight(const struct view *view)
 {
     size_t n = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        n += is_in_sight(view, &view->layout.row[i]);
+        n += is_in_sight(view, &view->layout.rows[i]);
     return n;
 }
 
@@ -77,7 +77,7 @@ TEST(rows_fill_the_window_and_are_never_cut)
                 assert_true(rows.h - view->layout.rows_height <= (int)view->layout.n_rows);
             }
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
-                const struct view_row *last = &view->layout.row[view->layout.n_rows - 1];
+                const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
                 run_script(view, "down");
                 const bool none = rows_in_sight(view) == 0;
                 assert_false(none);
@@ -114,7 +114,7 @@ TEST(a_bar_shows_which_rows_are_in_sight)
                 top = is_bar ? y - rows.y : top;
             }
             for (size_t i = 0; i < view->layout.n_rows; i++) {
-                const struct view_row *view_row = &view->layout.row[i];
+                const struct view_row *view_row = &view->layout.rows[i];
                 seen += is_in_sight(view, view_row) ? view_row->height : 0;
                 above += view_row->y < rows.y ? view_row->height : 0;
             }
@@ -139,7 +139,7 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     int y, height[2], place[2];
     const int x = bar_at(view, "b download", 0, &y);
     uint32_t upload = 0;
-    while (strcmp(view->track[0]->trace->lanes[upload].name, "b upload") != 0)
+    while (strcmp(view->tracks[0]->trace->lanes[upload].name, "b upload") != 0)
         upload++;
     const struct view_row *row = row_of_lane(view, 0, upload);
     assert_int_equal(row->height, 12); /* of_empty in layout.c */
@@ -152,7 +152,7 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
         height[i] = row->height;
         place[i] = row->y;
     }
-    assert_int_equal(view->track[0]->trace->tasks[view->selection.task.copy.task].lane, upload);
+    assert_int_equal(view->tracks[0]->trace->tasks[view->selection.task.copy.task].lane, upload);
     assert_int_equal(height[0], 12);
     assert_int_equal(height[1], 12);
     assert_int_equal(place[1], place[0]);
@@ -198,9 +198,9 @@ TEST(a_device_with_little_memory_has_no_row_of_it)
                                    small[i].kilobytes * 1024);
         char *trace = trace_of_list(write_file("little.txt", text, strlen(text)));
         struct view *view = view_of(trace, NULL, 1280, 720, 1);
-        const struct view_row *last = &view->layout.row[view->layout.n_rows - 1];
+        const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
         assert_int_equal(last->kind == ROW_MEMORY, small[i].has_row);
-        assert_int_equal(view->layout.row[2].kind, ROW_MEMORY); /* the large device's */
+        assert_int_equal(view->layout.rows[2].kind, ROW_MEMORY); /* the large device's */
         end_view(view);
         free(trace);
         free(text);
@@ -248,7 +248,7 @@ TEST(two_traces_always_fit)
             view_of(a, b, 800 + (int)(random4.word[2] % 1000), 400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
         run_script(view, n % 3 ? "0" : "x");
         assert_true(view->layout.rows_height <= places_of(view).rows.h);
-        assert_int_equal(view->layout.row[view->layout.n_rows - 1].track, 1);
+        assert_int_equal(view->layout.rows[view->layout.n_rows - 1].track, 1);
         end_view(view);
         free(a);
         free(b);
@@ -265,7 +265,7 @@ TEST(two_traces_have_no_row_without_height)
         a = trace_of_devices(20);
         struct view *view = view_of(a, b, LEAST_WIDTH, LEAST_HEIGHT, scale);
         for (size_t i = 0; i < view->layout.n_rows; i++)
-            assert_true(view->layout.row[i].height >= scale);
+            assert_true(view->layout.rows[i].height >= scale);
         end_view(view);
         free(a);
     }
@@ -282,14 +282,14 @@ TEST(two_traces_keep_the_names_of_devices)
     free_canvas(picture_of(view));
     assert_true(view->layout.rows_height <= places_of(view).rows.h);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        assert_int_not_equal(view->layout.row[i].kind, ROW_MEMORY);
-        if (view->layout.row[i].kind == ROW_DEVICE)
-            assert_true(view->layout.row[i].height >= 14); /* their least height in layout.c */
+        assert_int_not_equal(view->layout.rows[i].kind, ROW_MEMORY);
+        if (view->layout.rows[i].kind == ROW_DEVICE)
+            assert_true(view->layout.rows[i].height >= 14); /* their least height in layout.c */
     }
     choose_height(view); /* that of a picture, which has room for all rows */
     bool has_memory = false;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        has_memory |= view->layout.row[i].kind == ROW_MEMORY;
+        has_memory |= view->layout.rows[i].kind == ROW_MEMORY;
     assert_true(has_memory);
     end_view(view);
     free(a);
@@ -304,11 +304,11 @@ TEST(two_traces_share_their_steps_start)
     struct view *view = view_of(a, b, 1280, 720, 1);
     run_script(view, "pagedown");
     for (int i = 0; i < 2; i++)
-        assert_true(axis_of(view->track[i], find_step(view->track[i], 2)->work) == 0);
+        assert_true(axis_of(view->tracks[i], find_step(view->tracks[i], 2)->work) == 0);
     assert_true(view->sight.to > 54e6); /* the longer one's step is in sight */
     for (int i = 0; i < 2; i++)         /* the legend has the kinds of both */
-        for (size_t k = 0; k < view->track[i]->trace->header.n_tasks; k++)
-            assert_true(view->has_kind[view->track[i]->kind[k]]);
+        for (size_t k = 0; k < view->tracks[i]->trace->header.n_tasks; k++)
+            assert_true(view->has_kind[view->tracks[i]->kind[k]]);
     end_view(view);
     free(a);
     free(b);
@@ -323,11 +323,11 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n measure:300,70,600,70");
     size_t rows = view->layout.n_rows;
-    view->track[0]->folded[0] = true;
+    view->tracks[0]->folded[0] = true;
     assert_false(poll_view(view));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(view));
-    assert_false(view->track[0]->folded[0]); /* the folded device was another machine's */
+    assert_false(view->tracks[0]->folded[0]); /* the folded device was another machine's */
     assert_true(view->layout.n_rows < rows);
     assert_true(!is_picked(&view->selection.task));
     assert_int_equal(view->selection.region.kind, NO_REGION);
@@ -349,7 +349,7 @@ TEST(busy_time_is_that_of_the_bars)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 random4 = random_words(3, STREAM_TEST, 0, n);
         const struct bars *bars = &track->trace->bars[random4.word[0] % track->trace->header.n_lanes];
@@ -357,8 +357,8 @@ TEST(busy_time_is_that_of_the_bars)
         uint64_t to = from + random4.word[2] % 9000000;
         uint64_t busy = 0;
         for (size_t i = 0; i < bars->n; i++)
-            if (bars->bar[i].end > from && bars->bar[i].start < to)
-                busy += MIN(bars->bar[i].end, to) - MAX(bars->bar[i].start, from);
+            if (bars->bars[i].end > from && bars->bars[i].start < to)
+                busy += MIN(bars->bars[i].end, to) - MAX(bars->bars[i].start, from);
         assert_int_equal(busy_between(bars, from, to), busy);
     }
     end_view(view);
@@ -412,8 +412,8 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     struct drawn_list drawn = draw_list(text, "");
     const struct view *view = drawn.view;
     const struct canvas *canvas = drawn.canvas;
-    const struct view_row *compute = &view->layout.row[1]; /* row 0 has the device's name */
-    const struct view_row *upload = &view->layout.row[2];
+    const struct view_row *compute = &view->layout.rows[1]; /* row 0 has the device's name */
+    const struct view_row *upload = &view->layout.rows[2];
     const int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
     const int low = upload->height - pixels_of(canvas, upload, 700, PAPER);
     assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
@@ -432,8 +432,8 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     const struct view *view = drawn.view;
     const struct canvas *canvas = drawn.canvas;
     const struct box rows = places_of(view).rows;
-    const struct view_row *lane = &view->layout.row[1];
-    const uint32_t colour = task_colour(view, view->track[0], 2501);
+    const struct view_row *lane = &view->layout.rows[1];
+    const uint32_t colour = task_colour(view, view->tracks[0], 2501);
     int columns = 0; /* in pixels */
     for (int x = rows.x; x < rows.x + rows.w; x++)
         columns += pixels_of(canvas, lane, x, colour) > 0;
@@ -457,9 +457,9 @@ TEST(the_most_that_is_held_is_found)
         const size_t from = random4.word[0] % use->n, end = from + 1 + random4.word[1] % (use->n - from);
         size_t most = from;
         for (size_t i = from; i < end; i++)
-            if (use->amount[i].sum > use->amount[most].sum)
+            if (use->amounts[i].sum > use->amounts[most].sum)
                 most = i;
-        assert_true(most_held(use, from, end) == &use->amount[most]);
+        assert_true(most_held(use, from, end) == &use->amounts[most]);
     }
     trace_free(trace);
     free(path);
@@ -477,8 +477,8 @@ TEST(a_column_of_memory_shows_its_peak)
     const struct view *view = drawn.view;
     const struct canvas *canvas = drawn.canvas;
     const struct box rows = places_of(view).rows;
-    const struct view_row *memory = &view->layout.row[2]; /* after the device's name and its lane */
-    const uint32_t work = class_colour(view->track[0]->trace->tensors[0].class);
+    const struct view_row *memory = &view->layout.rows[2]; /* after the device's name and its lane */
+    const uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
     int highest = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         highest = MAX(highest, pixels_of(canvas, memory, x, work));
@@ -503,10 +503,10 @@ TEST(two_traces_share_the_scale_of_memory)
     }
     struct view *view = view_of(path[0], path[1], 1280, 720, 1);
     struct canvas *canvas = picture_of(view);
-    const uint32_t work = class_colour(view->track[0]->trace->tensors[0].class);
+    const uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.row[i].kind == ROW_MEMORY)
-            high[view->layout.row[i].track] = pixels_of(canvas, &view->layout.row[i], 700, work);
+        if (view->layout.rows[i].kind == ROW_MEMORY)
+            high[view->layout.rows[i].track] = pixels_of(canvas, &view->layout.rows[i], 700, work);
     assert_true(high[0] > 10);
     assert_true(abs(high[1] - 4 * high[0]) <= 6);
     free_canvas(canvas);
@@ -550,7 +550,7 @@ TEST(all_steps_are_in_sight_at_first)
         write_step(writer, step, step * 1000000, 10000);
     trace_close(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
-    const struct track *track = view->track[0];
+    const struct track *track = view->tracks[0];
     const struct trace_step *last = find_step(track, 3);
     look_at_steps(view);
     assert_true(view->sight.from <= axis_of(track, find_step(track, 1)->work));
@@ -580,7 +580,7 @@ TEST(bytes_are_those_of_the_clock)
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
         struct view *view = view_of(trace, NULL, 1280, 720, 1);
-        const struct track *track = view->track[0];
+        const struct track *track = view->tracks[0];
         for (uint32_t n = 0; n < 40; n++)
             expect_held(track->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (track->last + 1000));
         json_t *planned = planned_bytes(lists[i]);
