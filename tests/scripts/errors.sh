@@ -203,7 +203,8 @@ refuse 2 '--pipeline dualpipev with pp=2 wants at least 4 micro-batches, not 3: 
 refuse 2 'at least 924 KiB are needed, 1 B more than the budget of 924 KiB' \
     $plan $server --mesh dp=2 --device-mem 946175
 refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is 9' $plan -d 0:0x3 --batch 8
-refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is 6' $plan -d 0:0x3 --batch 8 --micro-batch 2
+refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is 6' \
+    $plan -d 0:0x3 --batch 8 --micro-batch 2
 
 # ---- how long tasks take --------------------------------------------------------------------------------------------
 

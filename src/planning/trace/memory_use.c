@@ -125,7 +125,7 @@ static size_t first_open_step(const struct trace *trace, const struct trace_step
     return k;
 }
 
-/* By how much the bytes of tensors change from that clock on, sorted by clock; the caller frees `change`. */
+/* By how much the bytes of tensors change from that clock on, sorted by clock; the caller frees `changes`. */
 static struct memory_changes find_changes(const struct trace *trace, uint64_t from)
 {
     struct memory_changes all = {NULL, 0, 0};

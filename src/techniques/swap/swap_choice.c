@@ -166,17 +166,17 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
 {
     const struct gaps *gaps = &swapper->gaps;
     struct pool *pool = gaps->list->pool;
-    struct tensor **twin = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
+    struct tensor **twins = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < gaps->n; i++) {
         struct absence *absence = &swapper->absences[i];
         if (absence->action == REMAKE)
-            absence->back = twin[absence->gap->tensor->id];
+            absence->back = twins[absence->gap->tensor->id];
     }
     size_t n;
-    struct task **task = tasks_in_order(gaps->list, &n);
-    struct uses *uses = find_uses(task, n, pool);
-    free(twin);
-    free(task);
+    struct task **tasks = tasks_in_order(gaps->list, &n);
+    struct uses *uses = find_uses(tasks, n, pool);
+    free(twins);
+    free(tasks);
     return uses;
 }
 

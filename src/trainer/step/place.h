@@ -46,7 +46,7 @@ enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
  * with the tensors that were placed before it. */
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);
 
-void find_levels(
-    struct list *list); /* levels.c: fills in the list's levels, peak and peak_total; lifetimes are known */
+/* levels.c: fills in the list's levels, peak and peak_total.  Lifetimes are known. */
+void find_levels(struct list *list);
 
 #endif
