@@ -308,44 +308,68 @@ static void open_init(void)
         claim_weights("--init", asked.source.path);
 }
 
-/* The command line is parsed twice.  It names the run that this one goes on from, and the config file; and it overrules
- * both, so their options are set before its own. */
+/* The first of two looks at the command line: which run does this one go on from, and which config file is there?  Both
+ * are overruled by the command line, so their options are set before its own. */
+struct past {
+    const char *config;            /* the config file; NULL: none */
+    const struct resumed_run *run; /* NULL: none */
+};
+static struct past find_past(const struct page *page, int argc, char **argv)
+{
+    struct past past = {0};
+    int n_words;
+    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
+    if (n_words && !page->takes_word)
+        refuse_word(page, words[0]);
+    free(words);
+    past.config = asked.config;
+    const struct archive *archive = find_archive();
+    if (archive && page->classes & OF_TRAIN)
+        past.run = archive->find_run();
+    return past;
+}
+
+/* Sets all options: those of the run, then of the config file, then of the command line. */
+static void set_options(const struct page *page, const struct past *past, int argc, char **argv)
+{
+    if (past->run)
+        apply_recorded(past->run);
+    if (past->config)
+        apply_config(page, past->config);
+    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &asked.n_words);
+    asked.word = words[0];
+    free(words);
+}
+
+/* The sizes are those of the model that is read; what it leaves open is the preset's. */
+static void settle_sizes(void)
+{
+    const bool has_source = asked.source.path;
+    if (has_source)
+        adopt_sizes(&asked, asked.resumed && was_given("model"));
+    apply_preset(&asked);
+    if (has_source)
+        asked.preset = -1; /* the sizes are those of no preset */
+}
+
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
 {
-    int n_words;
     reset_settings(page);
     if (wants_help(argc, argv)) {
         print_page(page);
         exit(EXIT_OK);
     }
-    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
-    if (n_words && !page->takes_word)
-        refuse_word(page, words[0]);
-    free(words);
-    const char *config = asked.config;
-    const struct archive *archive = find_archive();
-    const struct resumed_run *past = archive && page->classes & OF_TRAIN ? archive->find_run() : NULL;
+    const struct past past = find_past(page, argc, argv);
     reset_settings(page);
-    if (past)
-        apply_recorded(past);
-    if (config)
-        apply_config(page, config);
-    words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
-    asked.word = words[0];
-    asked.n_words = n_words;
-    free(words);
+    set_options(page, &past, argc, argv);
     claim_files(page); /* before any of them is read, so that no file is two things */
     set_order();
     check_together();
-    if (past)
+    if (past.run)
         asked.init = NULL;
     if (asked.init)
         open_init();
-    if (asked.source.path) /* before the preset, which fills in only what is still open */
-        adopt_sizes(&asked, asked.resumed && was_given("model"));
-    apply_preset(&asked);
-    if (asked.source.path) /* the sizes are those of no preset */
-        asked.preset = -1;
+    settle_sizes();
     return &asked;
 }
 
