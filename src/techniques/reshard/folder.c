@@ -23,8 +23,7 @@ static void remove_folder_written(void *argument)
 /* A folder is to be removed, and still has files that are not ours.  It stays, as `<folder>.kept-<pid>`. */
 static void keep_rest(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = last_part(path);
     const char *end = strstr(name, OLD TEMPORARY); /* the name's end without what we have put there */
     if (!end)
         end = strstr(name, TEMPORARY);

@@ -34,8 +34,7 @@ static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept
     }
     if (of == MANIFEST_OF_STATE) {
         char *path = rank_file(checkpoint, piece->rank);
-        const char *slash = strrchr(path, '/');
-        json_object_set_new(json, "file", json_string(slash ? slash + 1 : path));
+        json_object_set_new(json, "file", json_string(last_part(path)));
         json_object_set_new(json, "hash", hash_json(piece->hash));
         free(path);
     }

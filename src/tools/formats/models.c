@@ -74,12 +74,6 @@ static const struct {
     {".onnx", {"an ONNX graph", "give the model that it was made of, as safetensors"}},
 };
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool holds(const char *bytes, size_t n, const char *word)
 {
     return memmem(bytes, n, word, strlen(word)) != NULL;
@@ -89,7 +83,7 @@ static bool is_named_as_state(const char *path)
 {
     static const char *const parts[] = {"optimizer", "scheduler", "rng_state", "training_args", "scaler"};
     for (size_t i = 0; i < COUNT(parts); i++)
-        if (strncmp(name_of(path), parts[i], strlen(parts[i])) == 0)
+        if (strncmp(last_part(path), parts[i], strlen(parts[i])) == 0)
             return true;
     return false;
 }
@@ -124,7 +118,7 @@ static struct form archive_form(const char *path, const char *head, size_t n)
 
 static struct form json_form(const char *path)
 {
-    if (strcmp(name_of(path), "config.json") == 0)
+    if (strcmp(last_part(path), "config.json") == 0)
         return (struct form){"the description of a model", "give its folder, or the model beside it"};
     return (struct form){"a JSON text", "give the folder, or the model beside it"};
 }
@@ -156,7 +150,7 @@ static struct form form_of_bytes(const char *head, size_t n)
 static struct form form_of_name(const char *path)
 {
     for (size_t i = 0; i < COUNT(known_names); i++)
-        if (strstr(name_of(path), known_names[i].part))
+        if (strstr(last_part(path), known_names[i].part))
             return known_names[i].form;
     return (struct form){.noun = NULL};
 }

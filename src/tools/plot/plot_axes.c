@@ -1,6 +1,7 @@
 /* plot_axes.c - what the axes show, their ticks, and what a series is called. */
 #include "plot.h"
 #include "trainer/base/base.h"
+#include "trainer/file/paths.h"
 
 #include <math.h>
 
@@ -147,12 +148,6 @@ int y_of_loss(const struct frame *frame, double loss, int parts)
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
 
 const char *run_name(const struct plot *plot, const struct series *of)
 {

@@ -6,6 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 bool is_folder(const char *path)
 {
     struct stat status;

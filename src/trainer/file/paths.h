@@ -4,6 +4,7 @@
 
 #include "trainer/base/base.h"
 
+const char *last_part(const char *path); /* the name after the last slash, within `path` */
 bool is_folder(const char *path);
 bool exists(const char *path); /* true also for a link that leads nowhere: opening it says so */
 /* Makes `path` and its parents.  fail(EXIT_IO) names what is in the way. */

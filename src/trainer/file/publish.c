@@ -87,8 +87,7 @@ struct writer *open_writer(const char *path)
     writer->path = behind_links(path);
     writer->temporary = format_string("%s" TEMPORARY "%ld", writer->path, (long)getpid());
     char *copy = copy_string(writer->path);
-    const char *slash = strrchr(writer->path, '/');
-    remove_strays(dirname(copy), slash ? slash + 1 : writer->path);
+    remove_strays(dirname(copy), last_part(writer->path));
     free(copy);
     writer->cleanup = (struct cleanup){.run = remove_temporary, .argument = writer};
     on_fail(&writer->cleanup); /* called before the temporary exists, since a signal may come at any moment */
