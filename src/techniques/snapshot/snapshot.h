@@ -15,9 +15,10 @@
  *     snapshot_pass.c      the pass: it goes through all updates; the report of `yard plan`, and the options
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
- * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* is written on a page,
- * which names the slot: from then on the iteration is *recoverable*, after a kill; when that is flushed it is
- * *durable*, after a power cut too.  A *valid* page is one that was written whole, whether or not its slot was.
+ * in the file for all payloads of an iteration, with a buffer in memory for each; slot k is what the ring of the list's
+ * pool (struct ring in tensor.h) calls its member k.  A *commit* is written on a page, which names the slot: from then
+ * on the iteration is *recoverable*, after a kill; when that is flushed it is *durable*, after a power cut too.  A
+ * *valid* page is one that was written whole, whether or not its slot was.
  */
 #ifndef SNAPSHOT_H
 #define SNAPSHOT_H
