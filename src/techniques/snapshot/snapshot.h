@@ -41,7 +41,7 @@ extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
 extern const struct module module_snapshot;
 
-/* ---- snapshot.c, stored.c: the list ------------------------------------------------------------------------------ */
+/* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
 struct storing { /* what the functions below need to know of a list whose updates are stored */
     struct list *list;
@@ -63,7 +63,9 @@ void add_persist(const struct storing *storing, struct tensor *buffers, const st
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *access);
 
-/* stored.c.  Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
+/* ---- stored.c ---------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
 /* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
  * update of the device; NULL: there is none. */

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-/* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
+/* ---- a file that is being written -------------------------------------------------------------------------------- */
 
 struct snap_counts {
     uint32_t stored;  /* commits */
@@ -54,6 +54,9 @@ struct snap_writer {         /* a file that is being written */
     int page;     /* the page that has the newest commit; NONE: no page */
     uint64_t seq; /* the commit's */
 };
+
+/* ---- opening.c --------------------------------------------------------------------------------------------------- */
+
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
  * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
  * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
@@ -64,6 +67,12 @@ struct problem *open_snap_writer(const char *path, const struct checkpoint *chec
                                  struct snap_writer **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
 struct snap_counts close_snap_writer(struct snap_writer *snap_writer);
+/* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snap_writer. */
+void take_name(void *argument);
+/* For writer.c: has another program taken the file's name from it?  Then warns. */
+bool tell_when_lost(struct snap_writer *snap_writer);
+
+/* ---- writer.c ---------------------------------------------------------------------------------------------------- */
 
 /* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
  * failed; then the iteration is dropped. */
@@ -79,12 +88,6 @@ struct stored_step {
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
 bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct stored_step *stored);
-
-/* opening.c for writer.c */
-void take_name(
-    void *argument); /* the new file takes the name of the old one; for attempt(), argument: struct snap_writer */
-bool tell_when_lost(
-    struct snap_writer *snap_writer); /* has another program taken the file's name from it?  Then warns. */
 
 /* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 

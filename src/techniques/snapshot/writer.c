@@ -36,7 +36,7 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* failure: "cannot write snapshot file run.snap_writer: ..."; it is freed. */
+/* failure: "cannot write snapshot file run.snap: ..."; it is freed. */
 static void stop_storing(struct snap_writer *snap_writer, char *failure)
 {
     pthread_mutex_lock(&snap_writer->lock);
