@@ -6,8 +6,8 @@
 # names of other files, words in double quotes, lines that are indented as a picture or an example is, and functions
 # of the system.  It prints the others, a line each: FILE:LINE: NAME.
 #
-# Where a comment says "task->accesses", code of some file says that too.  Where it says "prove() in verify.c", that file
-# defines the function.
+# Where a comment says "task->accesses", code of some file says that too.  Where it says "prove() in verify.c", that
+# file defines the function.
 #
 # A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
 # the same header, or be a field of some struct.
