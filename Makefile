@@ -167,9 +167,9 @@ debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 
 # ---- to test it -----------------------------------------------------------------------------------------------------
 
-# Tests that are programs; and what each of them is linked with besides the trainer.
+# Tests that are programs; and what each of them is linked with besides the trainer.  Scripts build the shims.
 TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
-SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tests/support/*.c)))
+SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
 TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \

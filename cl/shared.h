@@ -43,7 +43,7 @@ enum choice_bit { CHOICE_CPU = 1, CHOICE_DEVICE = 2, CHOICE_MOVED = 4 };
 /* What a device makes of its words' logits of a token, where the vocabulary is cut (see loss.cl). */
 enum part_number { PART_MAXIMUM, PART_SUM, PART_TARGET, PART_NUMBERS };
 
-/* The optimizer's state block: written by norm_finish, read by adamw. */
+/* The optimizer's state block: written by norm_finish, read by adamw.  STATE_SPARE is not used. */
 enum state_word { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
 
 #endif

@@ -39,7 +39,7 @@ fetch_intel() {
     echo "$1/lib/libintelocl.so" >"$1/vendors/intel.icd"
 }
 
-fetch_rusticl() {
+fetch_rusticl() { # FOLDER: sets: reason, why it cannot
     builtins=/usr/lib/clc/spirv64-mesa3d-.spv
     reason='it comes by apt-get, which is not here'
     command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1

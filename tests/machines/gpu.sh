@@ -76,7 +76,7 @@ list_missing() { # packages
     src/make/packages.sh name build tests
 }
 
-prepare_programs() { # ./yard and the tests of kernels, with the kit where packages are missing
+prepare_programs() { # ./yard and the tests of kernels, with the kit where packages are missing; sets: missing
     missing=$(list_missing)
     if [ -n "$missing" ] && [ -d "$kit" ]; then
         use_kit
@@ -95,7 +95,7 @@ use_kit() { # its libraries are seen by the compiler, and then by the loader
     export CPATH="$kit/include" LIBRARY_PATH="$kit/lib" LD_LIBRARY_PATH="$kit/lib:${LD_LIBRARY_PATH:-}"
 }
 
-take_programs_of_kit() { # where nothing can be compiled
+take_programs_of_kit() { # where nothing can be compiled; sets: YARD, programs
     YARD=$kit/bin/yard programs=$kit/bin
     chmod +x "$programs"/*
 }

@@ -37,8 +37,8 @@
 #     json_values, json_value     values of fields of JSON (see json.sh)
 #     within SECONDS COMMAND      waits until COMMAND succeeds; fails when the seconds are over, or before that when the
 #                                 process $child ends, if there is one
-#     build_shim NAME <<'END'     $TMP/shim.so, for LD_PRELOAD, of the C that follows, to stand before OpenCL's library;
-#                                 where it cannot be loaded, the script ends, with NAME as what is skipped
+#     build_shim FILE NAME        $TMP/shim.so, for LD_PRELOAD, of tests/support/FILE.c, which stands before OpenCL's
+#                                 library; where it cannot be loaded, the script ends, with NAME as what is skipped
 set -u
 LC_ALL=C
 YARD=$(realpath "${YARD:-./yard}")
@@ -130,9 +130,9 @@ within() { # SECONDS COMMAND
     done
 }
 
-build_shim() { # NAME
+build_shim() { # FILE NAME
     # A sanitizer's runtime must be the first library: then the program does not start with this one before it.
-    ${CC:-cc} -shared -fPIC -x c -o "$TMP/shim.so" - -ldl 2>"$TMP/err" &&
+    ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$TMP/shim.so" "tests/support/$1.c" -ldl 2>"$TMP/err" &&
         LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err" && return
-    skip_all "$1" "a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
+    skip_all "$2" "a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
 }

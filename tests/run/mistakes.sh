@@ -34,7 +34,7 @@ refuse_train() {
     refuse "$expected" "$part" train $short --save "$TMP/saved" "$@"
 }
 
-save_model() {
+save_model() { # sets: before
     yard train $short --save "$TMP/saved" || return
     before=$(cksum <"$saved")
 }

@@ -150,7 +150,7 @@ stop() {
     done
 }
 
-collect_ended() { # reports those of $running that have ended
+collect_ended() { # reports those of $running that have ended; sets: running, n_running, finished, polls
     still=
     for test in $running; do
         if [ -e "$logs/${test##*/}.ended" ]; then

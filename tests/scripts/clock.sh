@@ -2,30 +2,10 @@
 # clock.sh - a driver whose clock steps back: a command starts before the one before it on its queue has ended.
 #
 # A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
-# life.
+# life (tests/support/shim_clock.c).
 . tests/run/helpers.sh
 
-build_shim 'a clock that steps back' <<'END_OF_C'
-#define _GNU_SOURCE
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-#include <dlfcn.h>
-#include <stdlib.h>
-
-cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t bytes, void *value, size_t *all)
-{
-    cl_int (*next)(cl_event, cl_profiling_info, size_t, void *, size_t *) = dlsym(RTLD_NEXT, "clGetEventProfilingInfo");
-    cl_int code = next(event, what, bytes, value, all);
-    static int starts;
-    int every = getenv("SHIM_BACK") ? atoi(getenv("SHIM_BACK")) : 0;
-    if (what != CL_PROFILING_COMMAND_START || every == 0)
-        return code;
-    starts++;
-    if (starts % every == 0)
-        *(cl_ulong *)value -= 300000;
-    return code;
-}
-END_OF_C
+build_shim shim_clock 'a clock that steps back'
 
 trace() { # NAME=VALUE...: a traced run with that in its environment; its summary is in $TMP/out and $TMP/json
     env "$@" LD_PRELOAD="$TMP/shim.so" "$YARD" train --model tiny --steps 4 --sample-tokens 0 --val-batches 1 -d 0:0 \

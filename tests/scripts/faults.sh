@@ -42,7 +42,7 @@ places() { # CALL: which of the calls of that name touch the target: "5 6 9"
     rm -r to
 }
 
-fault() { # CALL ERROR N: it is noticed, and harms nothing
+fault() { # CALL ERROR N: it is noticed, and harms nothing; sets: code
     reshard -e trace="$1" -e inject="$1:error=$2:when=$3"
     code=$?
     grep -q INJECTED log || return 1

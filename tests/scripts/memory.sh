@@ -2,11 +2,8 @@
 # memory.sh - the memory map that `yard plan` prints; and a GPU's memory: how much of it is the budget, and what is said
 # where it does not do.
 #
-# No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.
-#
-#     SHIM_GPU=1         the device is a GPU         SHIM_MEMORY=BYTES   of its own, SHIM_UNIFIED=1: the host's
-#     SHIM_PIECE=BYTES   of one allocation at most
-#     SHIM_FAIL=fill     filling a buffer fails      SHIM_FAIL=finish    and so does waiting for that
+# No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.  Its variables,
+# SHIM_GPU and so on, are explained in tests/support/shim_gpu.c.
 . tests/run/helpers.sh
 
 unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
@@ -56,96 +53,9 @@ finds_nothing 'yard plan fits a terminal' wide_lines
 
 # ---- a GPU ----------------------------------------------------------------------------------------------------------
 
-build_shim "a GPU's memory" <<'END'
-#define _GNU_SOURCE
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
+build_shim shim_gpu "a GPU's memory"
 
-static int filled; /* since the last wait */
-static int fails(const char *what) { return getenv("SHIM_FAIL") && !strcmp(getenv("SHIM_FAIL"), what); }
-static void answer(const char *name, void *value, size_t bytes)
-{
-    unsigned long long number = getenv(name) ? strtoull(getenv(name), NULL, 10) : 0;
-    if (getenv(name) && value)
-        memcpy(value, &number, bytes);
-}
-
-cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t bytes, void *value, size_t *all)
-{
-    cl_int (*next)(cl_device_id, cl_device_info, size_t, void *, size_t *) = dlsym(RTLD_NEXT, "clGetDeviceInfo");
-    cl_int code = next(id, what, bytes, value, all);
-    if (what == CL_DEVICE_TYPE && getenv("SHIM_GPU") && value)
-        *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
-    if (what == CL_DEVICE_GLOBAL_MEM_SIZE)
-        answer("SHIM_MEMORY", value, sizeof(cl_ulong));
-    if (what == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
-        answer("SHIM_PIECE", value, sizeof(cl_ulong));
-    if (what == CL_DEVICE_HOST_UNIFIED_MEMORY && getenv("SHIM_GPU") && value)
-        *(cl_bool *)value = getenv("SHIM_UNIFIED") != NULL;
-    return code;
-}
-
-/* As NVIDIA's driver does: it ends when of two parts of a buffer that overlap the older is released first, and its
- * fills with short patterns are of 32 bits. */
-enum { MOST = 100000 };
-static struct part {
-    cl_mem of, mem;
-    size_t begin, end;
-} parts[MOST];
-static int n_parts;
-
-cl_mem clCreateSubBuffer(cl_mem of, cl_mem_flags flags, cl_buffer_create_type type, const void *what, cl_int *code)
-{
-    cl_mem (*next)(cl_mem, cl_mem_flags, cl_buffer_create_type, const void *, cl_int *) =
-        dlsym(RTLD_NEXT, "clCreateSubBuffer");
-    const cl_buffer_region *r = what;
-    cl_mem mem = next(of, flags, type, what, code);
-    if (n_parts < MOST)
-        parts[n_parts++] = (struct part){of, mem, r->origin, r->origin + r->size};
-    return mem;
-}
-
-cl_int clReleaseMemObject(cl_mem mem)
-{
-    cl_int (*next)(cl_mem) = dlsym(RTLD_NEXT, "clReleaseMemObject");
-    int i = n_parts - 1;
-    while (i >= 0 && parts[i].mem != mem)
-        i--;
-    for (int k = i + 1; i >= 0 && k < n_parts && getenv("SHIM_GPU"); k++)
-        if (parts[k].of == parts[i].of && parts[k].begin < parts[i].end && parts[i].begin < parts[k].end)
-            abort();
-    if (i >= 0) {
-        n_parts--;
-        memmove(parts + i, parts + i + 1, (size_t)(n_parts - i) * sizeof parts[0]);
-    }
-    return next(mem);
-}
-
-cl_int clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const void *p, size_t p_bytes, size_t at, size_t bytes,
-                           cl_uint n, const cl_event *wait, cl_event *done)
-{
-    cl_int (*next)(cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *,
-                   cl_event *) = dlsym(RTLD_NEXT, "clEnqueueFillBuffer");
-    filled = 1;
-    if (getenv("SHIM_GPU") && p_bytes < 16)
-        abort();
-    return fails("fill") ? CL_MEM_OBJECT_ALLOCATION_FAILURE : next(q, m, p, p_bytes, at, bytes, n, wait, done);
-}
-
-cl_int clFinish(cl_command_queue q)
-{
-    cl_int (*next)(cl_command_queue) = dlsym(RTLD_NEXT, "clFinish");
-    cl_int code = next(q);
-    int lazy = filled && fails("finish");
-    filled = 0;
-    return lazy ? CL_OUT_OF_RESOURCES : code;
-}
-END
-
-yard() { # 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes so; its exit code is left in $code
+yard() { # 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes so; sets: code
     settings=$1
     shift
     env $settings LD_PRELOAD="$TMP/shim.so" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null

@@ -6,6 +6,9 @@
 # names of other files, words in double quotes, lines that are indented as a picture or an example is, and functions
 # of the system.  It prints the others, a line each: FILE:LINE: NAME.
 #
+# Where a comment says "task->accesses", code of some file says that too.  Where it says "prove() in verify.c", that
+# file defines the function.
+#
 # A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
 # the same header, or be a field of some struct.
 
@@ -23,6 +26,47 @@ function note_code(line,   before, name) {
         of_file[FILENAME, name] = 1
         if (before == "." || before == ">")
             field[name] = 1
+        line = substr(line, RSTART + RLENGTH)
+    }
+}
+
+function note_pointed(line,   found) { # that the code has "task->accesses"
+    while (match(line, /[a-z_]+->[a-z_]+/)) {
+        found = substr(line, RSTART, RLENGTH)
+        is_pointed[found] = 1
+        line = substr(line, RSTART + index(found, ">")) # in a->b->c there are a->b and b->c
+    }
+}
+
+# A definition begins at the margin, and its first line does not end with a semicolon.
+function note_definition(line) {
+    if (line !~ /^[A-Za-z_#]/ || line ~ /;$/)
+        return
+    while (match(line, /[A-Za-z_][A-Za-z0-9_]*\(/)) {
+        is_defined[base_name(FILENAME), substr(line, RSTART, RLENGTH - 1)] = 1
+        line = substr(line, RSTART + RLENGTH)
+    }
+}
+
+function base_name(path) {
+    sub(/.*\//, "", path)
+    return path
+}
+
+function note_fields(line) {
+    while (match(line, /[a-z_]+->[a-z_]+/)) {
+        n_fields++
+        fields[n_fields] = substr(line, RSTART, RLENGTH)
+        field_place[n_fields] = FILENAME ":" FNR
+        line = substr(line, RSTART + RLENGTH)
+    }
+}
+
+function note_defined(line) {
+    while (match(line, /[a-z_0-9]+\(\) in [a-z_\/]+\.c/)) {
+        n_defined++
+        defined[n_defined] = substr(line, RSTART, RLENGTH)
+        defined_place[n_defined] = FILENAME ":" FNR
         line = substr(line, RSTART + RLENGTH)
     }
 }
@@ -63,6 +107,8 @@ function note_comment(line,   before) {
         return
     gsub(/"[^"]*"/, " ", line)
     note_files(line)
+    note_fields(line)
+    note_defined(line)
     gsub(/[A-Za-z0-9_\/*.-]+\.(c|h|cl|awk|sh|py|txt|md|bin|json|csv|safetensors)([^A-Za-z0-9_]|$)/, " ", line)
     while (match(line, /[A-Za-z_][A-Za-z0-9_]*(\(\))?/)) {
         before = substr(line, RSTART - 2, 2)
@@ -93,6 +139,8 @@ FNR == 1 {
 {
     split_line($0)
     note_code(code)
+    note_pointed(code)
+    note_definition(code)
     note_comment(comment)
     if (FILENAME ~ /\.h$/ && !in_head)
         note_quoted(comment)
@@ -109,6 +157,16 @@ END {
     for (i = 1; i <= n_named; i++)
         if (!(named[i] in is_file))
             print named_place[i] ": there is no file " named[i]
+    for (i = 1; i <= n_fields; i++)
+        if (!(fields[i] in is_pointed))
+            print field_place[i] ": no code has " fields[i]
+    for (i = 1; i <= n_defined; i++) {
+        split(defined[i], part, /\(\) in /)
+        if (!((base_name(part[2]), part[1]) in is_defined))
+            print defined_place[i] ": " part[2] " does not define " part[1] "()"
+    }
+    if (n_fields < 20 || n_defined < 5)
+        print "only " n_fields + 0 " fields and " n_defined + 0 " functions in files were found in comments"
     if (n < 100)
         print "only " n + 0 " names were found in comments"
 }

@@ -39,11 +39,11 @@ struct stored store_of(const struct config *config, const struct mesh *mesh, int
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
-/* The checkpoint that open_snap_file() wants as a description of the run. */
+/* The checkpoint that open_snap_writer() wants as a description of the run. */
 struct checkpoint description(json_t *options, uint32_t step, int64_t session);
 /* The seed of the values that a session stores of an iteration. */
 uint64_t seed_of(uint32_t step, int64_t session);
-void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session);
+void store_iteration(struct snap_writer *s, const struct stored *x, uint32_t step, int64_t session);
 /* Writes a file with iterations 1 to n of session 1, in two slots. */
 void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
                     uint32_t n);

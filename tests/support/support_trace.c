@@ -79,7 +79,7 @@ const char *make_trace(const char *name, const struct trace *with, const struct 
     struct trace_writer *writer = trace_create(path, with, n + 3);
     for (size_t i = 0; i < n; i++)
         put_run(writer, &when[i], 0, 1);
-    trace_close(writer);
+    close_trace_writer(writer);
     return path;
 }
 

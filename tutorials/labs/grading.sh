@@ -89,7 +89,8 @@ got      $2
 expected $3"
 }
 
-student() { # ARGUMENTS...: runs the student's program; its output is in $TMP/out and $TMP/err, $? is its code
+# The output is in $TMP/out and $TMP/err; sets: code, which is returned too.
+student() { # ARGUMENTS...: runs the student's program
     timeout -k 1 "$LIMIT" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
     case $code in

@@ -109,8 +109,8 @@ bool parse_time(const char *text, double *seconds)
 
 /* The index of the text among names[first] .. names[end - 1].  If it is none of these, fails with a sentence that lists
  * the names after `intro`, "a role: ". */
-static int read_name(const struct line *line, const char *text, const char *const *names, int first, int end,
-                     const char *intro)
+static int choice_index(const struct line *line, const char *text, const char *const *names, int first, int end,
+                        const char *intro)
 {
     for (int i = first; i < end; i++)
         if (strcmp(names[i], text) == 0)
@@ -141,9 +141,9 @@ double read_as(const struct line *line, enum value value, const char *text)
     size_t bytes = 0;
     bool good;
     if (value == VALUE_CLASS)
-        return read_name(line, text, memory_class_name, 0, MEM_BUFFERS, "");
+        return choice_index(line, text, memory_class_name, 0, MEM_BUFFERS, "");
     if (value == VALUE_ROLE)
-        return read_name(line, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
+        return choice_index(line, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
     if (value == VALUE_TIME) {
         good = parse_time(text, &number);
     } else if (value == VALUE_BYTES) {

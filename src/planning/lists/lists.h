@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* ---- readlist.c, writelist.c: step files ------------------------------------------------------------------------ */
+/* ---- readlist.c: reading step files ------------------------------------------------------------------------------ */
 
 /* The list that a step file, or a file of a folder's form, describes, on a machine and in a pool of its own, not yet
  * placed.  Ends the program (EXIT_USAGE) with the line and the word that are wrong. */
@@ -22,7 +22,10 @@ struct list_form {
     const char *ending;              /* the end of their names: ".csv" */
     char *(*read)(const char *path); /* the same list as the text of a step file */
 };
-/* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
+
+/* ---- writelist.c ------------------------------------------------------------------------------------------------- */
+
+/* The list as a step file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
 void write_list(FILE *out, const struct list *list, const double *seconds);
 
 /* ---- print.c ---------------------------------------------------------------------------------------------------- */

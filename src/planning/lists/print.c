@@ -91,7 +91,7 @@ static void print_task(FILE *screen, const struct widths *widths, size_t number,
     print_accesses(out, task, ACCESS_READ);
     fprintf(out, " -> ");
     print_accesses(out, task, ACCESS_WRITE);
-    if (task->member.needed)
+    if (is_conditional(task))
         fprintf(out, "  (not in every iteration)");
     fclose(out);
     char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);
@@ -187,15 +187,15 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
     fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n");
     print_line(out, "budget: %s", budget_rule(pool->machine));
     fprintf(out, "%-*s %-6s", id_width, "device", "list");
-    for (int class = 0; class < MEM_CLASSES; class ++)
-        fprintf(out, " %*s", MIB_WIDTH, memory_heading[class]);
+    for (int k = 0; k < MEM_CLASSES; k++)
+        fprintf(out, " %*s", MIB_WIDTH, memory_heading[k]);
     fprintf(out, " %*s %*s\n", TOGETHER_WIDTH, "together", MIB_WIDTH, "budget");
     for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
         const struct device *device = &pool->machine->devices[nth];
         for (size_t i = 0; i < n; i++) {
             fprintf(out, "%-*s %-6s", id_width, device->id, lists[i]->name);
-            for (int class = 0; class < MEM_CLASSES; class ++)
-                print_mib(out, lists[i]->peak[nth][class], MIB_WIDTH);
+            for (int k = 0; k < MEM_CLASSES; k++)
+                print_mib(out, lists[i]->peak[nth][k], MIB_WIDTH);
             print_mib(out, lists[i]->peak_total[nth], TOGETHER_WIDTH);
             if (device->budget < NO_LIMIT)
                 print_mib(out, device->budget, MIB_WIDTH);
@@ -247,8 +247,8 @@ static json_t *list_json(const struct list *list)
 static json_t *peak_json(const struct list *list, int nth)
 {
     json_t *classes = json_object();
-    for (int class = 0; class < MEM_CLASSES; class ++)
-        json_object_set_new(classes, memory_class_name[class], json_integer((json_int_t)list->peak[nth][class]));
+    for (int k = 0; k < MEM_CLASSES; k++)
+        json_object_set_new(classes, memory_class_name[k], json_integer((json_int_t)list->peak[nth][k]));
     json_object_set_new(classes, "together", json_integer((json_int_t)list->peak_total[nth]));
     return classes;
 }

@@ -72,14 +72,14 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
 
 static void write_device(FILE *out, const struct machine *machine, const struct device *device)
 {
-    struct device line = *device;
-    line.max_allocation = 0; /* no slab= */
+    struct device written = *device;
+    written.max_allocation = 0; /* no slab= */
     if (slab_limit(device) < device->budget - guard_bytes(device))
-        line.max_allocation = slab_limit(device);
+        written.max_allocation = slab_limit(device);
     if (!device->described.by_hand)
-        line.described.shares_bytes = true;
+        written.described.shares_bytes = true;
     fprintf(out, "device %s", name_of(device->id).text);
-    write_options(out, LINE_DEVICE, &line);
+    write_options(out, LINE_DEVICE, &written);
     if (device->is_host)
         write_options(out, LINE_HOST, machine);
     fputc('\n', out);
@@ -126,17 +126,17 @@ static char *own_name(json_t *taken, const char *name, int most)
  * persist is written as work, and one that does needs no `keep`. */
 static void write_tensor_line(FILE *out, const struct tensor *tensor, const char *name)
 {
-    struct tensor line = *tensor;
+    struct tensor written = *tensor;
     if (tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER) {
-        line.persistent = false;
+        written.persistent = false;
         if (!tensor->persistent)
-            line.class = MEM_WORK;
+            written.class = MEM_WORK;
     }
     if (tensor->exclusive) /* `keep` is the nearest word */
-        line.persistent = true;
+        written.persistent = true;
     fprintf(out, "tensor %s %s %zu %s", name, name_of(tensor->device->id).text, tensor->bytes,
-            memory_class_name[line.class]);
-    write_options(out, LINE_TENSOR, &line);
+            memory_class_name[written.class]);
+    write_options(out, LINE_TENSOR, &written);
     fputc('\n', out);
 }
 
@@ -255,26 +255,26 @@ static void write_operands(FILE *out, const char *before, char **names, const st
 /* All of the task's line but its reads= and writes=. */
 static void write_work(FILE *out, char **names, const struct task *task, const char *name, double seconds)
 {
-    struct task line = *task;
+    struct task written = *task;
     char number[32];
     if (task->role >= ROLES_BY_HAND)
-        line.role = ROLE_OTHER;
+        written.role = ROLE_OTHER;
     if (task->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
-        line.message = 0;
-    line.seconds = NAN;
+        written.message = 0;
+    written.seconds = NAN;
     fprintf(out, "%s %s", is_copy(task) ? "copy" : "task", name);
     if (is_copy(task)) {
         write_operand(out, " ", names, copy_target(task));
         write_operand(out, " ", names, copy_source(task));
         write_lane(out, " lane=", task->lane);
-        if (given_seconds(&line) != seconds)
-            line.seconds = seconds;
+        if (given_seconds(&written) != seconds)
+            written.seconds = seconds;
     } else {
         write_lane(out, " ", task->lane);
         fprintf(out, " %s", format_exactly(number, seconds));
     }
-    write_options(out, LINE_TASK, &line);
-    write_options(out, is_copy(task) ? LINE_COPY : LINE_WORK, &line);
+    write_options(out, LINE_TASK, &written);
+    write_options(out, is_copy(task) ? LINE_COPY : LINE_WORK, &written);
 }
 
 /* A copy's target and source, its first two accesses, stand before its options. */

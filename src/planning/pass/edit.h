@@ -36,6 +36,8 @@
 
 #include "uses.h"
 
+/* ---- edit.c ------------------------------------------------------------------------------------------------------ */
+
 struct edit *open_edit(struct list *list); /* ends with commit_edit() or undo_edit(), exactly once */
 void commit_edit(struct edit *edit);
 void undo_edit(struct edit *edit); /* frees the tasks and tensors that are new */

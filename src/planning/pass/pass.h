@@ -81,7 +81,6 @@ struct run_facts {      /* what passes know of the training whose list they rewr
     bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */
     bool unread;        /* nobody reads what each pass comes to */
 };
-struct run_facts facts_of(const struct settings *settings);
 
 typedef bool pass_wanted(const struct run_facts *facts);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets the report's reason and fields.
@@ -97,7 +96,9 @@ struct pass {
     const char *turned_on[3];         /* options, each of which turns it on: for the tests of all combinations */
     const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
-/* listing.c: */
+
+/* ---- listing.c --------------------------------------------------------------------------------------------------- */
+
 const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
 const struct pass *find_pass(const char *name);  /* NULL: there is none */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
@@ -120,11 +121,17 @@ struct forecaster {
     void (*free_forecast)(struct forecast *forecast);
 };
 
+/* ---- pass.c ------------------------------------------------------------------------------------------------------ */
+
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n);
 /* Runs the passes that are IN_EVERY_LIST on a list that is not the training's. */
 void run_on_other_list(struct list *list, const struct costs *costs, const struct run_facts *facts);
+
+/* ---- of_training.c ----------------------------------------------------------------------------------------------- */
+
+struct run_facts facts_of(const struct settings *settings);
 struct pass_reports {
     struct pass_report *reports;
     size_t n;

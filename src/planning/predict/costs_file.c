@@ -132,7 +132,7 @@ static void read_lines(struct costs *costs, struct option_table *table)
     free(text);
 }
 
-enum { PROFILE = 1, HARDWARE = 2 }; /* the kinds of files, as bits of an option's `commands` */
+enum { PROFILE = 1, HARDWARE = 2 }; /* the kinds of files, as bits of an option's `classes` */
 
 static void expect_all(const struct costs *costs, const struct option_table *table)
 {

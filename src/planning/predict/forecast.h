@@ -24,6 +24,9 @@ struct forecast {
     size_t *peak_position;   /* by device: the first position where so many are held */
     struct task **tasks;     /* by position */
 };
+
+/* ---- forecast.c -------------------------------------------------------------------------------------------------- */
+
 /* The forecast of the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves
  * everything as it was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
 struct forecast forecast_list(const struct list *list, const struct costs *costs);

@@ -1,10 +1,11 @@
 /* pattern.c - from which iteration on does a simulated list repeat, and what is its period?
  *
- * Iterations are run until their times repeat: the last ones, MOST_RUNS or as many as conditional tasks need to come
- * round, are those of `pattern` iterations before, all moved by the same time.  What follows depends on nothing older,
- * so from there on everything repeats, and the mean over the pattern is the period.  An iteration's end is the moment
- * from which all up to it have ended.  `pattern` is 1 unless tasks skip iterations or the list itself alternates.  A
- * list that does not settle is stopped, and its later half counts.
+ * Iterations are run until their times repeat: then each of the last iterations has the times of the one that was
+ * `pattern` iterations before it, all later by the same amount.  MOST_RUNS iterations are compared, as many as may be
+ * in flight, or as many as it takes until conditional tasks come round.  What follows depends on nothing older, so from
+ * there on everything repeats, and the mean over the pattern is the period.  An iteration's end is the moment from
+ * which all up to it have ended.  `pattern` is 1 unless tasks skip iterations or the list itself alternates.  A list
+ * that does not settle is stopped, and its later half counts.
  */
 #include "simulator.h"
 

@@ -39,10 +39,19 @@ struct predict_options {
     const char *pace;   /* the file of the folder that paces, which sets it; NULL: nothing paces */
 };
 extern struct predict_options predict_options;
+extern const struct forecaster forecaster; /* planning/pass/pass.h */
+extern const struct module module_predict;
+
+/* ---- training_costs.c -------------------------------------------------------------------------------------------- */
+
 /* How many of --hardware's devices -d N asks for; 0: it is not given, or names devices of this host. */
 int counted_devices(const struct settings *settings);
 /* The trainer's costs, from --profile, --hardware, --pace or a trial; NULL: none.  The trainer owns them. */
 struct costs *costs_of(const struct trainer *trainer);
+void keep_trial(struct costs *costs); /* takes them over: later trainers have it as the costs of a trial */
+
+/* ---- trial.c ----------------------------------------------------------------------------------------------------- */
+
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */
 struct costs *measure_costs(struct trainer *trainer);
@@ -51,9 +60,9 @@ const char *engine_name(const struct trainer *trainer);
 /* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and
  * whose swaps are only those that the budget needs.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *settings);
-void keep_trial(struct costs *costs);      /* takes them over: later trainers have it as the costs of a trial */
-extern const struct forecaster forecaster; /* planning/pass/pass.h */
-extern const struct module module_predict;
+
+/* ---- profile.c --------------------------------------------------------------------------------------------------- */
+
 int run_profile(int argc, char **argv); /* yard profile */
 
 #endif

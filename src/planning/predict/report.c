@@ -55,8 +55,8 @@ void write_simulation(const struct simulation *sim, const char *path, const char
     for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++)
         trace_end(writer, trace_begin(writer, record->step, record->task, record->queued), record->start, record->end,
                   0);
-    trace_close(writer);
-    trace_free(trace);
+    close_trace_writer(writer);
+    free_trace(trace);
 }
 
 static void write_tried(void *path, const struct simulation *sim) { write_simulation(sim, path, "a list in an edit"); }
@@ -84,7 +84,7 @@ size_t *simulated_peaks(const struct simulation *sim)
     size_t *peak = allocate(trace->header.n_devices, sizeof *peak);
     for (uint32_t nth = 0; nth < trace->header.n_devices; nth++)
         peak[nth] = trace_peak(&trace->memory_use[nth]);
-    trace_free(trace);
+    free_trace(trace);
     return peak;
 }
 
@@ -165,7 +165,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -190,6 +190,6 @@ json_t *simulation_json(const struct simulation *sim)
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(tasks, source_name[source], json_integer((json_int_t)sim->by_source[source]));
     free_table(path);
-    trace_free(trace);
+    free_trace(trace);
     return all;
 }

@@ -39,7 +39,8 @@ static void index_list(struct simulator *sim)
         const struct task *task = list->tasks[i];
         struct lane_state *lane = lane_of_node(sim, i);
         sim->tasks[i].next_on_lane = lane->first_task;
-        lane->first_task = lane->next_task = i;
+        lane->first_task = i;
+        lane->next_task = i;
         if (task->member.returned)
             sim->returning_task = task;
         for (size_t k = task->n_edges; k-- > 0;) {

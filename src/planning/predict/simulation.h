@@ -26,6 +26,9 @@ struct simulation {
     int begun;                      /* all steps that were begun then; in later ones what has no end has not started */
     double *busy;                   /* by lane: seconds per step, over the time of the pattern */
 };
+
+/* ---- simulate.c -------------------------------------------------------------------------------------------------- */
+
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
  * been placed and has its edges.  costs NULL: a step file, which has its times.  Returns NULL, and *sim for
  * free_simulation(); or a problem, where the times make no sense together. */

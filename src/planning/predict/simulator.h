@@ -92,7 +92,9 @@ static inline struct lane_state *lane_of_node(const struct simulator *sim, int n
 
 static inline bool skipped(const struct simulator *sim, int node) { return sim->result->moments[node].skipped; }
 
-/* simulate_ring.c.  Does the iteration ask for a member now?  In a list without rings, never. */
+/* ---- simulate_ring.c --------------------------------------------------------------------------------------------- */
+
+/* Does the iteration ask for a member now?  In a list without rings, never. */
 bool lacks_member(const struct simulator *sim, int node); /* it needs a member, and its iteration has not asked yet */
 bool must_ask(const struct simulator *sim, int node);     /* the node has its turn: must its iteration ask now? */
 bool asks_at_once(const struct simulator *sim, int iteration); /* it has been opened, and no end will make it ask */
@@ -101,13 +103,17 @@ bool asks_at_end(const struct simulator *sim, int i, int iteration); /* task i h
 bool ask_rings(struct simulator *sim, int iteration);
 void return_at_end(struct simulator *sim, int i, int iteration); /* task i has ended: it may return the member */
 
-/* pattern.c.  Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
+/* ---- pattern.c --------------------------------------------------------------------------------------------------- */
+
+/* Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
  * noted in the result, and the clock is to stop. */
 void look_for_pattern(struct simulator *sim, int last);
 /* Sums up the pattern: how long each task takes, and what lanes do in its periods, whichever iteration it is for. */
 void sum_up_pattern(const struct simulator *sim);
 
-/* simulate_setup.c.  Asks for the time of each task.  Returns a problem where they make no sense together. */
+/* ---- simulate_setup.c -------------------------------------------------------------------------------------------- */
+
+/* Asks for the time of each task.  Returns a problem where they make no sense together. */
 struct problem *find_task_times(struct simulation *result, const struct costs *costs);
 struct simulator new_simulator(struct simulation *result); /* its times are known */
 void free_simulator(struct simulator *sim);                /* but not the result */

@@ -148,7 +148,7 @@ static void fill_image(const struct image *image, const struct task *task, uint3
 }
 
 /* Copies what the task declares to write, of this slab, from `source` to `target`. */
-static void copy_written(const struct image *image, const struct task *task, uint32_t iteration, uint32_t *target,
+static void take_written(const struct image *image, const struct task *task, uint32_t iteration, uint32_t *target,
                          const uint32_t *source)
 {
     for (int k = 0; k < task->n_accesses; k++) {
@@ -182,7 +182,7 @@ static char *check_others(const struct list *list, const struct task *task, cons
     const unsigned char *before = (const void *)image->given, *after = (const void *)found;
     char position[64];
     size_t at = 0;
-    copy_written(image, task, iteration, image->given, found);
+    take_written(image, task, iteration, image->given, found);
     if (memcmp(before, after, image->words * sizeof *found) == 0)
         return NULL;
     while (before[at] == after[at])
@@ -242,12 +242,12 @@ char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_
             if (uses_device(task, image->device))
                 wrong = check_left(audit->list, task, image, iteration, run);
     }
+    /* The memory gets its contents back too: conditions of later tasks read it, and must find what was computed. */
     for (const struct image *image = audit->image; image < end; image++) {
         if (!wrong)
-            copy_written(image, task, iteration, image->kept, image->first_run);
+            take_written(image, task, iteration, image->kept, image->first_run);
         if (uses_device(task, image->device))
-            write_slab(image,
-                       image->kept); /* conditions of later tasks read memory: they must find what was computed */
+            write_slab(image, image->kept);
     }
     return wrong;
 }

@@ -23,7 +23,7 @@ struct byte_cell {
     int64_t origin; /* the byte of the strip at which this value begins */
     int iteration;  /* the iteration in which it was written, or NONE */
 
-    /* verify_memory() in verify.c */
+    /* verify_memory() in verify_places.c */
     bool used;                 /* a tensor lies here */
     const struct tensor *kept; /* the tensor that is kept here from step to step, or NULL */
 };

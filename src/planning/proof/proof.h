@@ -9,7 +9,9 @@
 
 #include "trainer/train/hooks.h"
 
-/* The values that flow through a list, numbered (values.c).  They are taken before passes rewrite the list; verify()
+/* ---- values.c ---------------------------------------------------------------------------------------------------- */
+
+/* The values that flow through a list, numbered.  They are taken before passes rewrite the list; verify()
  * compares the rewritten list with them. */
 struct values;
 struct values *number_values(const struct list *list);
@@ -21,12 +23,17 @@ void free_values(struct values *values);
  * sentence. */
 char *compare_values(const struct values *expected, const struct list *list);
 
+/* ---- verify.c ---------------------------------------------------------------------------------------------------- */
+
 /* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
  * its own tensor, and every two accesses to the same bytes of which one writes are ordered by waits and lanes, within
  * an iteration and into the next (further apart follows, since lanes are in order); every tensor lies within its
  * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
  * all is well, else the first violation as a sentence (the caller frees it). */
 char *verify(const struct list *list, const struct values *expected);
+
+/* ---- verify_places.c --------------------------------------------------------------------------------------------- */
+
 /* Checks where tasks run: each touches only memory of its lane's device.  Copies are an exception, and so are tasks
  * that choose: these declare what they must come after, and do not look at it.  NULL, or the first violation. */
 char *verify_devices(const struct list *list);

@@ -25,7 +25,7 @@ struct numbered {
 /* What a task and a tensor are known by in both lists. */
 enum known_by { BY_ORIGIN, BY_NAME /* see number_named_values() */ };
 struct values {
-    struct numbered *lists; /* by identity, then by run */
+    struct numbered *runs; /* by identity, then by run */
     size_t n, cap;
     enum known_by known_by;
 };
@@ -199,7 +199,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
         run.begin = task->piece_begin + at;
         run.end = task->piece_begin + end;
         write_run(strips, task, at, end, run.value, iteration);
-        *APPEND(values->lists, values->n, values->cap) = run;
+        *APPEND(values->runs, values->n, values->cap) = run;
     }
 }
 
@@ -227,7 +227,7 @@ static void number_results(struct values *values, const struct list *list, struc
             result.value = hash_pair(cell[k].value, (uint64_t)(cell[k].origin + (int64_t)first));
             result.begin = first + cell[k].begin;
             result.end = first + cell[k].end;
-            *APPEND(values->lists, values->n, values->cap) = result;
+            *APPEND(values->runs, values->n, values->cap) = result;
         }
     }
 }
@@ -241,12 +241,12 @@ static void join_runs(struct values *values)
 {
     size_t n = 0;
     for (size_t i = 0; i < values->n; i++) {
-        struct numbered *last = n ? &values->lists[n - 1] : NULL, *next = &values->lists[i];
+        struct numbered *last = n ? &values->runs[n - 1] : NULL, *next = &values->runs[i];
         if (last && last->identity == next->identity && last->value == next->value && next->begin <= last->end) {
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            values->lists[n++] = *next;
+            values->runs[n++] = *next;
         }
     }
     values->n = n;
@@ -273,7 +273,7 @@ static struct values *number_list(const struct list *list, enum known_by known_b
                 interpret_task(values, strips, task, run, iteration);
         }
     number_results(values, list, strips);
-    SORT(values->lists, values->n, by_identity);
+    SORT(values->runs, values->n, by_identity);
     join_runs(values);
     free_strips(strips, list->pool->n);
     return values;
@@ -285,7 +285,7 @@ struct values *number_named_values(const struct list *list) { return number_list
 void free_values(struct values *values)
 {
     if (values)
-        free(values->lists);
+        free(values->runs);
     free(values);
 }
 
@@ -301,7 +301,7 @@ struct list_difference {
 static size_t group_end(const struct values *values, size_t i)
 {
     size_t end = i;
-    while (end < values->n && values->lists[end].identity == values->lists[i].identity)
+    while (end < values->n && values->runs[end].identity == values->runs[i].identity)
         end++;
     return end;
 }
@@ -341,13 +341,13 @@ static struct list_difference compare_lists(const struct values *expected, const
     struct list_difference difference = {.node = NONE, .part = NONE};
     size_t i = 0, k = 0; /* the first entries of both that have not been compared */
     while (i < expected->n || k < values->n) {
-        const struct numbered *wanted = i < expected->n ? &expected->lists[i] : NULL;
-        const struct numbered *found = k < values->n ? &values->lists[k] : NULL;
+        const struct numbered *wanted = i < expected->n ? &expected->runs[i] : NULL;
+        const struct numbered *found = k < values->n ? &values->runs[k] : NULL;
         if (wanted && found && wanted->identity == found->identity) {
-            size_t x_end = group_end(expected, i), y_end = group_end(values, k);
-            compare_runs(wanted, x_end - i, found, y_end - k, &difference);
-            i = x_end;
-            k = y_end;
+            size_t wanted_end = group_end(expected, i), found_end = group_end(values, k);
+            compare_runs(wanted, wanted_end - i, found, found_end - k, &difference);
+            i = wanted_end;
+            k = found_end;
         } else if (wanted && (!found || wanted->identity < found->identity)) {
             difference.missing |= !wanted->is_result;
             i++;

@@ -232,8 +232,8 @@ static bool waits_for(const struct list *list, struct pair pair)
     return false;
 }
 
-/* Proves of each pair that the first node has ended when the second one starts.  Nodes of a lane end in order, so this
- * is so if the latest node that has ended on the first one's lane is that node or a later one. */
+/* Proves of each pair that the first node has ended when the second one starts.  A lane ends its nodes in order.  So it
+ * is enough that, when the second one starts, the lane of the first one has ended that node or a later one. */
 static void verify_order(struct proof *proof)
 {
     const struct list *list = proof->list;

@@ -355,7 +355,7 @@ static struct trace *end_following(struct trace_follow *follow)
     return trace;
 }
 
-void trace_follow_close(struct trace_follow *follow) { trace_free(end_following(follow)); }
+void trace_follow_close(struct trace_follow *follow) { free_trace(end_following(follow)); }
 
 struct trace *trace_open(const char *path)
 {

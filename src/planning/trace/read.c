@@ -163,7 +163,7 @@ void trace_read_tables(struct reader *file, struct trace *trace)
 
 /* ---- the trace -------------------------------------------------------------------------------------------------- */
 
-void trace_free(struct trace *trace)
+void free_trace(struct trace *trace)
 {
     for (size_t i = 0; trace->bars && i < trace->header.n_lanes; i++)
         free(trace->bars[i].bars);

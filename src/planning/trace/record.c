@@ -207,7 +207,7 @@ static void begin_recording(struct trainer *trainer, const char *path)
     current_recording.n = n;
     current_recording.trainer = trainer;
     add_observer(&current_recording.observer);
-    trace_free(tables);
+    free_trace(tables);
     free(title);
 }
 
@@ -264,7 +264,7 @@ static void end_trace(struct trainer *trainer)
     if (!current_recording.writer)
         return;
     remove_observer(&current_recording.observer);
-    trace_close(current_recording.writer);
+    close_trace_writer(current_recording.writer);
     current_recording.writer = NULL;
     if (current_recording.trains) {
         tell_when_removed();

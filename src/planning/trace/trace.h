@@ -28,7 +28,7 @@
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
-/* ---- read.c, follow.c, index.c --------------------------------------------------------------------------------- */
+/* ---- a trace in memory ------------------------------------------------------------------------------------------- */
 
 struct bar {             /* a record on its lane */
     uint64_t start, end; /* the record's times */
@@ -112,11 +112,19 @@ static inline bool has_role(const struct trace *trace, const struct trace_task *
 {
     return strcmp(trace->header.role[task->role], role) == 0;
 }
-struct trace *trace_open(const char *path); /* ends the program where trace_follow_open() would find a problem */
-void trace_free(struct trace *trace);
 
+/* ---- read.c ------------------------------------------------------------------------------------------------------ */
+
+void free_trace(struct trace *trace);
+
+/* ---- follow.c ---------------------------------------------------------------------------------------------------- */
+
+struct trace *trace_open(const char *path); /* ends the program where trace_follow_open() would find a problem */
 void trace_sort(struct trace_record *records, size_t n); /* into the order that struct trace has */
-void trace_index(struct trace *trace, size_t first);     /* records from `first` on are new: updates bars ... pauses */
+
+/* ---- index.c ----------------------------------------------------------------------------------------------------- */
+
+void trace_index(struct trace *trace, size_t first); /* records from `first` on are new: updates bars ... pauses */
 uint64_t trace_paused_before(const struct trace *trace, uint64_t clock); /* nanoseconds */
 size_t first_bar_from(const struct bars *bars, uint64_t clock);          /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *bars, uint64_t clock);            /* the first that ends after `clock` */
@@ -132,7 +140,7 @@ int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step,
 int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge);
 
-/* ---- memory_use.c, purpose.c ----------------------------------------------------------------------------------- */
+/* ---- memory_use.c ------------------------------------------------------------------------------------------------ */
 
 /* Updates trace->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
 void trace_update_memory(struct trace *trace, size_t first);
@@ -143,6 +151,9 @@ uint64_t trace_peak(const struct memory_use *use); /* the largest sum of all */
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
 size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
+
+/* ---- purpose.c --------------------------------------------------------------------------------------------------- */
+
 /* "0:0 swap out": the purpose of each lane's copies if they have only one, else the lane's name.  The caller frees. */
 typedef char lane_purpose[56];
 lane_purpose *trace_purposes(const struct trace *trace);

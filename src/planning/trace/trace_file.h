@@ -144,6 +144,6 @@ void trace_alive(struct trace_writer *writer, uint64_t paused_task);
 /* The viewers' request, in the file: it may change at any moment. */
 const struct trace_control *trace_request_in_file(const struct trace_writer *writer);
 /* Cuts the file to the part that was used and closes it. */
-void trace_close(struct trace_writer *writer);
+void close_trace_writer(struct trace_writer *writer);
 
 #endif

@@ -6,9 +6,13 @@
 
 #include "trace.h"
 
+/* ---- follow.c ---------------------------------------------------------------------------------------------------- */
+
 /* When a process was started, in the system's unit, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...  Returns
  * false if there is no such process.  Where the system has no /proc, born is 0 and the state 'R'. */
 bool process_state(int pid, uint64_t *born, char *state);
+
+/* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 #define DAMAGED "the trace %s is damaged: "
 /* A table of the file: the offsets of its place and number of entries in the header, of its pointer in struct trace. */

@@ -217,7 +217,7 @@ const struct trace_control *trace_request_in_file(const struct trace_writer *wri
     return &writer->header->control;
 }
 
-void trace_close(struct trace_writer *writer)
+void close_trace_writer(struct trace_writer *writer)
 {
     writer->header->closed_ns = now_ns();
     size_t used = writer->header->records_at + MIN(writer->head, writer->capacity) * sizeof *writer->ring;

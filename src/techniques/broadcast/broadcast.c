@@ -250,7 +250,7 @@ static void deal_at_random(const struct broadcast *broadcast, struct layer_shard
 
 /* ---- send -------------------------------------------------------------------------------------------------------- */
 
-struct slice slice_of(const struct broadcast *broadcast, const struct message *message, int nth)
+struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth)
 {
     const struct layer_shard *shard = &broadcast->shards[message->shard];
     /* A grain is as many bytes as a slice is a multiple of. */
@@ -258,20 +258,21 @@ struct slice slice_of(const struct broadcast *broadcast, const struct message *m
     const size_t n = (size_t)shard->slices, k = (size_t)nth;
     size_t begin = k * grains / n * broadcast->align;
     size_t end = (k + 1) * grains / n * broadcast->align;
-    return (struct slice){.message = message,
-                          .nth = nth,
-                          .queue = shard->queue[nth],
-                          .begin = MAX(begin, message->begin),
-                          .end = MIN(end, message->begin + message->source->bytes)};
+    return (struct message_part){.message = message,
+                                 .nth = nth,
+                                 .queue = shard->queue[nth],
+                                 .begin = MAX(begin, message->begin),
+                                 .end = MIN(end, message->begin + message->source->bytes)};
 }
 
-/* The slice's bytes in a tensor that the message is sent from, or brings. */
-static struct tensor *part_of_slice(const struct broadcast *broadcast, struct tensor *whole, const struct slice *slice)
+/* The bytes of the part in a tensor that the message is sent from, or brings. */
+static struct tensor *tensor_of_part(const struct broadcast *broadcast, struct tensor *whole,
+                                     const struct message_part *part)
 {
     char name[sizeof whole->name];
-    snprintf(name, sizeof name, "%.36s.%d", whole->name, slice->nth);
-    return new_range(broadcast->list->pool, whole, name, slice->begin - slice->message->begin,
-                     slice->end - slice->message->begin);
+    snprintf(name, sizeof name, "%.36s.%d", whole->name, part->nth);
+    return new_range(broadcast->list->pool, whole, name, part->begin - part->message->begin,
+                     part->end - part->message->begin);
 }
 
 /* "queue 2": what a lane is for that is queue 2 alone. */
@@ -320,25 +321,25 @@ static void add_receive(const struct broadcast *broadcast, struct edit *edit, st
     add_copy_before(edit, reader, lane, "receive", brought, brought);
 }
 
-static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int parent,
+static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct message_part *part, int parent,
                     struct tensor *from);
 
 /* Adds the slice's copy in place of the hop's, and then the copies that send on what it brings. */
-static void send_hop(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int nth,
+static void send_hop(const struct broadcast *broadcast, struct edit *edit, const struct message_part *part, int nth,
                      struct tensor *from)
 {
-    const struct hop *hop = &slice->message->hops[nth];
-    struct tensor *whole = copy_target(hop->copy), *to = part_of_slice(broadcast, whole, slice);
+    const struct hop *hop = &part->message->hops[nth];
+    struct tensor *whole = copy_target(hop->copy), *to = tensor_of_part(broadcast, whole, part);
     struct task *task =
-        add_copy(broadcast->list, queue_lane(broadcast, hop->copy, slice->queue), hop->copy->name, to, from);
+        add_copy(broadcast->list, queue_lane(broadcast, hop->copy, part->queue), hop->copy->name, to, from);
     task->origin = hop->copy->origin;
-    task->message = slice->number;
+    task->message = part->number;
     task->when = hop->copy->when;
     if (!isnan(hop->copy->seconds))
         task->seconds = hop->copy->seconds * (double)to->bytes / (double)whole->bytes;
     if (hop->reader && !from->device->is_host && !to->device->is_host)
-        add_receive(broadcast, edit, hop->reader, slice->queue, to);
-    send_on(broadcast, edit, slice, nth, to);
+        add_receive(broadcast, edit, hop->reader, part->queue, to);
+    send_on(broadcast, edit, part, nth, to);
 }
 
 /* The place of the device that a hop leads to: 0 for the host, 1 for the next device after the owner on the ring of n
@@ -353,19 +354,19 @@ static int place_on_ring(const struct hop *hop, int owner, int n)
 
 /* The bytes that the parent has brought go on: to the host, then around the ring.  Among four devices, device 0 sends
  * slice 0 to 1, 2, 3, slice 1 to 2, 3, 1, and slice 2 to 3, 1, 2. */
-static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int parent,
+static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct message_part *part, int parent,
                     struct tensor *from)
 {
-    const struct message *message = slice->message;
+    const struct message *message = part->message;
     int n = broadcast->list->pool->machine->n_devices;
     int owner = message->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
         int place = 0;
         if (turn > 0)
-            place = 1 + (slice->nth + turn - 1) % (n - 1);
+            place = 1 + (part->nth + turn - 1) % (n - 1);
         for (size_t h = 0; h < message->n; h++)
             if (message->hops[h].parent == parent && place_on_ring(&message->hops[h], owner, n) == place)
-                send_hop(broadcast, edit, slice, (int)h, from);
+                send_hop(broadcast, edit, part, (int)h, from);
     }
 }
 
@@ -373,12 +374,12 @@ static void send_message(const struct broadcast *broadcast, struct edit *edit, c
 {
     insert_before(edit, message->hops[0].copy);
     for (int nth = 0; nth < broadcast->shards[message->shard].slices; nth++) {
-        struct slice slice = slice_of(broadcast, message, nth);
-        if (slice.begin >= slice.end)
+        struct message_part part = part_in_slice(broadcast, message, nth);
+        if (part.begin >= part.end)
             continue;
         broadcast->list->last_message++;
-        slice.number = broadcast->list->last_message;
-        send_on(broadcast, edit, &slice, SOURCE, part_of_slice(broadcast, message->source, &slice));
+        part.number = broadcast->list->last_message;
+        send_on(broadcast, edit, &part, SOURCE, tensor_of_part(broadcast, message->source, &part));
     }
     for (size_t h = 0; h < message->n; h++)
         drop(edit, message->hops[h].copy);

@@ -50,7 +50,7 @@ struct layer_shard {
 };
 
 /* The part of a message that lies in one slice of its shard. */
-struct slice {
+struct message_part {
     const struct message *message;
     int nth;           /* its index among the shard's slices, from 0 */
     int number;        /* the message number of its copies */
@@ -77,7 +77,7 @@ int count_sending_queues(const struct broadcast *broadcast); /* how many of a de
  * stays open.  Fills in messages and shards. */
 struct edit *slice_list(struct broadcast *broadcast);
 /* The part of the message that lies in slice `nth` of the message's shard. */
-struct slice slice_of(const struct broadcast *broadcast, const struct message *message, int nth);
+struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth);
 void free_messages(struct broadcast *broadcast);
 
 #endif

@@ -75,9 +75,9 @@ static struct tally *count_slices(const struct broadcast *broadcast)
          message++) {
         struct tally *by_queue = &tally[first_same_shard(broadcast, message->shard) * queues];
         for (int nth = 0; nth < broadcast->shards[message->shard].slices && !message->repeated; nth++) {
-            struct slice slice = slice_of(broadcast, message, nth);
-            if (slice.begin < slice.end)
-                by_queue[slice.queue].bytes += slice.end - slice.begin;
+            struct message_part part = part_in_slice(broadcast, message, nth);
+            if (part.begin < part.end)
+                by_queue[part.queue].bytes += part.end - part.begin;
         }
     }
     return tally;

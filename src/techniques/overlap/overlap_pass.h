@@ -15,7 +15,7 @@ struct planning { /* how the updates of a list are planned */
     bool is_from_file; /* the plan was read from the file of --overlap-plan */
     /* What overlap_room.c finds out about passes that run later: */
     int *remade; /* plans are tried as if this, for remake(), were made again already; NULL: nothing is */
-    const struct pass *room_maker; /* it is to make room for the plans, nobody knows yet how; NULL: no pass has to */
+    const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
 };
 
 /* ---- overlap_try.c ----------------------------------------------------------------------------------------------- */

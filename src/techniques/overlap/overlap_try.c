@@ -7,8 +7,9 @@
 
 enum overlap mode_of(const struct run_facts *facts)
 {
-    bool later = overlap_options.mode == OVERLAP_LOCAL && facts->trial;
-    return later ? OVERLAP_PLAN : overlap_options.mode;
+    if (overlap_options.mode == OVERLAP_LOCAL && facts->trial)
+        return OVERLAP_PLAN;
+    return overlap_options.mode;
 }
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */

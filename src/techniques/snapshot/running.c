@@ -18,8 +18,8 @@
 #include "snapshot_writer.h"
 #include "techniques/reshard/resume.h"
 
-struct snapshots {
-    struct snap *file;
+struct snapshot_run {
+    struct snap_writer *file;
     size_t *payload;      /* by position of a persist task: the payload that it stores */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -31,57 +31,60 @@ struct snapshots {
     bool closed;
 };
 
-static struct snapshots *snapshots_of(const struct trainer *trainer) { return *own_of(trainer, &module_snapshot); }
+static struct snapshot_run *snapshot_run_of(const struct trainer *trainer)
+{
+    return *own_of(trainer, &module_snapshot);
+}
 
 /* ---- the tasks' work -------------------------------------------------------------------------------------------- */
 
 static void begin_iteration(void *context, uint32_t number)
 {
-    struct snapshots *snapshots = context;
-    snap_begin(snapshots->file, number);
+    struct snapshot_run *snapshot_run = context;
+    snap_begin(snapshot_run->file, number);
 }
 
 static void persist(void *context, const struct task *task, uint32_t number)
 {
-    const struct snapshots *snapshots = context;
+    const struct snapshot_run *snapshot_run = context;
     const struct tensor *buffer = tensor_at(task->accesses[0].tensor, number);
-    snap_write(snapshots->file, number, snapshots->payload[task->index], tensor_memory(buffer));
+    snap_write(snapshot_run->file, number, snapshot_run->payload[task->index], tensor_memory(buffer));
 }
 
 /* The disk's lane waits here until the step's report has come.  The report itself never waits for this lane. */
 static void commit_iteration(void *context, const struct task *task, uint32_t number)
 {
     (void)task;
-    struct snapshots *snapshots = context;
+    struct snapshot_run *snapshot_run = context;
     struct stored_step stored;
-    pthread_mutex_lock(&snapshots->lock);
-    while (snapshots->reported < number)
-        pthread_cond_wait(&snapshots->changed, &snapshots->lock);
-    bool sound = number < snapshots->bad_step;
-    pthread_mutex_unlock(&snapshots->lock);
-    if (!snap_finish(snapshots->file, number, sound, &stored))
+    pthread_mutex_lock(&snapshot_run->lock);
+    while (snapshot_run->reported < number)
+        pthread_cond_wait(&snapshot_run->changed, &snapshot_run->lock);
+    bool sound = number < snapshot_run->bad_step;
+    pthread_mutex_unlock(&snapshot_run->lock);
+    if (!snap_finish(snapshot_run->file, number, sound, &stored))
         return;
-    pthread_mutex_lock(&snapshots->lock);
-    *APPEND(snapshots->commits, snapshots->n_commits, snapshots->cap_commits) = stored;
-    pthread_mutex_unlock(&snapshots->lock);
+    pthread_mutex_lock(&snapshot_run->lock);
+    *APPEND(snapshot_run->commits, snapshot_run->n_commits, snapshot_run->cap_commits) = stored;
+    pthread_mutex_unlock(&snapshot_run->lock);
 }
 
 void note_reported(struct trainer *trainer, uint32_t number, bool sound)
 {
-    struct snapshots *snapshots = snapshots_of(trainer);
-    if (!snapshots || snapshots->closed)
+    struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
+    if (!snapshot_run || snapshot_run->closed)
         return;
-    pthread_mutex_lock(&snapshots->lock);
-    snapshots->reported = number;
-    snapshots->bad_step = sound ? snapshots->bad_step : MIN(snapshots->bad_step, number);
-    pthread_cond_broadcast(&snapshots->changed);
-    pthread_mutex_unlock(&snapshots->lock);
+    pthread_mutex_lock(&snapshot_run->lock);
+    snapshot_run->reported = number;
+    snapshot_run->bad_step = sound ? snapshot_run->bad_step : MIN(snapshot_run->bad_step, number);
+    pthread_cond_broadcast(&snapshot_run->changed);
+    pthread_mutex_unlock(&snapshot_run->lock);
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 /* Gives the tasks their work, and says in `plan` what they store. */
-static void bind_tasks(struct snapshots *snapshots, struct list *list, struct snap_plan *plan)
+static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, struct snap_plan *plan)
 {
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
@@ -89,13 +92,13 @@ static void bind_tasks(struct snapshots *snapshots, struct list *list, struct sn
         if (!task->member.needed || is_copy(task))
             continue;
         task->run = task->member.returned ? commit_iteration : persist;
-        task->context = snapshots;
+        task->context = snapshot_run;
         if (task->member.returned)
             continue;
         size_t bytes = task->accesses[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
               task->state.elements.end - task->state.elements.begin);
-        snapshots->payload[i] = plan->n;
+        snapshot_run->payload[i] = plan->n;
         *APPEND(plan->ranges, plan->n, cap) = task->state;
     }
 }
@@ -110,48 +113,48 @@ void start_snapshots(struct trainer *trainer)
                              .batch = trainer->batch};
     if (!snapshot_options.file)
         return;
-    struct snapshots *snapshots = allocate(1, sizeof *snapshots);
-    snapshots->payload = allocate(trainer->train->n, sizeof *snapshots->payload);
-    bind_tasks(snapshots, trainer->train, &plan);
+    struct snapshot_run *snapshot_run = allocate(1, sizeof *snapshot_run);
+    snapshot_run->payload = allocate(trainer->train->n, sizeof *snapshot_run->payload);
+    bind_tasks(snapshot_run, trainer->train, &plan);
     if (!plan.n) {
-        free(snapshots->payload);
-        free(snapshots);
+        free(snapshot_run->payload);
+        free(snapshot_run);
         return;
     }
-    snapshots->reported = step;
-    snapshots->bad_step = UINT32_MAX;
-    pthread_mutex_init(&snapshots->lock, NULL);
-    pthread_cond_init(&snapshots->changed, NULL);
+    snapshot_run->reported = step;
+    snapshot_run->bad_step = UINT32_MAX;
+    pthread_mutex_init(&snapshot_run->lock, NULL);
+    pthread_cond_init(&snapshot_run->changed, NULL);
     struct checkpoint *checkpoint = describe_training(trainer, step);
-    must(open_snap_file(snapshot_options.file, checkpoint, &plan, &snapshots->file));
+    must(open_snap_writer(snapshot_options.file, checkpoint, &plan, &snapshot_run->file));
     free_checkpoint(checkpoint);
     free(plan.ranges);
-    *own_of(trainer, &module_snapshot) = snapshots;
-    start_late(trainer->train, begin_iteration, snapshots);
+    *own_of(trainer, &module_snapshot) = snapshot_run;
+    start_late(trainer->train, begin_iteration, snapshot_run);
 }
 
 size_t take_commits(struct trainer *trainer, struct stored_step **commits)
 {
-    struct snapshots *snapshots = snapshots_of(trainer);
+    struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     *commits = NULL;
-    if (!snapshots || snapshots->closed)
+    if (!snapshot_run || snapshot_run->closed)
         return 0;
-    pthread_mutex_lock(&snapshots->lock);
-    size_t n = snapshots->n_commits;
-    *commits = snapshots->commits;
-    snapshots->commits = NULL;
-    snapshots->n_commits = snapshots->cap_commits = 0;
-    pthread_mutex_unlock(&snapshots->lock);
+    pthread_mutex_lock(&snapshot_run->lock);
+    size_t n = snapshot_run->n_commits;
+    *commits = snapshot_run->commits;
+    snapshot_run->commits = NULL;
+    snapshot_run->n_commits = snapshot_run->cap_commits = 0;
+    pthread_mutex_unlock(&snapshot_run->lock);
     return n;
 }
 
 struct snap_counts close_snapshots(struct trainer *trainer)
 {
-    struct snapshots *snapshots = snapshots_of(trainer);
+    struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     stop_late(trainer->train);
-    snapshots->counts = close_snap(snapshots->file);
-    snapshots->closed = true;
-    return snapshots->counts;
+    snapshot_run->counts = close_snap_writer(snapshot_run->file);
+    snapshot_run->closed = true;
+    return snapshot_run->counts;
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
@@ -171,8 +174,8 @@ static void show_commits(struct trainer *trainer)
 /* Waits until all snapshots are stored, and says on the terminal how many there are. */
 static void end_snapshots(struct trainer *trainer)
 {
-    const struct snapshots *snapshots = snapshots_of(trainer);
-    if (!snapshots || snapshots->closed)
+    const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
+    if (!snapshot_run || snapshot_run->closed)
         return;
     drain(trainer->train);
     show_commits(trainer);
@@ -189,11 +192,11 @@ static void end_snapshots(struct trainer *trainer)
 
 static void tell_kept(struct trainer *trainer, struct kept_run *kept)
 {
-    const struct snapshots *snapshots = snapshots_of(trainer);
+    const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_options.file)
         return;
-    if (!trainer->settings->save && snapshots && snapshots->counts.newest) {
-        kept->where = format_string("the newest snapshot is of step %u", snapshots->counts.newest);
+    if (!trainer->settings->save && snapshot_run && snapshot_run->counts.newest) {
+        kept->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
         append_text(&kept->command, " --resume ");
         append_quoted(&kept->command, snapshot_options.file);
     }
@@ -201,16 +204,16 @@ static void tell_kept(struct trainer *trainer, struct kept_run *kept)
     append_quoted(&kept->more_words, snapshot_options.file);
 }
 
-static void free_snapshots(struct trainer *trainer)
+static void free_snapshot_run(struct trainer *trainer)
 {
-    struct snapshots *snapshots = snapshots_of(trainer);
-    if (!snapshots)
+    struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
+    if (!snapshot_run)
         return;
-    free(snapshots->payload);
-    free(snapshots->commits);
-    pthread_mutex_destroy(&snapshots->lock);
-    pthread_cond_destroy(&snapshots->changed);
-    free(snapshots);
+    free(snapshot_run->payload);
+    free(snapshot_run->commits);
+    pthread_mutex_destroy(&snapshot_run->lock);
+    pthread_cond_destroy(&snapshot_run->changed);
+    free(snapshot_run);
 }
 
 const struct hooks snapshot_hooks = {
@@ -219,5 +222,5 @@ const struct hooks snapshot_hooks = {
     .step_reported = note_reported,
     .steps_ended = end_snapshots,
     .kept = tell_kept,
-    .trainer_closing = free_snapshots,
+    .trainer_closing = free_snapshot_run,
 };

@@ -22,8 +22,8 @@
  * The rule.  The file has S slots, each with room for a whole iteration, and the host has S buffers for each unit.  An
  * iteration takes a slot when its first unit has been updated, and returns it when its commit has ended.  It may not
  * take the slot of the newest durable commit, nor one that another iteration has.  When no slot is free the iteration
- * is dropped, so that training waits for nothing.  The buffers are a *ring* of S members (trainer/step/ring.c has this
- * rule): the list has each task once, and where it reads and writes is decided for each iteration.
+ * is dropped, so that training waits for nothing.  (trainer/step/ring.c has this rule.)  The list has each task once,
+ * and where it reads and writes is decided for each iteration.
  *
  * Persist and commit stand *aside* (struct member_use in task.h): nothing of the training waits for them.  Such a
  * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
@@ -33,7 +33,7 @@
  * copy within the device's memory is faster:
  *
  *     device      U1   B0   U0   | F0        F1        B1   U1   B0
- *     snapshot      d1        d0                                        into a ring of buffers on the device
+ *     snapshot      d1        d0                                        into the slot's buffers on the device
  *     copies          [s1           ] [s0           ]                   from there to the host's buffers
  *
  * Now the next update waits for d alone, and s stands aside too.  d runs on a compute lane of its own: it is work of
@@ -54,7 +54,7 @@ struct snapshot_options snapshot_options;
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* A buffer on the device for each slot: a ring, whose first member is returned. */
+/* A buffer on the device for each slot.  That of slot 1 is returned, and leads to the others. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes)
 {
     struct tensor *first = NULL;
@@ -68,14 +68,14 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
     return first;
 }
 
-/* The part [begin, end), in bytes, of each buffer of a ring: a ring of parts, whose first member is returned. */
+/* The part [begin, end), in bytes, of the buffer of each slot.  That of slot 1 is returned, and leads to the others. */
 static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers, const char *name, size_t begin,
                                       size_t end)
 {
     struct tensor *first = NULL;
     struct tensor **next = &first;
-    for (struct tensor *member = buffers; member; member = member->next_member) {
-        *next = new_range(pool, member, name, begin, end);
+    for (struct tensor *buffer = buffers; buffer; buffer = buffer->next_member) {
+        *next = new_range(pool, buffer, name, begin, end);
         next = &(*next)->next_member;
     }
     return first;

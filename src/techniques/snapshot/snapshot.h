@@ -15,9 +15,10 @@
  *     snapshot_pass.c      the pass: it goes through all updates; the report of `yard plan`, and the options
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
- * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* is written on a page,
- * which names the slot: from then on the iteration is *recoverable*, after a kill; when that is flushed it is
- * *durable*, after a power cut too.  A *valid* page is one that was written whole, whether or not its slot was.
+ * in the file for all payloads of an iteration, with a buffer in memory for each; slot k is what the ring of the list's
+ * pool (struct ring in tensor.h) calls its member k.  A *commit* is written on a page, which names the slot: from then
+ * on the iteration is *recoverable*, after a kill; when that is flushed it is *durable*, after a power cut too.  A
+ * *valid* page is one that was written whole, whether or not its slot was.
  */
 #ifndef SNAPSHOT_H
 #define SNAPSHOT_H
@@ -40,7 +41,7 @@ extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
 extern const struct module module_snapshot;
 
-/* ---- snapshot.c, stored.c: the list ------------------------------------------------------------------------------ */
+/* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
 struct storing { /* what the functions below need to know of a list whose updates are stored */
     struct list *list;
@@ -62,7 +63,9 @@ void add_persist(const struct storing *storing, struct tensor *buffers, const st
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *access);
 
-/* stored.c.  Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
+/* ---- stored.c ---------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
 /* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
  * update of the device; NULL: there is none. */

@@ -16,7 +16,7 @@ enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
 struct snap_plan { /* says what a run stores of an iteration */
     const struct config *config;
     const struct mesh *mesh;
-    struct ring *ring;          /* its member k has slot k */
+    struct ring *ring;          /* which iteration has which slot */
     int64_t batch;              /* sequences of an iteration */
     struct state_range *ranges; /* by payload: the part of the state that it has */
     size_t n;

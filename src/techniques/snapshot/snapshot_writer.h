@@ -1,7 +1,7 @@
 /* snapshot_writer.h - writing the snapshot file.
  *
- * Protocol: open_snap_file(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
- * another, snap_finish(); close_snap() after a drain.
+ * Protocol: open_snap_writer(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
+ * another, snap_finish(); close_snap_writer() after a drain.
  */
 #ifndef SNAPSHOT_WRITER_H
 #define SNAPSHOT_WRITER_H
@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-/* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
+/* ---- a file that is being written -------------------------------------------------------------------------------- */
 
 struct snap_counts {
     uint32_t stored;  /* commits */
@@ -29,7 +29,7 @@ struct held_slot { /* a slot, for the last iteration that had it */
     uint64_t *hashes; /* by piece, in the manifest's order */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
-struct snap {                /* a file that is being written */
+struct snap_writer {         /* a file that is being written */
     struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;           /* sequences of an iteration */
     size_t n;                /* payloads */
@@ -54,35 +54,40 @@ struct snap {                /* a file that is being written */
     int page;     /* the page that has the newest commit; NONE: no page */
     uint64_t seq; /* the commit's */
 };
+
+/* ---- opening.c --------------------------------------------------------------------------------------------------- */
+
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
  * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
  * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
  * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
  * returns, but not its ring.
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
-struct problem *open_snap_file(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
-                               struct snap **out);
+struct problem *open_snap_writer(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
+                                 struct snap_writer **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
-struct snap_counts close_snap(struct snap *snap);
+struct snap_counts close_snap_writer(struct snap_writer *snap_writer);
+/* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snap_writer. */
+void take_name(void *argument);
+/* For writer.c: has another program taken the file's name from it?  Then warns. */
+bool tell_when_lost(struct snap_writer *snap_writer);
+
+/* ---- writer.c ---------------------------------------------------------------------------------------------------- */
 
 /* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
  * failed; then the iteration is dropped. */
-int snap_begin(struct snap *snap, uint32_t iteration);
+int snap_begin(struct snap_writer *snap_writer, uint32_t iteration);
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snap_finish() drops the iteration. */
-void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes);
+void snap_write(struct snap_writer *snap_writer, uint32_t iteration, size_t payload, const void *bytes);
 struct stored_step {
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snap_finish(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored);
-
-/* opening.c for writer.c */
-void take_name(void *argument); /* the new file takes the name of the old one; for attempt(), argument: struct snap */
-bool tell_when_lost(struct snap *snap); /* has another program taken the file's name from it?  Then warns. */
+bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct stored_step *stored);
 
 /* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 

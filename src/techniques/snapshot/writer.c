@@ -37,13 +37,13 @@
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* failure: "cannot write snapshot file run.snap: ..."; it is freed. */
-static void stop_storing(struct snap *snap, char *failure)
+static void stop_storing(struct snap_writer *snap_writer, char *failure)
 {
-    pthread_mutex_lock(&snap->lock);
-    bool first = !snap->failed;
-    uint32_t newest = snap->counts.newest;
-    snap->failed = true;
-    pthread_mutex_unlock(&snap->lock);
+    pthread_mutex_lock(&snap_writer->lock);
+    bool first = !snap_writer->failed;
+    uint32_t newest = snap_writer->counts.newest;
+    snap_writer->failed = true;
+    pthread_mutex_unlock(&snap_writer->lock);
     if (first && newest)
         warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, newest);
     else if (first)
@@ -51,15 +51,15 @@ static void stop_storing(struct snap *snap, char *failure)
     free(failure);
 }
 
-static bool put_bytes(struct snap *snap, int fd, const char *bytes, size_t n, uint64_t at)
+static bool put_bytes(struct snap_writer *snap_writer, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {
         ssize_t done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            stop_storing(snap, format_string("cannot write snapshot file %s: %s", snap->file->path,
-                                             done ? strerror(errno) : "nothing was taken"));
+            stop_storing(snap_writer, format_string("cannot write snapshot file %s: %s", snap_writer->file->path,
+                                                    done ? strerror(errno) : "nothing was taken"));
             return false;
         }
         bytes += done;
@@ -71,15 +71,16 @@ static bool put_bytes(struct snap *snap, int fd, const char *bytes, size_t n, ui
 
 /* ---- a slot ------------------------------------------------------------------------------------------------------ */
 
-int snap_begin(struct snap *snap, uint32_t iteration)
+int snap_begin(struct snap_writer *snap_writer, uint32_t iteration)
 {
-    pthread_mutex_lock(&snap->lock);
-    int slot = snap->failed ? 0 : take_member(snap->ring, iteration);
+    pthread_mutex_lock(&snap_writer->lock);
+    int slot = snap_writer->failed ? 0 : take_member(snap_writer->ring, iteration);
     if (slot)
-        snap->slots[slot] = (struct held_slot){.iteration = iteration, .hashes = snap->slots[slot].hashes};
+        snap_writer->slots[slot] =
+            (struct held_slot){.iteration = iteration, .hashes = snap_writer->slots[slot].hashes};
     else
-        snap->counts.dropped++;
-    pthread_mutex_unlock(&snap->lock);
+        snap_writer->counts.dropped++;
+    pthread_mutex_unlock(&snap_writer->lock);
     return slot;
 }
 
@@ -98,10 +99,10 @@ static bool all_finite(const uint32_t *word, size_t n)
 }
 
 /* Checks and hashes the pieces that lie in bytes [first, end) of a slot, in the order of all pieces. */
-static void hash_pieces(const struct snap *snap, struct held_slot *held, const char *bytes, uint64_t first,
-                        uint64_t end)
+static void hash_pieces(const struct snap_writer *snap_writer, struct held_slot *held, const char *bytes,
+                        uint64_t first, uint64_t end)
 {
-    const struct pieces *all = snap->file->pieces;
+    const struct pieces *all = snap_writer->file->pieces;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensors[i].n; k++) {
@@ -116,115 +117,118 @@ static void hash_pieces(const struct snap *snap, struct held_slot *held, const c
 }
 
 /* Writes by one of the three ways that the file's head comment names.  false: the file has failed. */
-static bool put_payload(struct snap *snap, const void *bytes, size_t n, uint64_t at)
+static bool put_payload(struct snap_writer *snap_writer, const void *bytes, size_t n, uint64_t at)
 {
-    if (snap->memory) {
-        snap->persist(snap->memory + at, bytes, n);
+    if (snap_writer->memory) {
+        snap_writer->persist(snap_writer->memory + at, bytes, n);
         return true;
     }
-    if (snap->direct_fd >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
-        return put_bytes(snap, snap->direct_fd, bytes, n, at);
-    if (!put_bytes(snap, snap->fd, bytes, n, at))
+    if (snap_writer->direct_fd >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
+        return put_bytes(snap_writer, snap_writer->direct_fd, bytes, n, at);
+    if (!put_bytes(snap_writer, snap_writer->fd, bytes, n, at))
         return false;
-    start_writing(snap->fd, at, n);
+    start_writing(snap_writer->fd, at, n);
     return true;
 }
 
-void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes)
+void snap_write(struct snap_writer *snap_writer, uint32_t iteration, size_t payload, const void *bytes)
 {
-    const int slot = member_of(snap->ring, iteration);
-    struct held_slot *held = &snap->slots[slot];
-    const uint64_t first = snap->payload_at[payload], end = snap->payload_at[payload + 1]; /* in the slot */
+    const int slot = member_of(snap_writer->ring, iteration);
+    struct held_slot *held = &snap_writer->slots[slot];
+    const uint64_t first = snap_writer->payload_at[payload],
+                   end = snap_writer->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
     if (!held->not_finite)
-        hash_pieces(snap, held, bytes, first, end);
-    if (held->not_finite || snap->failed)
+        hash_pieces(snap_writer, held, bytes, first, end);
+    if (held->not_finite || snap_writer->failed)
         return;
     size_t n = (size_t)(end - first);
-    if (put_payload(snap, bytes, n, slot_at(snapfile_of(snap->file), slot) + first))
-        snap->counts.bytes += n;
-    snap->counts.ns += now_ns() - begun;
+    if (put_payload(snap_writer, bytes, n, slot_at(snapfile_of(snap_writer->file), slot) + first))
+        snap_writer->counts.bytes += n;
+    snap_writer->counts.ns += now_ns() - begun;
 }
 
 /* ---- a commit ---------------------------------------------------------------------------------------------------- */
 
 /* Writes the hashes, and the commit's page: then the iteration is recoverable. */
-static bool write_commit(struct snap *snap, int slot)
+static bool write_commit(struct snap_writer *snap_writer, int slot)
 {
     char page[SNAP_PAGE];
-    const struct snapfile *snapfile = snapfile_of(snap->file);
-    const struct held_slot *held = &snap->slots[slot];
+    const struct snapfile *snapfile = snapfile_of(snap_writer->file);
+    const struct held_slot *held = &snap_writer->slots[slot];
     size_t n = sizeof *held->hashes * snapfile->in.n;
     struct snap_commit commit = {
-        .seq = snap->seq + 1,
+        .seq = snap_writer->seq + 1,
         .step = held->iteration,
         .slot = (uint32_t)slot,
-        .samples = snap->file->samples + ((int64_t)held->iteration - snap->file->step) * snap->batch,
-        .session = snap->file->session,
+        .samples =
+            snap_writer->file->samples + ((int64_t)held->iteration - snap_writer->file->step) * snap_writer->batch,
+        .session = snap_writer->file->session,
         .hash = hash_bytes(held->hashes, n, 0),
     };
-    int other = snap->page == 0 ? 1 : 0;
+    int other = snap_writer->page == 0 ? 1 : 0;
     fill_page(snapfile, &commit, page);
-    if (!put_bytes(snap, snap->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
+    if (!put_bytes(snap_writer, snap_writer->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
         return false;
-    if (!put_bytes(snap, snap->fd, page, SNAP_PAGE, (uint64_t)other * SNAP_PAGE))
+    if (!put_bytes(snap_writer, snap_writer->fd, page, SNAP_PAGE, (uint64_t)other * SNAP_PAGE))
         return false;
-    snap->page = other;
-    snap->seq++;
+    snap_writer->page = other;
+    snap_writer->seq++;
     return true;
 }
 
-static bool make_durable(struct snap *snap)
+static bool make_durable(struct snap_writer *snap_writer)
 {
-    if (flush_file(snap->fd) != 0) {
-        stop_storing(snap, format_string("cannot sync snapshot file %s: %s", snap->file->path, strerror(errno)));
+    if (flush_file(snap_writer->fd) != 0) {
+        stop_storing(snap_writer,
+                     format_string("cannot sync snapshot file %s: %s", snap_writer->file->path, strerror(errno)));
         return false;
     }
-    struct problem *problem = snap->beside ? attempt(take_name, snap) : NULL;
+    struct problem *problem = snap_writer->beside ? attempt(take_name, snap_writer) : NULL;
     if (problem) {
-        stop_storing(snap, format_string("cannot put the new snapshot file in the place of %s: %s", snap->file->path,
-                                         problem->sentence));
+        stop_storing(snap_writer, format_string("cannot put the new snapshot file in the place of %s: %s",
+                                                snap_writer->file->path, problem->sentence));
         free(problem);
         return false;
     }
-    return !tell_when_lost(snap);
+    return !tell_when_lost(snap_writer);
 }
 
 /* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */
-static void return_slot(struct snap *snap, uint32_t iteration, bool durable, uint64_t ns)
+static void return_slot(struct snap_writer *snap_writer, uint32_t iteration, bool durable, uint64_t ns)
 {
-    pthread_mutex_lock(&snap->lock);
-    return_member(snap->ring, iteration, durable);
+    pthread_mutex_lock(&snap_writer->lock);
+    return_member(snap_writer->ring, iteration, durable);
     if (durable) {
-        snap->counts.stored++;
-        snap->counts.newest = iteration;
-        snap->counts.ns += ns;
+        snap_writer->counts.stored++;
+        snap_writer->counts.newest = iteration;
+        snap_writer->counts.ns += ns;
     } else {
-        snap->counts.dropped++;
+        snap_writer->counts.dropped++;
     }
-    pthread_mutex_unlock(&snap->lock);
+    pthread_mutex_unlock(&snap_writer->lock);
 }
 
-bool snap_finish(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored)
+bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct stored_step *stored)
 {
-    const int slot = member_of(snap->ring, iteration);
-    const struct held_slot *held = &snap->slots[slot];
-    const bool has_name = !snap->beside; /* without its name nobody finds the file */
+    const int slot = member_of(snap_writer->ring, iteration);
+    const struct held_slot *held = &snap_writer->slots[slot];
+    const bool has_name = !snap_writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (!slot) /* an audit runs the task several times */
         return false;
-    CHECK(!sound || held->payloads == snap->n, "iteration %u is committed with %zu of %zu payloads", iteration,
-          held->payloads, snap->n);
-    bool recoverable = sound && !held->not_finite && !snap->failed && write_commit(snap, slot);
+    CHECK(!sound || held->payloads == snap_writer->n, "iteration %u is committed with %zu of %zu payloads", iteration,
+          held->payloads, snap_writer->n);
+    bool recoverable = sound && !held->not_finite && !snap_writer->failed && write_commit(snap_writer, slot);
     stored->step = iteration;
     stored->recoverable = now_ns();
-    bool durable = recoverable && make_durable(snap);
+    bool durable = recoverable && make_durable(snap_writer);
     stored->durable = now_ns();
     if (!has_name)
         stored->recoverable = stored->durable;
-    return_slot(snap, iteration, durable, stored->durable - begin);
+    return_slot(snap_writer, iteration, durable, stored->durable - begin);
     return durable;
 }

@@ -68,9 +68,8 @@ static struct timing time_runs(struct bench *bench, run_once *run, void *context
     double *seconds = allocate(n, sizeof *seconds);
     double *share = allocate(n, sizeof *share);
     double last = 0; /* how long the last stretch worked */
-    int n_alike = device->is_cpu || device->is_logical
-                      ? 1
-                      : bench->machine->n_devices; /* devices that work; the probe runs on one */
+    /* The devices that work at the same time; the probe runs on one. */
+    int n_alike = device->is_cpu || device->is_logical ? 1 : bench->machine->n_devices;
     uint32_t number = WARM_UP;
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run(context, i);

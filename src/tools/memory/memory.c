@@ -61,8 +61,8 @@ static double bytes_of(const struct strategy *strategy, int class, size_t planne
 /* Do two devices hold the same of each class, to a MiB? */
 static bool hold_the_same(const struct list *list, int first, int second)
 {
-    for (int class = 0; class < MEM_CLASSES; class ++)
-        if (list->peak[first][class] >> 20 != list->peak[second][class] >> 20)
+    for (int k = 0; k < MEM_CLASSES; k++)
+        if (list->peak[first][k] >> 20 != list->peak[second][k] >> 20)
             return false;
     return true;
 }
@@ -85,8 +85,8 @@ static double most_together(const struct strategy *strategy, int device)
         double bytes = 0;
         if (level->device != device)
             continue;
-        for (int class = 0; class < MEM_CLASSES; class ++)
-            bytes += bytes_of(strategy, class, level->of_class[class]);
+        for (int k = 0; k < MEM_CLASSES; k++)
+            bytes += bytes_of(strategy, k, level->of_class[k]);
         most = fmax(most, bytes);
     }
     return most;
@@ -113,8 +113,8 @@ static void add_device(struct table *table, const struct strategy *strategy, int
         needed = (double)device->placed_bytes;
     if (!device->is_host)
         formula = formula_bytes(strategy, nth);
-    for (int class = 0; class < MEM_CLASSES; class ++)
-        peak[class] = number_cell(bytes_of(strategy, class, list->peak[nth][class]) / mib);
+    for (int k = 0; k < MEM_CLASSES; k++)
+        peak[k] = number_cell(bytes_of(strategy, k, list->peak[nth][k]) / mib);
     ROW(table, text_cell(word_of("recompute", (int)strategy->recompute)), text_cell(zero), text_cell(device->id),
         peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
         peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(peak[MEM_BUFFERS].number + peak[MEM_WORK].number),

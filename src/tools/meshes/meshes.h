@@ -31,6 +31,9 @@ struct mesh_search {
     size_t left;                /* how many others were not simulated, since the search was ended before */
     double left_seconds;        /* the least bound of the time of these; INFINITY: there are none */
 };
+
+/* ---- meshes.c ---------------------------------------------------------------------------------------------------- */
+
 /* A search for the way to train by these settings on so many devices of --hardware, without candidates yet.  For
  * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
 struct mesh_search new_mesh_search(const struct settings *settings, int devices);
@@ -38,15 +41,21 @@ struct mesh_search new_mesh_search(const struct settings *settings, int devices)
  * none. */
 void search_meshes(struct mesh_search *search);
 void free_mesh_search(struct mesh_search *search);
-/* front.c: is something that was simulated faster in no more bytes, or as fast in fewer? */
+
+/* ---- front.c ----------------------------------------------------------------------------------------------------- */
+
+/* Is something that was simulated faster in no more bytes, or as fast in fewer? */
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds);
-/* front.c: moves the front to the front of the array: of those within so many bytes, by time, each in less memory than
+/* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than
  * those before it.  Returns how many there are. */
 size_t find_front(struct mesh_search *search, double budget);
-/* trials.c: simulates the candidates that no bound rules out, from the least bound of time on, until the search is
+
+/* ---- trials.c ---------------------------------------------------------------------------------------------------- */
+
+/* Simulates the candidates that no bound rules out, from the least bound of time on, until the search is
  * ended.  Sets the counts of the others. */
 void simulate_candidates(struct mesh_search *search);
-/* trials.c: simulates the fastest of the front again: with recomputation, and, if they do not fit, with swap. */
+/* Simulates the fastest of the front again: with recomputation, and, if they do not fit, with swap. */
 void simulate_with_techniques(struct mesh_search *search);
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "trainer/base/base.h"
 
+/* ---- canvas.c ---------------------------------------------------------------------------------------------------- */
+
 /* Colours are 0xffRRGGBB.  All that is drawn is cut at the edges; coordinates may lie anywhere. */
 struct canvas {
     int width, height;

@@ -85,11 +85,14 @@ const char *run_name(const struct plot *plot, const struct series *of);
 const char *series_title(char out[128], const struct plot *plot, const struct series *series);
 const char *series_values(char out[128], const struct series *series);
 
-/* ---- plot_terminal.c, plot_picture.c ----------------------------------------------------------------------------- */
+/* ---- plot_terminal.c --------------------------------------------------------------------------------------------- */
 
 /* Draws on the terminal, in columns and rows of characters: with dots of Braille, eight in a character, or else with
  * letters alone.  Each run has a letter, small for training and capital for validation. */
 void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows, bool colour, bool braille);
+
+/* ---- plot_picture.c ---------------------------------------------------------------------------------------------- */
+
 /* Draws the same as pixels; the caller frees the canvas. */
 struct canvas *draw_picture(const struct plot *plot, int width, int height);
 

@@ -85,14 +85,20 @@ const struct turn_cell **order_cells(const struct schedule *schedule, enum head_
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
 void refuse_wrong_in_pytorch(const struct schedule *schedule);
 
-/* ---- schedule_order.c, schedule_write.c, schedule_read.c --------------------------------------------------------- */
+/* ---- schedule_order.c -------------------------------------------------------------------------------------------- */
 
 /* The schedule as an order for training, which lives as long as the program.  Ends the program (EXIT_USAGE) if training
  * with it would not give one device's bits. */
 struct turn_order *order_of(const struct schedule *schedule);
+
+/* ---- schedule_write.c -------------------------------------------------------------------------------------------- */
+
 /* A list that follows the schedule, as the text of a step file, which the caller frees.  times: the words of --times,
  * or NULL. */
 char *step_file_of(const struct schedule *schedule, const char *times);
+
+/* ---- schedule_read.c --------------------------------------------------------------------------------------------- */
+
 /* The schedule that the list of a step file follows, for free_schedule().  Ends the program (EXIT_USAGE) with the task
  * that fits into none. */
 struct schedule *schedule_of(const char *path, const struct list *list);

@@ -6,10 +6,16 @@
 #include <stdint.h>
 
 struct stories;
+
+/* ---- grammar.c --------------------------------------------------------------------------------------------------- */
+
 /* `text` is that of a grammar, and belongs to what is returned; messages call it `path`.  A text that is no grammar, or
  * one whose entropy could not be told, ends the program with a sentence. */
 struct stories *read_stories(const char *path, char *text);
 void free_stories(struct stories *stories);
+
+/* ---- stories.c --------------------------------------------------------------------------------------------------- */
+
 /* Nats per byte. */
 double stories_rate(const struct stories *stories);
 /* n bytes of stories, the same ones every time.  The caller frees them. */

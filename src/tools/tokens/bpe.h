@@ -77,6 +77,8 @@ struct bpe {
     const uint8_t *class_of;              /* [CODE_POINTS] enum char_class */
 };
 
+/* ---- bpe.c ------------------------------------------------------------------------------------------------------- */
+
 /* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */
 uint16_t *bpe_encode(const struct bpe *bpe, const struct text *text, size_t *n);
 /* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
@@ -88,6 +90,8 @@ bool drop_tokens(struct bpe *bpe, int n);
 int find_added(const struct bpe *bpe, const char *text);
 void free_bpe(struct bpe *bpe);
 
+/* ---- learn.c ----------------------------------------------------------------------------------------------------- */
+
 /* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
  * frequent, the pair of the smaller numbers is taken.  Where the texts have more than 16 MB of different words, rare
  * ones are not counted in full (learn.c).  Learning ends earlier when no pair occurs twice: look at the result's n.
@@ -95,11 +99,16 @@ void free_bpe(struct bpe *bpe);
  * number of added tokens. */
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added);
 
+/* ---- read_tokenizer.c -------------------------------------------------------------------------------------------- */
+
 /* Reads a file: tokenizer.json; vocab.json or merges.txt, with the other one beside it; or llm.c's gpt2_tokenizer.bin,
  * which only decodes.  Whatever is not computed here is refused by its name. */
 struct bpe *read_bpe(const char *path);
 /* The tokenizer that a tokenizer.json describes; errors name `path`. */
 struct bpe *bpe_from_json(const json_t *json, const char *path);
+
+/* ---- write_tokenizer.c ------------------------------------------------------------------------------------------- */
+
 /* The tokenizer.json of a tokenizer.  Where that only decodes, it has "merges": null, which no other program reads. */
 json_t *bpe_to_json(const struct bpe *bpe);
 

@@ -89,7 +89,7 @@ struct value_before {
     const struct option *option;
     unsigned char bytes[sizeof(int64_t)]; /* those of the option's variable; no type of variable has more */
 };
-/* text: a value that the option takes; NULL: its initial one.  The option counts as given no more and no less. */
+/* text: a value that the option takes; NULL: its initial one.  Whether the user has given the option stays as it is. */
 struct value_before try_value(const struct option *option, const char *text);
 void restore_value(const struct value_before *before);
 

@@ -15,10 +15,12 @@ void print_commands(FILE *out);                          /* the list that `yard 
 /* Ends the program (EXIT_USAGE): there is no such command; the sentence says which may be meant. */
 _Noreturn void refuse_command(const char *word);
 
-/* ---- train.c, sample.c -------------------------------------------------------------------------------- */
+/* ---- train.c ----------------------------------------------------------------------------------------------------- */
 
-/* Both get the words after the command's name, and return the exit code. */
-int run_train(int argc, char **argv);
-int run_sample(int argc, char **argv);
+int run_train(int argc, char **argv); /* gets the words after the command's name, and returns the exit code */
+
+/* ---- sample.c ---------------------------------------------------------------------------------------------------- */
+
+int run_sample(int argc, char **argv); /* the same */
 
 #endif

@@ -50,7 +50,7 @@ struct program { /* one built .cl file */
 /* Devices that share memory objects, and the programs built for them. */
 struct context {
     cl_context cl;
-    int index; /* its place in machine->context */
+    int index; /* its place in machine->contexts */
     struct program *programs;
     size_t n_programs, cap_programs;
     bool clblast_announced; /* the user has been told that CLBlast compiles its kernels for this context */

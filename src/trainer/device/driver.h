@@ -88,7 +88,7 @@ enum told_times {
     TIMES_MISSING,      /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
     TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
-/* Finds when the command of that event ran: timing->start and timing->end.  *last_end is on the device's clock.  At
+/* Finds when the command of that event ran: times->start and times->end.  *last_end is on the device's clock.  At
  * first it is the latest end of the commands before this one on its queue (0: there are none); afterwards it counts
  * this command too. */
 enum told_times event_times(const struct device *device, cl_event event, uint64_t *last_end,

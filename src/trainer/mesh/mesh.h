@@ -29,6 +29,9 @@ struct mesh {
     int *first_layer; /* [n_stages + 1] by stage: its first layer; then the number of layers */
 };
 extern const struct mesh one_rank; /* the mesh of one device, for a model of one layer */
+
+/* ---- mesh.c ------------------------------------------------------------------------------------------------------ */
+
 /* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1; NULL: all `ranks` are data-parallel. */
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh);
 /* Sets which layers each stage has: all stages as many as can be, or, where `stages` is not NULL, as "3,5,4" says. */

@@ -57,7 +57,7 @@ struct tape {
 struct reduction {         /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
     struct tensor **parts; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
     struct tensor **sum;   /* after reduce_unit(): the sum of each shard */
-    size_t *first_block;   /* after begin_norm(): by shard, where its block sums begin in build->partials */
+    size_t *first_block;   /* after begin_norm(): by shard, where its block sums begin in the build's `partials` */
 };
 struct rendezvous; /* tp_ranks.c */
 struct build {

@@ -34,7 +34,7 @@ void write_to_model_file(struct st_writer *writer, const struct param *param, fl
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *model, const char *path, uint32_t step, const char *tokenizer);
 
-/* ---- import.c, find_model.c: models of other programs ------------------------------------------------------------ */
+/* ---- import.c: models of other programs -------------------------------------------------------------------------- */
 
 /* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
  * read_config() and init_from_file() of model.h call these.  What the file and a config.json beside it say is taken;
@@ -43,7 +43,10 @@ struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *model, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
 void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files of the model at `path` */
-char *file_beside(const char *path, const char *name);          /* NAME in the folder of PATH; the caller frees it */
+
+/* ---- find_model.c ------------------------------------------------------------------------------------------------ */
+
+char *file_beside(const char *path, const char *name); /* NAME in the folder of PATH; the caller frees it */
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
 #define MODEL_CONFIG "config.json"

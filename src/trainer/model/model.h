@@ -101,25 +101,10 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
 /* hidden (n, C): logits (n, V); each row ends in padding of 0. */
 struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 
-/* ---- optimizer.c, adamw_host.c --------------------------------------------------------------------------------- */
+/* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
 
 /* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
-/* AdamW on the host, with the accesses and args of the kernel's task (adamw_host.c). */
-host_function adamw_on_host;
-/* What all elements share; cl/adamw.cl has the formulas. */
-struct adamw {
-    float scale;                  /* by which clipping multiplies the gradient */
-    float beta1, one_minus_beta1; /* for the mean m */
-    float beta2, one_minus_beta2; /* for the mean square v */
-    float decay;                  /* the factor of a value: 1 - lr * weight_decay */
-    float eps;                    /* what is added to the root of v */
-    float step_size;              /* lr / (1 - beta1^t) */
-    float inv_sqrt_correction2;   /* 1 / sqrt(1 - beta2^t) */
-};
-/* Updates n elements: values p, Adam's m and v, gradients g. */
-void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
-                     const struct adamw *with);
 /* Call it after a group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's two
  * gradients.  group: 0 for the first; the gradient of a further one is then added to that of the first. */
 void end_group(struct build *b, int unit, int group);
@@ -136,5 +121,23 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 /* Call it when all units are reduced: adds the norm, and, unless they were released, the updates and what sends the
  * parameters back. */
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
+
+/* ---- adamw_host.c ------------------------------------------------------------------------------------------------ */
+
+/* AdamW on the host, with the accesses and args of the kernel's task. */
+host_function adamw_on_host;
+/* What all elements share; cl/adamw.cl has the formulas. */
+struct adamw {
+    float scale;                  /* by which clipping multiplies the gradient */
+    float beta1, one_minus_beta1; /* for the mean m */
+    float beta2, one_minus_beta2; /* for the mean square v */
+    float decay;                  /* the factor of a value: 1 - lr * weight_decay */
+    float eps;                    /* what is added to the root of v */
+    float step_size;              /* lr / (1 - beta1^t) */
+    float inv_sqrt_correction2;   /* 1 / sqrt(1 - beta2^t) */
+};
+/* Updates n elements: values p, Adam's m and v, gradients g. */
+void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
+                     const struct adamw *with);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "build.h"
 
-/* ---- ops.c, linear.c, attention.c: the operations, each with its backward -------------------------------------- */
+/* ---- ops.c: the operations, each with its backward --------------------------------------------------------------- */
 
 /* A micro-batch, on a device or on the host: views of one tensor of int32, which is uploaded at once. */
 struct batch {
@@ -24,15 +24,21 @@ struct tensor *embed(struct build *b, const struct batch *batch);
 struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 struct tensor *gelu(struct build *b, const char *name, struct tensor *x);                  /* has x's shape */
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
-/* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
-struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
-/* qkv (N, 3C): causal attention of H heads: (N, C).  With tensor parallelism H and C are those of the rank's heads. */
-struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
 /* The cross-entropy of each token: losses (N).  logits: a column for each word (or for each word of the rank's), and
  * padding.  total (1) accumulates the sum of losses over micro-batches; NULL: an evaluation.  The gradient is that of
  * the mean: it is scaled by 1/tokens_per_step. */
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
+
+/* ---- linear.c ---------------------------------------------------------------------------------------------------- */
+
+/* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
+struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
+
+/* ---- attention.c ------------------------------------------------------------------------------------------------- */
+
+/* qkv (N, 3C): causal attention of H heads: (N, C).  With tensor parallelism H and C are those of the rank's heads. */
+struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
 
 /* ---- gemm.c: matrix products, two engines and one function -------------------------------------------------- */
 

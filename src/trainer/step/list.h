@@ -85,8 +85,7 @@ void free_list(struct list *list); /* nothing of it may be in flight: see drain(
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* ---- adding tasks
- * ------------------------------------------------------------------------------------------------- */
+/* ---- adding tasks ------------------------------------------------------------------------------------------------ */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
@@ -126,8 +125,7 @@ void set_elementwise(struct task *task);
 /* Says that the task reads and writes so many elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
 
-/* ---- changing the order, for the verbs of passes
- * ------------------------------------------------------------------ */
+/* ---- changing the order, for the verbs of passes ----------------------------------------------------------------- */
 
 /* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
  * at first + i. */
@@ -151,13 +149,15 @@ struct after_pair {
 };
 struct after_pair *find_after_pairs(const struct list *list, size_t *n);
 
-/* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
+/* ---- depend.c ---------------------------------------------------------------------------------------------------- */
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 /* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
  * addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
 int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */
+
+/* ---- place.c ----------------------------------------------------------------------------------------------------- */
 
 enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
 /* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes

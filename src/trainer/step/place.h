@@ -29,10 +29,10 @@ struct arena {
     size_t slab_bytes[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
     int n_slabs;
 };
-/* fit.c: bytes of the device that this arena, and those before it, take. */
-size_t arena_bytes(const struct arena *arena);
 
-/* addresses.c.  A map of the lives of an arena that have an address. */
+/* ---- addresses.c ------------------------------------------------------------------------------------------------- */
+
+/* A map of the lives of an arena that have an address. */
 struct map *open_map(const struct arena *arena);
 void close_map(struct map *map);
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
@@ -41,12 +41,18 @@ void hold_lowest(struct map *map, struct life *life, size_t limit);
 /* How many ranges and lives all calls so far have looked at or moved: a measure of the work, for a test. */
 extern size_t places_looked_at;
 
+/* ---- fit.c ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the device that this arena, and those before it, take. */
+size_t arena_bytes(const struct arena *arena);
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
-/* fit.c: the problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together
- * with the tensors that were placed before it. */
+/* The problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together with the
+ * tensors that were placed before it. */
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);
 
-/* levels.c: fills in the list's levels, peak and peak_total.  Lifetimes are known. */
+/* ---- levels.c ---------------------------------------------------------------------------------------------------- */
+
+/* Fills in the list's levels, peak and peak_total.  Lifetimes are known. */
 void find_levels(struct list *list);
 
 #endif

@@ -61,7 +61,8 @@ void link_behind(struct task *task, struct task *where)
 {
     task->prev = where;
     task->next = where->next;
-    task->prev->next = task->next->prev = task;
+    task->prev->next = task;
+    task->next->prev = task;
 }
 
 struct task *append_task(struct list *list)
@@ -71,7 +72,8 @@ struct task *append_task(struct list *list)
              "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
              "what it updates to all others), layers or micro-batches",
              list->name, MOST_TASKS);
-    struct task *task = *APPEND(list->tasks, list->n, list->cap) = allocate(1, sizeof *task);
+    struct task *task = allocate(1, sizeof *task);
+    *APPEND(list->tasks, list->n, list->cap) = task;
     task->index = list->n - 1;
     if (list->cursor) {
         link_behind(task, list->cursor);
@@ -103,7 +105,8 @@ static struct task *add_task(struct list *list, struct lane *lane, const char *n
     task->micro = list->tags.micro;
     task->role = list->tags.role;
     task->message = list->message;
-    task->seconds = task->on_host.seconds = NAN;
+    task->seconds = NAN;
+    task->on_host.seconds = NAN;
     task->when.every = 1;
     return task;
 }

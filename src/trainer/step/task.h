@@ -49,8 +49,8 @@ struct access {
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* an argument of a kernel; the macros below make it */
     enum arg_kind kind;
-    struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->access */
-    int32_t i; /* ARG_TENSOR: after that the tensor's index in task->access, NONE for NO_TENSOR; else the number */
+    struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->accesses */
+    int32_t i; /* ARG_TENSOR: after that the tensor's index in task->accesses, NONE for NO_TENSOR; else the number */
     float f;   /* ARG_FLOAT: the number */
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
@@ -77,8 +77,8 @@ enum task_action {
     ACT_ISSUE   /* it issues commands of its own */
 };
 /* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
- * tensors of task->access.  It may be called several times for one run, so whatever it changes beside the tensors must
- * follow from the tensors and `iteration`. */
+ * tensors of task->accesses.  It may be called several times for one run, so whatever it changes beside the tensors
+ * must follow from the tensors and `iteration`. */
 typedef void host_function(void *context, const struct task *task, uint32_t iteration);
 /* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
  * command, which the caller releases. */
@@ -221,13 +221,18 @@ struct task {
     struct task *prev, *next;
 };
 
-/* ---- task.c, condition.c ----------------------------------------------------------------------------------------- */
+/* ---- task.c ------------------------------------------------------------------------------------------------------ */
 
 static inline bool is_copy(const struct task *task) { return task->action == ACT_COPY; }
 /* A copy writes the whole target, and reads the whole source. */
 static inline struct tensor *copy_target(const struct task *task) { return task->accesses[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->accesses[1].tensor; }
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
+/* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
+const char *layer_and_micro(char out[64], const struct task *task);
+
+/* ---- condition.c ------------------------------------------------------------------------------------------------- */
+
 /* Do `when` or its rings leave it out in some iterations?  A choice does not count: what it leaves out ends only after
  * what it waits for. */
 bool is_conditional(const struct task *task);
@@ -237,7 +242,5 @@ struct tensor *choice_word(const struct task *task); /* the choice word that it 
  * nothing, either its bytes have been written already, or no task will read them. */
 int choice_bits(const struct task *task); /* the bits of the choice word that it reads */
 bool has_needed(const struct task *task); /* has this word all bits of task->condition.needs? */
-/* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
-const char *layer_and_micro(char out[64], const struct task *task);
 
 #endif

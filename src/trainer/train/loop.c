@@ -110,7 +110,7 @@ static void after_step(struct training *training, uint32_t step, bool last)
 }
 
 /* True when the next result is to be shown now: its step has reported it; or a step is about to be issued whose result
- * takes its place in trainer->result, and settle() then waits until it is reported. */
+ * takes its place in trainer->results, and settle() then waits until it is reported. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;

@@ -165,10 +165,13 @@ struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count);
 void sample_text(struct trainer *trainer, const char *prompt, int count);
 
-/* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
+/* ---- loop.c ------------------------------------------------------------------------------------------------------ */
 
 /* Trains by the settings, a resumed run from the step after its last.  Returns the exit code, 130 when interrupted. */
 int train_loop(struct trainer *trainer);
+
+/* ---- progress.c -------------------------------------------------------------------------------------------------- */
+
 /* Adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *trainer, json_t *line);
 uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */

@@ -83,7 +83,7 @@ static struct trace *trace_by_hand(const struct ran_at *when, size_t n)
     for (size_t i = 0; i < n; i++)
         trace_end(writer, trace_begin(writer, when[i].step, when[i].task, 1000 * when[i].queued), 1000 * when[i].start,
                   1000 * when[i].end, 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     return trace_open(path);
 }
 
@@ -109,7 +109,7 @@ TEST(every_cause_by_hand)
             expected[c] = 1000 * by_hand[lane][c];
         expect_causes("by hand", trace, lane, found[lane], expected);
     }
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* ---- a second reckoning -------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ TEST(causes_of_absurd_records)
         }
         struct trace *trace = trace_by_hand(odd, COUNT(odd));
         expect_same_causes(lasting("absurd %d", (int)seed), trace, all);
-        trace_free(trace);
+        free_trace(trace);
     }
 }
 
@@ -386,7 +386,7 @@ TEST(causes_of_random_lists)
             assert_true(!sim->settled || fabs(busy - 1e3 * sim->busy[i]) < 1e-4);
         }
         json_decref(told);
-        trace_free(trace);
+        free_trace(trace);
         free_simulation(sim);
         free_list_and_machine(list);
     }
@@ -436,5 +436,5 @@ LONG_TEST(causes_of_a_real_run)
             expect_number(cause_name[c], 1 + cause_ms(lanes, trace->lanes[i].name, cause_name[c]),
                           1 + 1e-6 * (double)found[i][c] / (double)steps.counted);
     free(found);
-    trace_free(trace);
+    free_trace(trace);
 }

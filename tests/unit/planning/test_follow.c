@@ -89,7 +89,7 @@ TEST(polls_add_up_to_the_trace)
     }
     for (uint32_t i = N - LATE; i < N; i++)
         trace_end(writer, number[i], 10 * N, 10 * N + 1, 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     assert_true(poll_trace(follower));
     assert_false(poll_trace(follower));
     struct trace *whole = trace_open(path);
@@ -98,7 +98,7 @@ TEST(polls_add_up_to_the_trace)
     assert_memory_equal(whole->records, trace->records, N * sizeof *whole->records);
     assert_int_equal(trace->whole_step, whole->whole_step);
     assert_int_equal(trace_follow_life(follower), LIFE_CLOSED);
-    trace_free(whole);
+    free_trace(whole);
     trace_follow_close(follower);
 }
 
@@ -119,7 +119,7 @@ TEST(a_lapped_reader_counts_its_losses)
     assert_int_equal(trace->n_unfinished, 0);
     assert_int_equal(trace->n_lost, 93);          /* the ring has room for 8 of 101 records */
     assert_int_equal(trace->records[0].step, 93); /* the last 8 of 100 steps */
-    trace_close(writer);
+    close_trace_writer(writer);
     trace_follow_close(follower);
 }
 
@@ -158,7 +158,7 @@ LONG_TEST(a_ring_overwritten_while_it_is_followed)
     }
     stop = true;
     pthread_join(thread, NULL);
-    trace_close(writer);
+    close_trace_writer(writer);
     trace_follow_close(followed);
 }
 
@@ -196,7 +196,7 @@ TEST(a_file_cut_or_changed_under_the_reader)
     assert_int_equal(
         pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(followed)->header.records_at + 3 * 40 + 4), 4);
     expect_poll_problem(followed, "record 3 is impossible");
-    trace_close(writer);
+    close_trace_writer(writer);
     assert_int_equal(pwrite(fd, &absurd, sizeof absurd, TRACE_LIVE), 8);
     expect_poll_problem(followed, "shorter");
     assert_int_equal(pwrite(fd, &one, sizeof one, offsetof(struct trace_header, n_tasks)), 4);
@@ -334,7 +334,7 @@ static void expect_cut(const char *path, const struct trace *trace)
     }
     assert_int_equal(cut_ended + last->before + (last->end - last->start), ended);
     assert_int_equal(cut->n_pauses, 0);
-    trace_free(cut);
+    free_trace(cut);
 }
 
 /* A task, a step, and what comes between them; then full speed to the end. */

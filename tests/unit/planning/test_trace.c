@@ -42,7 +42,7 @@ TEST(what_is_written_is_read)
     assert_int_equal(trace->steps[0].n, 4);
     assert_int_equal(trace->steps[0].steps[0].step, 1);
     assert_int_equal(trace->whole_step, 4);
-    trace_free(trace);
+    free_trace(trace);
 }
 
 TEST(impossible_ends_are_mended)
@@ -51,7 +51,7 @@ TEST(impossible_ends_are_mended)
     struct trace_writer *writer = trace_create(path, &example_trace, 4);
     trace_end(writer, trace_begin(writer, 1, LOAD, 0), 0, 0, 0);
     trace_end(writer, trace_begin(writer, 1, FWD0, 0), 90, 70, 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct trace *trace = trace_open(path);
     assert_int_equal(trace->n_records, 2);
     assert_int_equal(trace->records[0].end, 1);
@@ -59,7 +59,7 @@ TEST(impossible_ends_are_mended)
     assert_int_equal(trace->records[1].start, 70);
     assert_int_equal(trace->records[1].end, 70);
     assert_int_equal(trace->records[1].flags, TRACE_APPROXIMATE);
-    trace_free(trace);
+    free_trace(trace);
 }
 
 static void write_and_die(void *path)
@@ -86,7 +86,7 @@ TEST(file_of_a_killed_writer_opens)
     assert_int_equal(steps.n, 2);
     assert_int_equal(steps.counted, 1); /* step 2 is not whole: only the warm-up is left */
     assert_int_equal(steps.steps[steps.first].step, 1);
-    trace_free(trace);
+    free_trace(trace);
     free(output_of(COMMAND("summary", (char *)path), 0));
 }
 
@@ -99,11 +99,11 @@ TEST(unfinished_step_is_not_whole)
         put_run(writer, &example_runs[i], 0, 1);
     trace_begin(writer, 3, EVAL, in_ns(900));
     put_run(writer, &example_runs[14], 0, 1);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct trace *trace = trace_open(path);
     assert_int_equal(trace->steps[0].steps[trace->steps[0].n - 1].step, 4);
     assert_int_equal(trace->whole_step, 2);
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* The writer goes on, whatever is taken from the file and when, and says so once; what was taken stays away. */
@@ -117,14 +117,14 @@ static void write_while_cut(void *path)
         trace_alive(writer, 0);
         assert_false(trace_request_in_file(writer)->pause);
     }
-    trace_close(writer);
+    close_trace_writer(writer);
 }
 
 static void cut_at_the_end(void *path)
 {
     struct trace_writer *writer = trace_create(path, &example_trace, 4);
     assert_int_equal(truncate(path, 0), 0);
-    trace_close(writer);
+    close_trace_writer(writer);
 }
 
 TEST(a_cut_file)
@@ -142,7 +142,7 @@ TEST(a_cut_file)
     }
 }
 
-static void create_at(void *path) { trace_close(trace_create(path, &example_trace, 4)); }
+static void create_at(void *path) { close_trace_writer(trace_create(path, &example_trace, 4)); }
 
 TEST(only_plain_files_are_replaced)
 {
@@ -166,7 +166,7 @@ static void replace_trace(void *path)
 {
     struct trace_writer *writer = trace_create(path, &example_trace, 4);
     expect_refusal(create_at, path, EXIT_USAGE, "another run is writing there");
-    trace_close(writer);
+    close_trace_writer(writer);
     create_at(path); /* now that it is closed it may be replaced */
 }
 
@@ -180,7 +180,7 @@ TEST(a_trace_has_one_writer)
     struct trace_writer *writer = trace_create(path, &example_trace, 4);
     assert_int_equal(stat(path, &after), 0);
     assert_true(before.st_ino != after.st_ino); /* readers of the old file keep it */
-    trace_close(writer);
+    close_trace_writer(writer);
     assert_int_equal(system(lasting("test -z \"$(ls %s.tmp-* 2>/dev/null)\"", path)), 0);
 
     char *notes = write_text("notes.trace", "what I saw in it\n");
@@ -323,7 +323,7 @@ TEST(damaged_files_are_refused)
     assert_int_equal(pwrite(fd, &head, sizeof head, HEADER(head)), sizeof head);
     close(fd);
     expect_damage(path);
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
@@ -332,7 +332,7 @@ TEST(random_damage_never_crashes)
     size_t n, at;
     struct trace *trace = trace_open(make_example("layout.trace"));
     n = trace->header.records_at + trace->n_records * sizeof *trace->records;
-    trace_free(trace);
+    free_trace(trace);
     for (uint32_t i = 0; i < 300; i++) {
         struct random4 random4 = random_words(1, STREAM_TEST, 0, i);
         at = random4.word[0] % n;
@@ -354,7 +354,7 @@ TEST(texts_cannot_reach_the_terminal)
 {
     struct trace *trace = trace_open(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
     assert_string_equal(trace->header.model, "?[31m?e");
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* ---- usage ----------------------------------------------------------------------------------------------------- */

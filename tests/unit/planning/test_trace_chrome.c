@@ -32,7 +32,7 @@ static const char *make_untidy(void)
     trace_end(writer, trace_begin(writer, 5, ADAMW, 0), in_ns(2200) - 2, in_ns(2400), 0);
     trace_end(writer, trace_begin(writer, 6, LOAD, 0), in_ns(2500), in_ns(2500), 0);
     trace_end(writer, trace_begin(writer, 6, FWD0, 0), in_ns(2500), in_ns(2600), 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     return path;
 }
 
@@ -284,7 +284,7 @@ TEST(chrome_keeps_nanoseconds)
     trace_end(writer, trace_begin(writer, 1, LOAD, 0), 1, 4, 0);
     for (uint64_t i = 0; i < 90; i++)
         trace_end(writer, trace_begin(writer, 2, LOAD, 0), day + 3 * i, day + 3 * i + 3, 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     json_t *root = exported(path, temp_path("long.json.gz"), "1:2");
     struct events events = collect(root);
     for (size_t i = 0; i < 90; i++)

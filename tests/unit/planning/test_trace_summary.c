@@ -114,7 +114,7 @@ TEST(approximate_times_are_called_so)
             trace_end(writer, number, in_ns(example_runs[i].start), in_ns(example_runs[i].end),
                       i < approximate ? TRACE_APPROXIMATE : 0);
         }
-        trace_close(writer);
+        close_trace_writer(writer);
         char *text = output_of(COMMAND("summary", (char *)path), 0),
              *warning = strstr(text, "The driver tells few times");
         assert_int_equal(warning != NULL, 10 * approximate > COUNT(example_runs));
@@ -178,7 +178,7 @@ static void check_hops(const char *file)
         assert_int_equal(path.start, step ? steps.steps[step - 1].end : 0);
         free(path.hops);
     }
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* The hops of a critical path fill the period, also when a producer seems to end after its consumer, by
@@ -201,7 +201,7 @@ static const char *make_paced(const char *name)
     uint64_t zero = 5000000000;
     for (size_t i = 0; i < COUNT(example_runs); i++)
         put_run(writer, &example_runs[i], zero, 2);
-    trace_close(writer);
+    close_trace_writer(writer);
     int fd = open(path, O_WRONLY);
     assert_int_equal(pwrite(fd, &zero, sizeof zero, offsetof(struct trace_header, start_ns)), sizeof zero);
     close(fd);

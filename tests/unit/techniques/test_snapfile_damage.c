@@ -78,8 +78,7 @@ TEST(other_lengths_are_refused)
 TEST(the_command_names_the_payload)
 {
     struct snapfile snapfile;
-    char path[1024];
-    snprintf(path, sizeof path, "%s", temp_path("verify.snap"));
+    const char *path = temp_path("verify.snap");
     struct image image = make_image(path, &snapfile);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_OK);
     assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
@@ -99,9 +98,9 @@ TEST(the_command_names_the_payload)
 TEST(older_and_newer_files)
 {
     static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"";
-    char path[1024], digits[17];
+    char digits[17];
     struct snapfile snapfile;
-    snprintf(path, sizeof path, "%s", temp_path("versions.snap"));
+    const char *path = temp_path("versions.snap");
     struct image image = make_image(path, &snapfile);
     char *manifest = image.bytes + MANIFEST_AT, *at = strstr(manifest, now);
     memset(at, ' ', strlen(now));
@@ -130,8 +129,7 @@ TEST(older_and_newer_files)
 TEST(a_file_without_commits_is_not_damaged)
 {
     struct snapfile snapfile;
-    char path[1024];
-    snprintf(path, sizeof path, "%s", temp_path("without.snap"));
+    const char *path = temp_path("without.snap");
     struct image image = make_image(path, &snapfile);
     for (int k = 0; k < 2; k++)
         fill_page(&snapfile, &(struct snap_commit){0}, image.bytes + k * SNAP_PAGE);
@@ -152,8 +150,8 @@ TEST(a_file_without_commits_is_not_damaged)
 TEST(a_made_up_count_asks_for_no_memory)
 {
     struct snapfile snapfile;
-    char path[1024], page[SNAP_PAGE];
-    snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
+    char page[SNAP_PAGE];
+    const char *path = temp_path("hostile.snap");
     struct image image = make_image(path, &snapfile);
     fill_page(&snapfile, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, image.bytes); /* there are two slots */
     put_bytes(&image, 0, image.n);
@@ -178,11 +176,10 @@ TEST(a_made_up_count_asks_for_no_memory)
 /* The other words take it like the folder that has the same. */
 TEST(the_command_takes_it)
 {
-    char path[1024], folder[1024], other[1024];
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 3});
-    snprintf(path, sizeof path, "%s", temp_path("words.snap"));
-    snprintf(folder, sizeof folder, "%s", temp_path("words"));
-    snprintf(other, sizeof other, "%s", temp_path("words.other"));
+    const char *path = temp_path("words.snap");
+    const char *folder = temp_path("words");
+    const char *other = temp_path("words.other");
     unlink(path);
     write_snapshot(path, &small_config, &mesh, HALF_PAYLOADS, 2);
     write_random_state(folder, &small_config, &mesh, 2, 1, seed_of(2, 1));

@@ -46,17 +46,17 @@ TEST(stored_comes_back)
 
 TEST(what_is_refused)
 {
-    struct snap *one, *two;
+    struct snap_writer *one, *two;
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct snap_plan *snap_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
-    must(open_snap_file(path, &checkpoint, snap_plan, &one));
-    struct problem *problem[] = {open_snap_file(path, &checkpoint, snap_plan, &two),
-                                 open_snap_file(text, &checkpoint, snap_plan, &two),
-                                 open_snap_file("/nowhere/x", &checkpoint, snap_plan, &two),
-                                 open_snap_file("/dev/null", &checkpoint, snap_plan, &two)};
+    must(open_snap_writer(path, &checkpoint, snap_plan, &one));
+    struct problem *problem[] = {open_snap_writer(path, &checkpoint, snap_plan, &two),
+                                 open_snap_writer(text, &checkpoint, snap_plan, &two),
+                                 open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
+                                 open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
     const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
     for (int i = 0; i < 4; i++) {
         assert_non_null(problem[i]);
@@ -70,11 +70,11 @@ TEST(what_is_refused)
     assert_int_equal(snap_begin(one, 3), 0);
     snap_finish(one, 2, false, &(struct stored_step){0});
     assert_int_equal(snap_begin(one, 4), 2);
-    assert_int_equal(close_snap(one).dropped, 2);
+    assert_int_equal(close_snap_writer(one).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     snap_plan->n--; /* a part is missing */
-    struct problem *hole = open_snap_file(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
+    struct problem *hole = open_snap_writer(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
     assert_true(hole);
     assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
@@ -91,25 +91,25 @@ TEST(no_value_is_overlooked)
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
-    struct snap *snap;
-    must(open_snap_file(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap));
+    struct snap_writer *snap_writer;
+    must(open_snap_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap_writer));
     for (size_t i = 0; i < stored.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
-            assert_true(snap_begin(snap, 1) > 0);
+            assert_true(snap_begin(snap_writer, 1) > 0);
             for (size_t at = 0; at < stored.plan.n; at++) {
                 float *values = fill_payload(&stored, at, 1);
                 if (at == i) {
                     between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
                     values[k] = INFINITY;
                 }
-                snap_write(snap, 1, at, values);
+                snap_write(snap_writer, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snap_finish(snap, 1, true, &(struct stored_step){0}), between);
-            store_iteration(snap, &stored, 2, 1);
+            assert_int_equal(snap_finish(snap_writer, 1, true, &(struct stored_step){0}), between);
+            store_iteration(snap_writer, &stored, 2, 1);
         }
-    close_snap(snap);
+    close_snap_writer(snap_writer);
     json_decref(checkpoint.options);
     free_stored(&stored);
     free_mesh(&mesh);
@@ -129,28 +129,28 @@ static void read_first(void *argument)
 TEST(who_reads_notices_a_writer)
 {
     struct snapfile snapfile;
-    struct snap *snap;
+    struct snap_writer *snap_writer;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
                       *opened = open_newest_snapshot(image.path);
     read_first(opened);
-    must(open_snap_file(image.path, &novel, &stored.plan, &snap));
-    assert_int_equal(snap_begin(snap, 3), 1);
+    must(open_snap_writer(image.path, &novel, &stored.plan, &snap_writer));
+    assert_int_equal(snap_begin(snap_writer, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
-    snap_write(snap, 3, 0, bytes);
+    snap_write(snap_writer, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snap_finish(snap, 3, false, &(struct stored_step){0});
-    store_iteration(snap, &stored, 3, 1);
+    snap_finish(snap_writer, 3, false, &(struct stored_step){0});
+    store_iteration(snap_writer, &stored, 3, 1);
     read_first(opened); /* still it is */
-    assert_int_equal(snap_begin(snap, 4), 2);
-    snap_write(snap, 4, 0, bytes);
+    assert_int_equal(snap_begin(snap_writer, 4), 2);
+    snap_write(snap_writer, 4, 0, bytes);
     struct problem *problem = attempt(read_first, opened);
     assert_true(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
     assert_true(strstr(problem->sentence, "or a run writes there"));
-    close_snap(snap);
+    close_snap_writer(snap_writer);
     free(problem);
     free(bytes);
     free(image.bytes);
@@ -210,11 +210,11 @@ TEST(a_page_that_is_being_written_is_read_again)
 static void commit_for_ever(const struct stored *stored, const char *path, int told)
 {
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snap *snap;
-    must(open_snap_file(path, &checkpoint, &stored->plan, &snap));
+    struct snap_writer *snap_writer;
+    must(open_snap_writer(path, &checkpoint, &stored->plan, &snap_writer));
     const pid_t reader = getppid();
     for (uint32_t step = 1; getppid() == reader; step++) { /* it ends with its reader */
-        store_iteration(snap, stored, step, 1);
+        store_iteration(snap_writer, stored, step, 1);
         if (step == 2)
             assert_int_equal(write(told, "x", 1), 1);
         nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
@@ -255,7 +255,7 @@ TEST(what_was_found_stays)
 {
     for (int damaged = 0; damaged < 2; damaged++) {
         struct snapfile snapfile;
-        struct snap *snap;
+        struct snap_writer *snap_writer;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
         struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
@@ -264,9 +264,9 @@ TEST(what_was_found_stays)
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
         put_bytes(&image, 0, image.n);
-        must(open_snap_file(image.path, &d, &stored.plan, &snap));
-        store_iteration(snap, &stored, 3, 1);
-        close_snap(snap);
+        must(open_snap_writer(image.path, &d, &stored.plan, &snap_writer));
+        store_iteration(snap_writer, &stored, 3, 1);
+        close_snap_writer(snap_writer);
         char *now = read_whole(image.path, &n);
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&snapfile, slot);
         assert_memory_equal(now + page, image.bytes + page, SNAP_PAGE);
@@ -292,19 +292,19 @@ static void lose_the_name(void *path)
     struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snap *snap;
-    must(open_snap_file(path, &checkpoint, &stored.plan, &snap));
-    store_iteration(snap, &stored, 1, 1);
+    struct snap_writer *snap_writer;
+    must(open_snap_writer(path, &checkpoint, &stored.plan, &snap_writer));
+    store_iteration(snap_writer, &stored, 1, 1);
     unlink(path);
-    assert_true(snap_begin(snap, 2) > 0);
+    assert_true(snap_begin(snap_writer, 2) > 0);
     for (size_t i = 0; i < stored.plan.n; i++) {
         float *bytes = fill_payload(&stored, i, 5);
-        snap_write(snap, 2, i, bytes);
+        snap_write(snap_writer, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snap_finish(snap, 2, true, &(struct stored_step){0}));
-    assert_int_equal(snap_begin(snap, 3), 0);
-    struct snap_counts counts = close_snap(snap);
+    assert_false(snap_finish(snap_writer, 2, true, &(struct stored_step){0}));
+    assert_int_equal(snap_begin(snap_writer, 3), 0);
+    struct snap_counts counts = close_snap_writer(snap_writer);
     assert_int_equal(counts.newest, 0);
     assert_int_equal(counts.stored, 0);
 }

@@ -387,7 +387,7 @@ TEST(a_trace_has_what_ran)
     }
     char *line = lasting("%d stored in", stored);
     assert_non_null(strstr(ran.out, line));
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* ---- the file of a run before ------------------------------------------------------------------------------------ */

@@ -169,8 +169,8 @@ TEST(times_count_from_the_first_task)
     static const char *const times[] = {"out_start_ms", "out_end_ms", "in_start_ms", "in_end_ms", "needed_ms"};
     json_t *plan = yard_json("plan --layers 5 --heads 4 --channels 128 --seq-len 128 --batch 2 --micro-batch 1 "
                              "--clip 0 --mesh pp=2 --hardware data/hardware/server.txt --swap microbatch --swap-what "
-                             "gradients,optimizer,parameters,activations --json"),
-           *move;
+                             "gradients,optimizer,parameters,activations --json");
+    json_t *move;
     size_t i;
     json_array_foreach(json_at(plan, "passes.0.moves"), i, move)
     {

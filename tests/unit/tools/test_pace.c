@@ -269,7 +269,7 @@ TEST(a_paced_trace_against_the_simulation)
     expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
     struct trace *trace = trace_open(paced);
     assert_int_equal(trace->header.kind, TRACE_PACED);
-    trace_free(trace);
+    free_trace(trace);
     expect_yard(EXIT_OK, "trace    paced", "trace summary %s", paced);
     json_t *diff = yard_json("trace diff %s %s --json --list train", paced, sim);
     double mape = number_at(diff, "task_mape"), makespan = number_at(diff, "makespan_error");
@@ -305,7 +305,7 @@ TEST(a_simulation_as_data_and_as_a_trace)
     uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
     assert_true(fabs(1e-6 * (double)last - ms) < 1e-5);            /* whole nanoseconds */
     assert_true(fabs(1e-6 * trace_period_ns(&steps) - ms) < 1e-5); /* what `yard trace summary` prints */
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* ---- what ran beside the device ---------------------------------------------------------------------------------- */
@@ -374,7 +374,7 @@ static void expect_beside(const char *path)
     for (int i = 0; i < 4; i++)
         if (counts[i] != sums[i])
             test_failed("%s: count %d is %.0f instead of %.0f\n", path, i, sums[i], counts[i]);
-    trace_free(trace);
+    free_trace(trace);
 }
 
 /* Lanes in order, anything else at random. */
@@ -424,7 +424,7 @@ static const char *write_random_trace(uint32_t seed)
             *now = end;
             trace_end(writer, trace_begin(writer, step, i, start), start + 1, end + 1, 0);
         }
-    trace_close(writer);
+    close_trace_writer(writer);
     return path;
 }
 
@@ -508,7 +508,7 @@ TEST(no_update_is_hidden_longer_than_it_takes)
         for (int twice = 0; twice < 2; twice++)
             trace_end(writer, trace_begin(writer, step, 0, begin), begin + 10, begin + 90, 0);
     }
-    trace_close(writer);
+    close_trace_writer(writer);
     json_t *row = json_at(yard_json("trace summary %s --json", path), "cpu_updates.0");
     assert_true(number_at(row, "beside") > 0);
     assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step"));

@@ -99,7 +99,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         view->selection.task =
             pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1); /* NONE when there is none */
     }
-    trace_close(writer);
+    close_trace_writer(writer);
     poll_view(view);
     assert_int_equal(trace_follow_life(view->tracks[0]->follow), LIFE_CLOSED);
     assert_false(is_followed(view));
@@ -145,7 +145,7 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         from = view->sight.from;
     }
     assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
-    trace_close(writer);
+    close_trace_writer(writer);
     end_view(view);
 }
 
@@ -201,7 +201,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_true(fabs(axis_of(track, clock_of(track, axis)) - axis) < 1.5);
     }
     expect_whole(track);
-    trace_close(writer);
+    close_trace_writer(writer);
     end_view(view);
 }
 
@@ -249,7 +249,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
         assert_true(count_inked(view, ACCENT) > 0);
         view->sight.from -= 0.3 * (view->sight.to - view->sight.from);
     }
-    trace_close(writer);
+    close_trace_writer(writer);
     poll_view(view);
     assert_false(is_unfinished(track, find_step(track, 2)));
     end_view(view);
@@ -284,7 +284,7 @@ TEST(another_list_is_named_where_it_begins)
     uint64_t clock = 1000000;
     for (uint32_t step = 1; step < 4; step++)
         clock = write_step(writer, step, clock, 1000);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     const double length = view->sight.to - view->sight.from;
     look_at(view, view->sight.from, view->sight.to + length);
@@ -342,7 +342,7 @@ TEST(the_newest_step_has_its_number)
         uint64_t clock = 1000000;
         for (uint32_t step = 1; step <= steps; step++)
             clock = write_step(writer, step, clock, 1000);
-        trace_close(writer);
+        close_trace_writer(writer);
         for (int width = 640; width <= 1280; width += 320) {
             struct view *view = view_of(path, NULL, width, 720, 1);
             const struct track *track = view->tracks[0];
@@ -373,7 +373,7 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
         trace_tell_loss(writer, number, step == 12 ? NAN : 10.0 / step);
         trace_end(writer, number, clock, clock + 1, 0);
     }
-    trace_close(writer);
+    close_trace_writer(writer);
     view = view_of(path, NULL, 1280, 720, 1);
     track = view->tracks[0];
     for (uint32_t step = 2; step < 12; step++)

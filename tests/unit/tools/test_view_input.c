@@ -482,7 +482,7 @@ TEST(absurd_times_are_drawn_too)
         uint64_t number = trace_begin(writer, n % 3 ? n + 1 : MAX(random4.word[1], 1), n % TASKS, at.word[2]);
         trace_end(writer, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
     }
-    trace_close(writer);
+    close_trace_writer(writer);
     play(view_of(path, NULL, 1280, 720, 1));
     play(view_of(path, path, 900, 500, 1));
 }

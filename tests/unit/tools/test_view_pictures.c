@@ -275,7 +275,7 @@ static const char *write_lists(const struct list_run *runs, size_t n)
         const uint64_t start = (uint64_t)runs[i].at * MS;
         trace_end(writer, trace_begin(writer, runs[i].step, runs[i].list, start), start, start + MS, 0);
     }
-    trace_close(writer);
+    close_trace_writer(writer);
     return path;
 }
 
@@ -505,7 +505,7 @@ TEST(bars_without_length_share_their_place)
     struct trace_writer *writer = begin_trace(path);
     for (uint32_t n = 0; n < 100; n++)
         trace_end(writer, trace_begin(writer, 1, 0, 5000), 5000, 5000, 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     struct canvas *canvas = picture_of(view);
     struct box rows = places_of(view).rows;
@@ -525,7 +525,7 @@ TEST(what_is_queued_waits_behind_the_bar_before)
     struct trace_writer *writer = begin_trace(path);
     trace_end(writer, trace_begin(writer, 1, 0, 0), 1000, 5000, 0);
     trace_end(writer, trace_begin(writer, 1, 0, 2000), 7000, 9000, 0);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     struct canvas *canvas = picture_of(view);
     const struct track *track = view->tracks[0];

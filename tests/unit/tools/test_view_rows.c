@@ -230,7 +230,7 @@ TEST(lanes_are_named_by_what_they_do)
     purpose = trace_purposes(trace);
     assert_string_equal(purpose[trace->tasks[first].lane], "stage1 download");
     free(purpose);
-    trace_free(trace);
+    free_trace(trace);
     free(path);
 }
 
@@ -461,7 +461,7 @@ TEST(the_most_that_is_held_is_found)
                 most = i;
         assert_true(most_held(use, from, end) == &use->amounts[most]);
     }
-    trace_free(trace);
+    free_trace(trace);
     free(path);
     free(text);
 }
@@ -531,7 +531,7 @@ TEST(steps_that_are_close_have_no_lines)
     for (uint32_t step = 1; step <= 15; step++)
         write_step(writer, step, step * 1000000, 10000);
     write_step(writer, 16, 500000000, 10000000);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     run_script(view, "0");
     struct canvas *canvas = picture_of(view);
@@ -548,7 +548,7 @@ TEST(all_steps_are_in_sight_at_first)
     struct trace_writer *writer = begin_trace(path);
     for (uint32_t step = 1; step <= 3; step++)
         write_step(writer, step, step * 1000000, 10000);
-    trace_close(writer);
+    close_trace_writer(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     const struct trace_step *last = find_step(track, 3);

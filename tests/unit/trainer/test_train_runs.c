@@ -84,7 +84,7 @@ TEST(steps_are_timed_on_the_device)
             assert_true(fabs(number_at(line, "tokens_per_s") * ms / 1e3 / (4 * 32) - 1) < 1e-6);
         }
         free(ends);
-        trace_free(trace);
+        free_trace(trace);
     }
 }
 
