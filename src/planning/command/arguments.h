@@ -1,6 +1,6 @@
 /* arguments.h - commands that take paths, and those of several words, as `yard trace summary FILE`. */
-#ifndef COMMAND_ARGUMENTS_H
-#define COMMAND_ARGUMENTS_H
+#ifndef ARGUMENTS_H
+#define ARGUMENTS_H
 
 #include "trainer/base/module.h"
 

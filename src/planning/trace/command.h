@@ -1,6 +1,6 @@
 /* command.h - the words of `yard trace`. */
-#ifndef TRACE_COMMAND_H
-#define TRACE_COMMAND_H
+#ifndef COMMAND_H
+#define COMMAND_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* inner.h - what the files of this folder share. */
-#ifndef TOKENS_INNER_H
-#define TOKENS_INNER_H
+#ifndef INNER_H
+#define INNER_H
 
 #include "bpe.h"
 

@@ -1,6 +1,6 @@
 /* clock.h - the time: clock.c. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#ifndef CLOCK_H
+#define CLOCK_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * expected and what to do, and an exit code that scripts rely on.  A broken invariant of ours ends it through CHECK(),
  * which prints both values.  No user input may reach a CHECK.
  */
-#ifndef BASE_ERROR_H
-#define BASE_ERROR_H
+#ifndef ERROR_H
+#define ERROR_H
 
 #include "allocate.h"
 

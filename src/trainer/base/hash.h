@@ -1,6 +1,6 @@
 /* hash.h - a number that stands for the content of bytes: hash.c. */
-#ifndef BASE_HASH_H
-#define BASE_HASH_H
+#ifndef HASH_H
+#define HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

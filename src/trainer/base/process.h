@@ -1,6 +1,6 @@
 /* process.h - signals, and this process: process.c. */
-#ifndef BASE_PROCESS_H
-#define BASE_PROCESS_H
+#ifndef PROCESS_H
+#define PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

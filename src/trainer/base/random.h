@@ -1,6 +1,6 @@
 /* random.h - random numbers that depend on nothing but their place: random.c. */
-#ifndef BASE_RANDOM_H
-#define BASE_RANDOM_H
+#ifndef RANDOM_H
+#define RANDOM_H
 
 #include <stdint.h>
 

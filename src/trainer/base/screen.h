@@ -1,6 +1,6 @@
 /* screen.h - lines on a terminal that are drawn over: screen.c. */
-#ifndef BASE_SCREEN_H
-#define BASE_SCREEN_H
+#ifndef SCREEN_H
+#define SCREEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Functions format_*() write into an array of the caller's, and return it; format_string() is in allocate.h.  Functions
  * parse_*() return false, and leave the value alone, if the text as a whole is no such number.
  */
-#ifndef BASE_TEXT_H
-#define BASE_TEXT_H
+#ifndef TEXT_H
+#define TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  * A *kind* of tokenizer is a table of functions.  The three that the trainer has are in tokens.c; a folder may add
  * another one (struct module, base/module.h).
  */
-#ifndef TRAIN_TOKENS_H
-#define TRAIN_TOKENS_H
+#ifndef TOKENS_H
+#define TOKENS_H
 
 #include "trainer/base/base.h"
 

@@ -1,6 +1,6 @@
 /* bytes.h - plain files: read whole, in parts, or mapped: bytes.c. */
-#ifndef FILE_BYTES_H
-#define FILE_BYTES_H
+#ifndef BYTES_H
+#define BYTES_H
 
 #include "trainer/base/base.h"
 

@@ -1,6 +1,6 @@
 /* claims.h - what the command reads and writes: claims.c. */
-#ifndef FILE_CLAIMS_H
-#define FILE_CLAIMS_H
+#ifndef CLAIMS_H
+#define CLAIMS_H
 
 #include "kinds.h"
 

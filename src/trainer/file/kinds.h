@@ -1,6 +1,6 @@
 /* kinds.h - what a file says it is: kinds.c. */
-#ifndef FILE_KINDS_H
-#define FILE_KINDS_H
+#ifndef KINDS_H
+#define KINDS_H
 
 #include "trainer/base/base.h"
 

@@ -1,6 +1,6 @@
 /* llmc.h - llm.c's model checkpoint and token shard: llmc.c. */
-#ifndef FILE_LLMC_H
-#define FILE_LLMC_H
+#ifndef LLMC_H
+#define LLMC_H
 
 #include "bytes.h"
 

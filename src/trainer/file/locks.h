@@ -1,6 +1,6 @@
 /* locks.h - one process at a time: locks.c. */
-#ifndef FILE_LOCKS_H
-#define FILE_LOCKS_H
+#ifndef LOCKS_H
+#define LOCKS_H
 
 #include "trainer/base/base.h"
 

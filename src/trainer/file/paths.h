@@ -1,6 +1,6 @@
 /* paths.h - what is at a path: paths.c. */
-#ifndef FILE_PATHS_H
-#define FILE_PATHS_H
+#ifndef PATHS_H
+#define PATHS_H
 
 #include "trainer/base/base.h"
 

@@ -1,6 +1,6 @@
 /* publish.h - files that appear whole or not at all: written beside, synced, renamed: publish.c. */
-#ifndef FILE_PUBLISH_H
-#define FILE_PUBLISH_H
+#ifndef PUBLISH_H
+#define PUBLISH_H
 
 #include "trainer/base/base.h"
 

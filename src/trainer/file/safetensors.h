@@ -1,6 +1,6 @@
 /* safetensors.h - a strict reader of safetensors files, and a writer: safetensors.c. */
-#ifndef FILE_SAFETENSORS_H
-#define FILE_SAFETENSORS_H
+#ifndef SAFETENSORS_H
+#define SAFETENSORS_H
 
 #include "bytes.h"
 
