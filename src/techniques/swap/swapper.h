@@ -47,7 +47,7 @@ struct swapper {
 
 /* ---- swap_choice.c ----------------------------------------------------------------------------------------------- */
 
-/* Finds swapper->sinking; there are none where the list is no pipeline, or where nobody knows times. */
+/* Finds swapper->sinkings; there are none where the list is no pipeline, or where nobody knows times. */
 void find_sinkings(struct swapper *swapper);
 /* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
 void apply_choice(void *context, struct edit *edit, const unsigned char *choice);
