@@ -37,11 +37,11 @@ check 'plan --memory says so once' [ "$(grep -c warning "$TMP/err")" -eq 1 ]
 result $? 'a sweep takes an option that it sets itself'
 check 'a sweep does not say that an option that it sets itself has no effect' lacks 'no effect' "$TMP/err"
 
-# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace
-# knows whether the run is paced; the peaks of a list stand above what passes did.  A row of the table in
-# build/modules.c,  &module_pace,  gives  pace.
-sed -n 's/^    &module_\([a-z]*\),/\1/p' build/modules.c >"$TMP/order"
-for pair in 'proof pass' 'snapshot predict' 'predict pass' 'pace trace' 'lists pass'; do
+# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there, and the
+# trial is watched; a trace knows whether the run is paced; the peaks of a list stand above what passes did, and these
+# above the line on the run that goes on.
+make -s places | awk 'NR > 1 { print $1 }' >"$TMP/order"
+for pair in 'proof pass' 'restart predict' 'watch predict' 'pace trace' 'lists pass' 'pass reshard'; do
     set -- $pair
     [ "$(grep -nx "$1" "$TMP/order" | cut -d: -f1)" -lt "$(grep -nx "$2" "$TMP/order" | cut -d: -f1)" ] 2>"$TMP/err"
     result $? "$1 is asked before $2"

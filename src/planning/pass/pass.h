@@ -79,7 +79,7 @@ struct run_facts {      /* what passes know of the training whose list they rewr
     uint64_t draw_seed; /* the seed of these */
     bool gather;        /* parameters lie in shards, and are gathered a layer before their use */
     bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */
-    bool unread;        /* nobody reads what each pass comes to */
+    bool unread;        /* no report of the passes is shown */
 };
 
 typedef bool pass_wanted(const struct run_facts *facts);

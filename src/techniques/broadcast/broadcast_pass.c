@@ -32,7 +32,7 @@ static double find_bound(const struct list *list)
     return machine->n_links ? most : NAN;
 }
 
-/* Do all broadcasts of the list go directly from device to device, or some through the host? */
+/* How the broadcasts of a list go: all directly from device to device, or some through the host. */
 enum route { DIRECT, STAGED };
 static enum route find_route(const struct list *list)
 {
@@ -124,7 +124,7 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
 
 static bool wants_broadcast(const struct run_facts *facts)
 {
-    (void)facts; /* what is asked of the other techniques */
+    (void)facts; /* the options say all */
     return broadcast_options.queues > 0;
 }
 

@@ -43,7 +43,7 @@ char *rank_file(const struct checkpoint *checkpoint, int rank)
 {
     if (checkpoint->other_form)
         return copy_string(checkpoint->path);
-    return format_string("%s/rank-%d.safetensors", checkpoint->path, rank);
+    return format_string("%s/" RANK_FILE, checkpoint->path, rank);
 }
 
 const char *recorded_option(const struct checkpoint *checkpoint, const char *name)

@@ -34,6 +34,8 @@
 #include "pieces.h"
 #include "trainer/base/json.h"
 
+#define RANK_FILE "rank-%d.safetensors" /* the name of a rank's file in a checkpoint */
+
 /* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
 struct read_buffer {
     char *bytes;

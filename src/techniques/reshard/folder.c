@@ -1,5 +1,6 @@
 /* folder.c - folders that appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
 #include "folder.h"
+#include "manifest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,8 +40,12 @@ static void keep_rest(const char *path)
 
 static void remove_ours(DIR *entries, const char *name)
 {
-    static const char *const ours[] = {"manifest.json",       "rank-[0-9]*.safetensors", "model.safetensors",
-                                       "config.json",         "tokenizer.json",          "tokenizer_config.json",
+    static const char *const ours[] = {MANIFEST,
+                                       "rank-[0-9]*.safetensors",
+                                       MODEL_FILE,
+                                       "config.json",
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
                                        "*" TEMPORARY "[0-9]*"};
     for (size_t i = 0; i < COUNT(ours); i++)
         if (fnmatch(ours[i], name, 0) == 0)

@@ -5,7 +5,7 @@
  * row by row, so a walk through a tensor from its first element to its last walks each of its pieces from start to end.
  * All work on checkpoints is such walks, a tensor at a time.
  *
- * Who gets `struct pieces` frees it with free_pieces().  What the mesh or the sizes have wrong ends the program before
+ * The caller frees a `struct pieces` with free_pieces().  What the mesh or the sizes have wrong ends the program before
  * (check_config(), cut_layers()): nothing here fails.
  */
 #ifndef PIECES_H

@@ -10,7 +10,7 @@
 static struct st_writer *open_rank(struct folder *folder, int rank, uint32_t step)
 {
     char name[48], number[16];
-    snprintf(name, sizeof name, "rank-%d.safetensors", rank);
+    snprintf(name, sizeof name, RANK_FILE, rank);
     snprintf(number, sizeof number, "%u", step);
     struct st_writer *out = new_st_writer(file_in(folder, name));
     st_metadata(out, "format", "pt");

@@ -239,7 +239,7 @@ static void read_file_and_hash(const struct place *at, json_t *json, struct piec
 {
     const char *file = read_string(at, json, "file");
     char expected[48];
-    snprintf(expected, sizeof expected, "rank-%d.safetensors", piece->rank);
+    snprintf(expected, sizeof expected, RANK_FILE, piece->rank);
     if (strcmp(file, expected) != 0)
         REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", expected, piece->rank);
     piece->hash = read_hash(at, json, "hash");

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <unistd.h>
 
 struct run_record { /* what checkpoints say of a training */
@@ -246,11 +247,13 @@ static int open_past_cache(const char *path)
 #endif
 }
 
-/* Bytes per second of reading the beginning of a file past the page cache; 0 where the file system cannot do that. */
+/* Bytes per second of reading the beginning of a file past the page cache; NAN where the file system cannot do that. */
 static double measure_disk(const char *path)
 {
     enum { MOST = 32 << 20, ALIGNED = 4096 };
     int fd = open_past_cache(path);
+    if (fd < 0)
+        return NAN;
     char *memory = allocate(MOST + ALIGNED, 1), *into = memory + ALIGNED - (uintptr_t)memory % ALIGNED;
     memset(into, 1, MOST); /* then the pages of `into` exist, and their first use is not timed */
     uint64_t begun = now_ns();
@@ -258,7 +261,7 @@ static double measure_disk(const char *path)
     double seconds = 1e-9 * (double)(now_ns() - begun);
     free(memory);
     close(fd);
-    return (double)MAX(n, 0) / seconds;
+    return n > 0 ? (double)n / seconds : NAN;
 }
 
 /* Prints what the first step has waited for.  A checkpoint in another form is read twice: first to see which state in
@@ -277,13 +280,16 @@ static void print_resumed(struct trainer *trainer)
     printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
            1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
            1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
-    printf("            %s read at %.0f MB/s; the disk alone, past the cache: %.0f MB/s\n",
-           format_bytes(bytes, (double)took->bytes_read), 1e3 * (double)took->bytes_read / (double)MAX(took->read, 1),
-           1e-6 * measure_disk(path));
+    const double disk = measure_disk(path);
+    printf("            %s read at %.0f MB/s", format_bytes(bytes, (double)took->bytes_read),
+           1e3 * (double)took->bytes_read / (double)MAX(took->read, 1));
+    if (!isnan(disk))
+        printf("; the disk alone, past the cache: %.0f MB/s", 1e-6 * disk);
+    printf("\n");
     free(path);
 }
 
-static void tell_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept)
 {
     const struct settings *settings = trainer->settings;
     if (!settings->save)
@@ -314,6 +320,6 @@ const struct hooks reshard_hooks = {
     .lists_ready = number_run,
     .model_filled = compare_training,
     .summary_printed = print_resumed,
-    .kept = tell_kept,
+    .kept = add_kept,
     .trainer_closing = free_run_state,
 };

@@ -190,7 +190,7 @@ static void end_snapshots(struct trainer *trainer)
     fflush(stdout);
 }
 
-static void tell_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept)
 {
     const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_options.file)
@@ -221,6 +221,6 @@ const struct hooks snapshot_hooks = {
     .step_issued = show_commits,
     .step_reported = note_reported,
     .steps_ended = end_snapshots,
-    .kept = tell_kept,
+    .kept = add_kept,
     .trainer_closing = free_snapshot_run,
 };

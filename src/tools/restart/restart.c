@@ -132,7 +132,7 @@ static void check_restart_options(struct settings *settings)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
-static void tell_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept)
 {
     (void)trainer;
     if (restarts)
@@ -151,7 +151,7 @@ static const struct option options[] = {
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,
-    .kept = tell_kept,
+    .kept = add_kept,
 };
 const struct module module_restart = {
     .name = "restart",

@@ -28,14 +28,14 @@ struct list_reading {
     bool *sent;           /* by micro-batch: has what that made been sent? */
 };
 
-#define fail_task(reading, t, ...)                                                                                     \
+#define refuse_task(reading, t, ...)                                                                                   \
     fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
 
 /* The task's micro-batch; 0 where the list has none. */
 static int micro_of(const struct list_reading *reading, const struct task *task)
 {
     if (task->micro >= MOST_MICROS)
-        fail_task(reading, task, "a schedule has micro-batches below %d", MOST_MICROS);
+        refuse_task(reading, task, "a schedule has micro-batches below %d", MOST_MICROS);
     return MAX(task->micro, 0);
 }
 
@@ -58,11 +58,11 @@ static int forward_stage_of(struct list_reading *reading, const struct task *tas
         *stage += 1; /* NONE is -1: the first stage is 0 */
     reading->sent[micro] = false;
     if (*stage >= MOST_STAGES)
-        fail_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
+        refuse_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
     if (reading->stage_device[*stage] == NONE)
         reading->stage_device[*stage] = device;
     if (reading->stage_device[*stage] != device)
-        fail_task(
+        refuse_task(
             reading, task,
             "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
             "and a send between two",
@@ -169,8 +169,8 @@ static void add_backward(struct list_reading *reading, const struct task *task)
     struct row *row = &reading->rows[task->lane->device->index];
     enum computation now = computation_of(task);
     if (!maker)
-        fail_task(reading, task,
-                  "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
+        refuse_task(reading, task,
+                    "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
     if (now == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
         now = BACKWARD;
     const struct turn_cell cell = {.turns = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};

@@ -1,4 +1,4 @@
-/* late.c - tasks of which it is decided late, shortly before they would start, whether they run.
+/* late.c - tasks for which it is decided just before they would start whether they run.
  *
  * There are two kinds.  A task that needs a choice runs if a word in memory says so, which is written by then.  A task
  * that needs a member of the rings (step/ring.c) runs if its iteration has been given one.  The iteration asks for its

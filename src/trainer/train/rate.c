@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static const double pi = 3.141592653589793;
-
 void fill_rate(struct rate *rate)
 {
     enum { MOST_WARMUP = 100 };
@@ -47,7 +45,7 @@ double learning_rate(const struct rate *rate, int64_t step)
     case RATE_CONSTANT:
         return rate->lr;
     case RATE_COSINE:
-        height = (1 + cos(pi * part_done(first, rate->steps, step))) / 2;
+        height = (1 + cos(M_PI * part_done(first, rate->steps, step))) / 2;
         break;
     case RATE_LINEAR:
         height = 1 - part_done(first, rate->steps, step);
