@@ -60,6 +60,20 @@ function may_follow(name, placed,   k, n_before, before) {
     return 1
 }
 
+# A module of a circle: one that waits for another again and again must come to it.
+function in_circle(by_file, placed,   i, k, n_before, before, name) {
+    for (i = n; i >= 1; i--)
+        if (!(by_file[i] in placed))
+            name = by_file[i]
+    for (i = 1; i <= n; i++) {
+        n_before = split(after[name], before, " ")
+        for (k = 1; before[k] in placed; k++)
+            ;
+        name = before[k]
+    }
+    return name
+}
+
 # Sorts the modules: each next one is the first, in the order of their files, that may follow those before it.
 function sort_modules(   i, k, name, by_file, placed) {
     for (i = 1; i <= n; i++)
@@ -74,9 +88,8 @@ function sort_modules(   i, k, name, by_file, placed) {
         placed[name] = 1
         sorted[k] = name
     }
-    for (i = 1; i <= n; i++)
-        if (!(by_file[i] in placed))
-            complain(by_file[i], "this folder and those that it names wait for each other")
+    if (k <= n)
+        complain(in_circle(by_file, placed), "this folder and those that it names wait for each other")
 }
 
 function is_trainers(name) {

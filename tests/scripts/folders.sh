@@ -261,6 +261,9 @@ result $? 'each folder stands after all that it names'
 order a b b 'c' c a
 [ $? -eq 2 ] && grep -q '^[^ ]*/a: .after = "b": this folder and those that it names wait for each other$' "$TMP/err"
 result $? 'folders that wait for each other are refused'
+order a b b c c b
+[ $? -eq 2 ] && grep -q '^[^ ]*/[bc]: .after = ' "$TMP/err"
+result $? 'of a circle, a folder of it is named, not one that waits for it'
 order a d
 [ $? -eq 2 ] && grep -q 'no folder registers itself as d$' "$TMP/err"
 result $? 'a folder that waits for an unknown one is refused'

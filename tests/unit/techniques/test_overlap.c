@@ -249,6 +249,7 @@ TEST(the_example)
     expect_example("--clip 0 --overlap local", "CCCC", 14.5);
     expect_example("--clip 0 --overlap all-device", "DDDD", 18);
     expect_example("--overlap plan", "DCCC", 14);
+    expect_example("--overlap local", "DDCC", 15); /* no update is released before the last backward has ended */
     json_t *pass = overlap_of_example("--clip 0 --overlap plan");
     static const struct {
         const char *key;

@@ -378,7 +378,7 @@ static void expect_beside(const char *path)
 }
 
 /* Lanes in order, anything else at random. */
-static const char *write_random_trace(uint32_t seed)
+static const char *write_random_trace(uint32_t seed, double pace_scale)
 {
     enum { TASKS = 24, LANES = 4, ROUNDS = 4 };
     struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
@@ -389,7 +389,7 @@ static const char *write_random_trace(uint32_t seed)
     static const enum role of_kind[] = {ROLE_FORWARD, ROLE_BACKWARD, ROLE_UPDATE, ROLE_REDUCE};
     struct trace_task tasks[TASKS] = {{.lane = 0}};
     struct trace tables = {.header = {.kind = TRACE_SIMULATED,
-                                      .pace_scale = 1,
+                                      .pace_scale = pace_scale,
                                       .n_devices = 2,
                                       .n_lanes = LANES,
                                       .n_tasks = TASKS,
@@ -428,10 +428,27 @@ static const char *write_random_trace(uint32_t seed)
     return path;
 }
 
+static json_t *cpu_updates_at_pace(double scale)
+{
+    return json_at(yard_json("trace summary %s --json", write_random_trace(1, scale)), "cpu_updates");
+}
+
+/* A trace may say that its times are to be doubled. */
+TEST(times_beside_the_device_follow_the_pace)
+{
+    const json_t *plain = cpu_updates_at_pace(1), *doubled = cpu_updates_at_pace(2);
+    assert_true(json_array_size(plain) > 0);
+    for (size_t i = 0; i < json_array_size(plain); i++) {
+        const double ms = number_at(json_array_get(plain, i), "ms_per_step");
+        assert_true(ms > 0);
+        assert_true(fabs(number_at(json_array_get(doubled, i), "ms_per_step") / (2 * ms) - 1) < 1e-6);
+    }
+}
+
 LONG_TEST(what_ran_beside_the_device)
 {
     for (uint32_t seed = 0; seed < 100; seed++)
-        expect_beside(write_random_trace(seed));
+        expect_beside(write_random_trace(seed, 1));
     static const char *const runs[] = {
         "plan --list data/steps/overlap.txt --simulate",
         "plan --model tiny -d 0:0x2 --mesh pp=2 --hardware data/hardware/server.txt --simulate",

@@ -43,6 +43,27 @@ TEST(no_byte_above_the_budget)
     }
 }
 
+/* On a machine by hand tensors lie apart where all have room at once, and else share bytes: here each has 60 bytes, and
+ * no task uses both. */
+TEST(tensors_lie_apart_where_all_have_room)
+{
+    static const struct {
+        const char *device;
+        size_t bytes;
+    } cases[] = {{"memory=100 slab=1000", 60}, {"memory=1000 slab=100", 60}, {"memory=120 slab=1000", 120}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct list *list = list_of("device g %s\ntensor a g 60 activations\ntensor b g 60 activations\n"
+                                    "task t g.compute 1ms writes=a\ntask u g.compute 1ms reads=a\n"
+                                    "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
+                                    cases[i].device);
+        must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+        const size_t end = list->pool->tensors[0]->address == list->pool->tensors[1]->address ? 60 : 120;
+        if (end != cases[i].bytes)
+            test_failed("%s: the two tensors take %zu bytes\n", cases[i].device, end);
+        free_list_and_machine(list);
+    }
+}
+
 /* However small a budget is, the sentence says what the whole list holds, and not only what lay there when the first
  * tensor found no room. */
 TEST(what_is_needed_is_that_of_the_whole_list)
