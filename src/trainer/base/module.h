@@ -3,8 +3,8 @@
  *     const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};
  *
  * make looks for these structs and writes the table of them, build/modules.c (src/make/modules.awk does it).  So a
- * folder of techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing
- * outside a folder names it, but for those that say that they need it.
+ * folder that is not of src/trainer can be left out, together with those that need it: make WITHOUT="plot view".
+ * Nothing outside a folder names it, but for those that say that they need it.
  *
  * A folder fills in the fields for what it has.  One folder to read for each kind:
  *
