@@ -228,7 +228,7 @@ measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", 
             for rate in $rates ${HARDWARE:+yours}; do
                 verdict=$(measure "$name" "$simulated" 0 - "rate=$rate $with" </dev/null)
                 case $verdict in
-                'no - - '*' work: use a larger '*) ;;
+                'no - - '*'; enough would be '*) ;;
                 'no - - '*) echo "gallery.sh: $name, $what, with rate=$rate: ${verdict#no - - }" >>"$TMP/wrong" ;;
                 esac
                 printf '%s\t%s\t%s\t%s\n' "$name" "$what" "$rate" "$(echo "$verdict" | cut -d ' ' -f 3)"
