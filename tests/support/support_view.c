@@ -111,17 +111,17 @@ void expect_lit(const struct view *view)
         const struct trace *trace = view->tracks[k]->trace;
         const struct lit *lit = &view->selection.lit[k];
         const bool dims = view->selection.search[0] || (view->selection.critical && k == 0);
-        assert_int_equal(lit->lane != NULL, dims);
+        assert_int_equal(lit->lanes != NULL, dims);
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
             for (size_t i = 0; i < trace->bars[lane].n; i++) {
                 if (!is_lit(view, k, trace->bars[lane].bars[i].record))
                     continue;
-                assert_true(n < lit->lane[lane].n);
-                assert_int_equal(lit->lane[lane].bar[n], i);
+                assert_true(n < lit->lanes[lane].n);
+                assert_int_equal(lit->lanes[lane].bars[n], i);
                 n++;
             }
-            assert_int_equal(n, lit->lane[lane].n);
+            assert_int_equal(n, lit->lanes[lane].n);
         }
     }
 }

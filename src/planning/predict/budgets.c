@@ -1,6 +1,5 @@
 /* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
 #include "forecast.h"
-#include "trainer/base/module.h"
 
 /* In a step file's machine a tensor may be as large as all memory, unless slab= says less: so that limit follows the
  * budget. */
@@ -73,22 +72,6 @@ static const char *owner_of(const struct device *device)
     return device->is_host ? "the host" : "each device";
 }
 
-/* "--recompute full, a smaller --micro-batch or --seq-len": what makes room, but for the pass with the option that
- * begins `option`, which has been tried.  The caller frees it. */
-static char *other_ways(const char *option)
-{
-    char *ways = NULL;
-    for (size_t i = 0; i < n_modules; i++) {
-        const char *way = modules[i]->makes_room;
-        const size_t name = way ? strcspn(way, " ") : 0; /* "--recompute" */
-        const bool is_tried = way && strncmp(option, way, name) == 0 && (option[name] == ' ' || !option[name]);
-        if (way && !is_tried)
-            append_text(&ways, "%s, ", way);
-    }
-    append_text(&ways, "a smaller --micro-batch or --seq-len");
-    return ways;
-}
-
 _Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
                                        const char *option, enum replanning replans)
 {
@@ -111,7 +94,7 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
     if (first->described.by_hand)
         advice = format_string("raise memory= or %s, or use smaller tensors", raised);
     else
-        advice = format_string("raise %s, or use %s", raised, other_ways(option));
+        advice = format_string("raise %s, or use %s", raised, ways_to_make_room(option));
     fail(EXIT_USAGE, "%s: %s; %s: %s", option, shortage, verdict, advice);
 }
 

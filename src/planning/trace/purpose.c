@@ -27,12 +27,12 @@ static const char **find_purposes(const struct trace *trace)
     const char **purpose = allocate(trace->header.n_lanes, sizeof *purpose);
     for (size_t i = 0; i < trace->header.n_tasks; i++) {
         const struct trace_task *task = &trace->tasks[i];
-        const char **lanes = &purpose[task->lane];
+        const char **so_far = &purpose[task->lane];
         const char *own = purpose_of(trace->lanes[task->lane].kind, trace->header.role[task->role]);
-        if (!*lanes)
-            *lanes = own;
-        else if (strcmp(*lanes, own) != 0)
-            *lanes = "";
+        if (!*so_far)
+            *so_far = own;
+        else if (strcmp(*so_far, own) != 0)
+            *so_far = "";
     }
     return purpose;
 }

@@ -13,7 +13,5 @@ struct periods {
 /* Sets broadcast->by_use if a step takes less time when shards go in the order of their first use.  Returns the times
  * in the order that is chosen.  The broadcast has no messages before and after the call. */
 struct periods choose_order(struct broadcast *broadcast, const struct costs *costs);
-/* Puts the messages in the order of their first use, as far as the list allows. */
-void sort_messages(struct broadcast *broadcast, struct edit *edit);
 
 #endif

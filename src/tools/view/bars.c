@@ -78,12 +78,12 @@ static const struct bar *bar_of_column(const struct brush *brush, size_t i, size
     const struct lit_bars *lit = brush->lit;
     size_t first = 0, next = 0;
     if (lit) {
-        FIND_FIRST(first, lit->n, lit->bar[first] < i);
+        FIND_FIRST(first, lit->n, lit->bars[first] < i);
         next = first;
-        FIND_NEXT(next, lit->n, lit->bar[next] < end);
+        FIND_NEXT(next, lit->n, lit->bars[next] < end);
     }
     if (first < next)
-        return longest_bar(brush, lit->bar, first, next);
+        return longest_bar(brush, lit->bars, first, next);
     return longest_bar(brush, NULL, i, end);
 }
 
@@ -433,7 +433,7 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
     return (struct brush){.view = view,
                           .track = track,
                           .bars = &track->trace->bars[row->index],
-                          .lit = lit->lane ? &lit->lane[row->index] : NULL,
+                          .lit = lit->lanes ? &lit->lanes[row->index] : NULL,
                           .index = row->track,
                           .left = rows.x,
                           .right = rows.x + rows.w,

@@ -136,9 +136,9 @@ bool is_lit(const struct view *view, int track, size_t record)
 static void forget_lit_of(struct lit *lit)
 {
     for (uint32_t i = 0; i < lit->n_lanes; i++)
-        free(lit->lane[i].bar);
-    free(lit->lane);
-    *lit = (struct lit){.lane = NULL};
+        free(lit->lanes[i].bars);
+    free(lit->lanes);
+    *lit = (struct lit){.lanes = NULL};
 }
 
 void forget_lit(struct view *view)
@@ -149,8 +149,8 @@ void forget_lit(struct view *view)
 
 static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
 {
-    struct lit_bars *lane_bars = &lit->lane[lane];
-    *APPEND(lane_bars->bar, lane_bars->n, lane_bars->cap) = (uint32_t)bar;
+    struct lit_bars *lane_bars = &lit->lanes[lane];
+    *APPEND(lane_bars->bars, lane_bars->n, lane_bars->cap) = (uint32_t)bar;
 }
 
 /* Adds the bars of tasks that the search finds, or of those on the critical path. */
@@ -184,13 +184,13 @@ void find_lit(struct view *view)
         const bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
         const bool same = !critical && !lit->critical && strcmp(lit->search, selection->search) == 0 &&
                           lit->changes == track->changes;
-        if (lit->lane && dims && same)
+        if (lit->lanes && dims && same)
             continue;
         forget_lit_of(lit);
         if (!dims)
             continue;
         lit->n_lanes = track->trace->header.n_lanes;
-        lit->lane = allocate(lit->n_lanes, sizeof *lit->lane);
+        lit->lanes = allocate(lit->n_lanes, sizeof *lit->lanes);
         lit->critical = critical;
         lit->changes = track->changes;
         snprintf(lit->search, sizeof lit->search, "%s", selection->search);

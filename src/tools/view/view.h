@@ -148,12 +148,12 @@ struct panel {           /* the text about the selected stretch or place */
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };
 struct lit_bars { /* the indices of a lane's bars that are lit, ascending */
-    uint32_t *bar;
+    uint32_t *bars;
     size_t n, cap;
 };
 
-struct lit {               /* what is lit in a track while other bars are dimmed, and for what it was found */
-    struct lit_bars *lane; /* [n_lanes] NULL: all bars are lit */
+struct lit {                /* what is lit in a track while other bars are dimmed, and for what it was found */
+    struct lit_bars *lanes; /* [n_lanes] NULL: all bars are lit */
     uint32_t n_lanes;
     char search[32];
     bool critical;

@@ -20,17 +20,28 @@ static const char *budget_option(const struct device *device)
     return device->is_host ? "--host-mem" : "--device-mem";
 }
 
+char *ways_to_make_room(const char *tried)
+{
+    char *ways = NULL;
+    for (size_t i = 0; i < n_modules; i++) {
+        const char *way = modules[i]->makes_room;
+        const size_t name = way ? strcspn(way, " ") : 0; /* the length of "--recompute" */
+        const bool is_tried = way && strncmp(tried, way, name) == 0 && (tried[name] == ' ' || !tried[name]);
+        if (way && !is_tried)
+            append_text(&ways, "%s, ", way);
+    }
+    append_text(&ways, "a smaller --micro-batch or --seq-len");
+    return ways;
+}
+
 /* Names what would make room in the budget for a tensor that `task` is the first to touch; NULL: it persists. */
 static char *advice_on_budget(const struct device *device, const struct task *task)
 {
     const char *option = budget_option(device);
-    char *advice = NULL;
     if (!task)
         return format_string("a smaller model, or a larger %s", option);
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->makes_room)
-            append_text(&advice, "%s, ", modules[i]->makes_room);
-    append_text(&advice, "a smaller --micro-batch or --seq-len, or a larger %s", option);
+    char *advice = ways_to_make_room("");
+    append_text(&advice, ", or a larger %s", option);
     return advice;
 }
 

@@ -115,21 +115,29 @@ static void plan_with_a_hole(void *argument)
     plan_copies(&changed, argument, "a test");
 }
 
-static void plan_with_a_replica(void *argument)
+/* The tensor, of two pieces, with its first piece once more; *pieces has room for the three. */
+static struct kept_tensor with_a_replica(const struct kept_tensor *tensor, struct piece pieces[3])
 {
-    struct kept_tensor changed = *(struct kept_tensor *)argument;
-    struct piece pieces[] = {changed.pieces[0], changed.pieces[1], changed.pieces[0]};
+    struct kept_tensor changed = *tensor;
+    pieces[0] = tensor->pieces[0];
+    pieces[1] = tensor->pieces[1];
+    pieces[2] = tensor->pieces[0];
     changed.pieces = pieces;
     changed.n = 3;
+    return changed;
+}
+
+static void plan_with_a_replica(void *argument)
+{
+    struct piece pieces[3];
+    const struct kept_tensor changed = with_a_replica(argument, pieces);
     plan_copies(&changed, argument, "a test");
 }
 
 static void plan_to_a_replica(void *argument)
 {
-    struct kept_tensor changed = *(struct kept_tensor *)argument;
-    struct piece pieces[] = {changed.pieces[0], changed.pieces[1], changed.pieces[0]};
-    changed.pieces = pieces;
-    changed.n = 3;
+    struct piece pieces[3];
+    const struct kept_tensor changed = with_a_replica(argument, pieces);
     plan_copies(argument, &changed, "a test");
 }
 
