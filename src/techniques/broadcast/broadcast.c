@@ -39,6 +39,7 @@
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
 #include "broadcast.h"
+#include "order.h"
 
 #include <math.h>
 
@@ -397,32 +398,6 @@ static void send_slices(struct broadcast *broadcast, struct edit *edit)
     for (size_t i = 0; i < broadcast->n_messages; i++)
         send_message(broadcast, edit, &broadcast->messages[i]);
 }
-
-/* ---- the order of use -------------------------------------------------------------------------------------------- */
-
-COMPARISON(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->position, b->position)))
-
-/* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
- * task is in the way of a copy, the message counts as being where its first copy is. */
-static void sink_message(struct edit *edit, struct message *message, const struct message *sooner)
-{
-    struct task *place = sooner->hops[sooner->n - 1].copy;
-    for (size_t h = message->n; h > 0; h--)
-        if (!sink(edit, message->hops[h - 1].copy, place))
-            return;
-    message->position = sooner->position;
-}
-
-/* Puts the messages in the order of their first use, as far as the list allows. */
-static void sort_messages(struct broadcast *broadcast, struct edit *edit)
-{
-    SORT(broadcast->messages, broadcast->n_messages, by_first_use);
-    for (size_t i = 1; i < broadcast->n_messages; i++)
-        if (broadcast->messages[i].position < broadcast->messages[i - 1].position)
-            sink_message(edit, &broadcast->messages[i], &broadcast->messages[i - 1]);
-}
-
-/* ---- the rewrite ------------------------------------------------------------------------------------------------- */
 
 struct edit *slice_list(struct broadcast *broadcast)
 {

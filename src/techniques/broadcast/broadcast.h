@@ -1,8 +1,8 @@
 /* broadcast.h - what a list sends: messages, the shards that they belong to, and slices.
  *
  *     broadcast.c        the technique: messages are found, shards are cut into slices, slices are dealt and sent
- *     order.c            which of two orders of the shards takes less
- *     broadcast_pass.c   the pass: what slices gain, the report and the options
+ *     order.c            the messages in the order of their first use
+ *     broadcast_pass.c   the pass: which of two orders takes less time, the report and the options
  */
 #ifndef BROADCAST_H
 #define BROADCAST_H

@@ -1,11 +1,11 @@
-/* broadcast_pass.c - the broadcast pass: whether slices gain time, the report, and the options.
+/* broadcast_pass.c - the broadcast pass: which of two orders takes less time, the report, and the options.
  *
  * The report gives the period, the period with one queue, and a bound: the time that the fullest link needs for all
  * broadcasts of a step.  Where one queue fills a link, more queues save only latency.
  */
-#include "order.h"
+#include "broadcast.h"
 #include "planning/pass/traits.h"
-#include "planning/predict/costs.h"
+#include "planning/predict/forecast.h"
 
 #include <math.h>
 
@@ -118,6 +118,46 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
     const char *when = facts->gather ? ", each time they are gathered" : "";
     return format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
                          broadcast->n_shards, dealt, senders, plural, with, how, order, when);
+}
+
+/* ---- trying both orders ------------------------------------------------------------------------------------------ */
+
+struct periods {
+    double period;    /* seconds of a step with the queues of the options; NAN: not known */
+    double one_queue; /* the same with one queue that sends */
+};
+
+/* The period with slices, seconds; NAN: no times are known.  `plan` has no messages yet. */
+static double try_slices(const struct broadcast *plan, const struct costs *costs)
+{
+    struct broadcast broadcast = *plan;
+    struct edit *edit = slice_list(&broadcast);
+    struct forecast forecast = forecast_list(broadcast.list, costs);
+    double period = forecast.period;
+    free_forecast(&forecast);
+    undo_edit(edit);
+    free_messages(&broadcast);
+    return period;
+}
+
+/* Sets broadcast->by_use if a step takes less time when shards go in the order of their first use.  Returns the times
+ * in the order that is chosen.  The broadcast has no messages before and after the call. */
+static struct periods choose_order(struct broadcast *broadcast, const struct costs *costs)
+{
+    struct periods periods = {.period = try_slices(broadcast, costs), .one_queue = NAN};
+    if (isnan(periods.period))
+        return periods;
+    struct broadcast other = *broadcast;
+    other.by_use = true;
+    double by_use = try_slices(&other, costs);
+    if (by_use < periods.period) {
+        broadcast->by_use = true;
+        periods.period = by_use;
+    }
+    other.by_use = broadcast->by_use;
+    other.options.queues = first_sending_queue(broadcast) + 1;
+    periods.one_queue = try_slices(&other, costs);
+    return periods;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

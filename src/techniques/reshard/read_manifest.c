@@ -246,17 +246,17 @@ static void read_file_and_hash(const struct place *at, json_t *json, struct piec
 }
 
 /* Where a piece's bytes may lie: in its rank's file, or, in another form, in the place of one state. */
-struct space {
+struct piece_space {
     const char *name; /* "rank-0.safetensors" */
     uint64_t bytes;
     int64_t first; /* the lowest offset that a piece can have */
 };
-static struct space space_of(const struct place *at, const struct checkpoint *checkpoint, json_t *json, int rank)
+static struct piece_space space_of(const struct place *at, const struct checkpoint *checkpoint, json_t *json, int rank)
 {
     const struct in_store *other_form = checkpoint->other_form;
     if (other_form)
-        return (struct space){.name = other_form->store->place, .bytes = other_form->bytes, .first = 0};
-    return (struct space){
+        return (struct piece_space){.name = other_form->store->place, .bytes = other_form->bytes, .first = 0};
+    return (struct piece_space){
         .name = read_string(at, json, "file"),
         .bytes = checkpoint->bytes[rank],
         .first = 8, /* a file begins with the length of its header, 8 bytes */
@@ -267,7 +267,7 @@ static struct space space_of(const struct place *at, const struct checkpoint *ch
 static void read_offset(const struct place *at, const struct checkpoint *checkpoint, json_t *json, struct piece *piece)
 {
     const uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
-    const struct space space = space_of(at, checkpoint, json, piece->rank);
+    const struct piece_space space = space_of(at, checkpoint, json, piece->rank);
     if (bytes > space.bytes)
         REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, space.name);
     piece->file_offset = (uint64_t)read_number(at, json, "offset", space.first, (int64_t)(space.bytes - bytes));
