@@ -6,7 +6,7 @@
  * each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the disk,
  * holds up only those tasks that wait for it by an edge.
  *
- * The rule (issue_task()).  A device's task goes to its lane's queue, with the events that it waits for.  A task of the
+ * The rule (issue_now()).  A device's task goes to its lane's queue, with the events that it waits for.  A task of the
  * host is a job of its lane's thread, which waits for these events and then runs it.
  *
  * An event is known only to its own context.  Where a consumer is in another context, the producer also gets a user
@@ -82,7 +82,17 @@ static void wait_for_turn(const struct list *list, const struct task *task, stru
     job->n_wait++;
 }
 
-/* A device's task goes to its queue, and a host's to the thread of its lane.  late.c does it for the others. */
+static void issue_now(struct task *task, struct job *job)
+{
+    job->flight = open_flight(job->list, task, job->iteration);
+    job->flight->queued = now_ns();
+    tell_issued(job->list, task, job->flight);
+    if (task->lane->device->is_host)
+        give_to_lane(task, JOB_HOST_TASK, job);
+    else
+        issue_to_queue(task, job);
+}
+
 static void issue_task(struct list *list, uint32_t iteration, struct task *task)
 {
     cl_event complete[MOST_DEVICES + 1];
@@ -94,21 +104,12 @@ static void issue_task(struct list *list, uint32_t iteration, struct task *task)
                       .complete = complete};
     if (list->running->wrapper)
         wait_for_turn(list, task, &job);
-    if (task->member.aside) {
+    if (task->member.aside)
         park_task(list, task, &job);
-        return;
-    }
-    job.flight = open_flight(list, task, iteration);
-    job.flight->queued = now_ns();
-    if (is_decided_late(task)) {
-        give_late(task, &job); /* observers are told of it when it has run */
-        return;
-    }
-    tell_issued(list, task, job.flight);
-    if (task->lane->device->is_host)
-        give_to_lane(task, JOB_HOST_TASK, &job);
+    else if (is_decided_late(task))
+        give_late(task, &job);
     else
-        issue_to_queue(task, &job);
+        issue_now(task, &job);
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */

@@ -59,12 +59,16 @@ struct job { /* what a thread is given: it waits for events, does what its kind 
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete;
     struct task_flight parked_flight; /* the flight of a job that is parked: it uses none of its task's */
-    struct job *next;                 /* the next one in its queue or chain */
+    struct job *next;                 /* the next one in its queue */
 };
+struct job_queue {
+    struct job *first, *last; /* NULL, and undefined: the queue is empty */
+};
+void append_job(struct job_queue *queue, struct job *job);
+struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);
-void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
-struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
+struct job *keep_job(const struct job *job); /* a copy, with its events; give it to a thread, or drop it */
 /* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
  * lane. */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
@@ -84,14 +88,14 @@ void give_to_lane(const struct task *task, enum job_kind kind, struct job *job);
 bool is_decided_late(const struct task *task);
 /* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
-/* Hands a task that is decided late to the thread of its lane.  The job has events to wait for, and a flight. */
-void give_late(const struct task *task, struct job *job);
+/* Hands a task that is decided late to the thread of its lane.  The job has events to wait for. */
+void give_late(struct task *task, struct job *job);
 /* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
 void issue_late_copy(struct job *job);
 /* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
  * Then it is given to a thread, or dropped.  The caller need not have given it a flight. */
 void park_task(struct list *list, const struct task *task, struct job *job);
-/* The parked jobs that have ended since the last call, as a chain; the caller drops them. */
+/* A parked job that has ended, which the caller drops; NULL: there is none. */
 struct job *take_ended(struct list *list);
 
 #endif

@@ -17,10 +17,10 @@ struct host_thread {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *first, **end; /* a queue */
-    bool busy;                /* a job has been taken and not finished */
-    bool stop;                /* the thread is to end when its queue is empty */
-    bool aside;               /* the thread runs jobs for which no task of the training waits */
+    struct job_queue queue; /* jobs that have not been taken */
+    bool busy;              /* a job has been taken and not finished */
+    bool stop;              /* the thread is to end when its queue is empty */
+    bool aside;             /* the thread runs jobs for which no task of the training waits */
 };
 
 static cl_event *retain_all(const cl_event *events, cl_uint n)
@@ -55,6 +55,26 @@ void drop_job(struct job *kept)
     free(kept->wait);
     free(kept->complete);
     free(kept);
+}
+
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
+
+void append_job(struct job_queue *queue, struct job *job)
+{
+    job->next = NULL;
+    if (queue->first)
+        queue->last->next = job;
+    else
+        queue->first = job;
+    queue->last = job;
+}
+
+struct job *take_job(struct job_queue *queue)
+{
+    struct job *job = queue->first;
+    if (job)
+        queue->first = job->next;
+    return job;
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
@@ -126,14 +146,10 @@ static struct job *next_job(struct host_thread *thread)
     pthread_mutex_lock(&thread->lock);
     thread->busy = false;
     pthread_cond_broadcast(&thread->changed);
-    while (!thread->first && !thread->stop)
+    while (!thread->queue.first && !thread->stop)
         pthread_cond_wait(&thread->changed, &thread->lock);
-    struct job *job = thread->first; /* NULL: the thread is to stop */
+    struct job *job = take_job(&thread->queue); /* NULL: the thread is to stop */
     thread->busy = job != NULL;
-    if (job)
-        thread->first = job->next;
-    if (!thread->first)
-        thread->end = &thread->first;
     pthread_mutex_unlock(&thread->lock);
     return job;
 }
@@ -158,7 +174,6 @@ static struct host_thread *start_thread(const char *name, bool aside)
 {
     struct host_thread *thread = allocate(1, sizeof *thread);
     thread->aside = aside;
-    thread->end = &thread->first;
     pthread_mutex_init(&thread->lock, NULL);
     pthread_cond_init(&thread->changed, NULL);
     int code = pthread_create(&thread->thread, NULL, thread_main, thread);
@@ -173,13 +188,6 @@ static struct host_thread *start_thread(const char *name, bool aside)
     pthread_setname_np(thread->thread, short_name);
 #endif
     return thread;
-}
-
-void append_job(struct job ***end, struct job *job)
-{
-    job->next = NULL;
-    **end = job;
-    *end = &job->next;
 }
 
 /* Guards the pointers to threads, *place below, while a first job starts the thread.  Two threads may give a lane's
@@ -199,7 +207,7 @@ static struct host_thread *thread_at(struct host_thread **place, const char *nam
 static void give_to(struct host_thread *thread, struct job *kept)
 {
     pthread_mutex_lock(&thread->lock);
-    append_job(&thread->end, kept);
+    append_job(&thread->queue, kept);
     pthread_cond_broadcast(&thread->changed);
     pthread_mutex_unlock(&thread->lock);
 }
@@ -219,7 +227,7 @@ void wait_until_idle(struct host_thread *thread)
     if (!thread)
         return;
     pthread_mutex_lock(&thread->lock);
-    while (thread->busy || thread->first)
+    while (thread->busy || thread->queue.first)
         pthread_cond_wait(&thread->changed, &thread->lock);
     pthread_mutex_unlock(&thread->lock);
 }

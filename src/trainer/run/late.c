@@ -29,18 +29,16 @@
 struct late {
     member_asker *ask;
     void *context;
-    pthread_mutex_t lock; /* guards the fields below, and is held while `ask` is called, which waits for nothing */
-    uint32_t asked;       /* the last iteration that has asked */
-    struct job *parked, **last; /* a queue of jobs whose iterations have not asked, in list order */
-    struct job *ended, **end;   /* a queue of parked jobs that have ended, in the order of their ends */
+    pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */
+    uint32_t asked;          /* the last iteration that has asked */
+    struct job_queue parked; /* jobs whose iterations have not asked, in list order */
+    struct job_queue ended;  /* parked jobs that have ended, in the order of their ends */
 };
 
 void start_late(struct list *list, member_asker *ask, void *context)
 {
     struct late *late = list->running->late = allocate(1, sizeof *late);
     *late = (struct late){.ask = ask, .context = context};
-    late->last = &late->parked;
-    late->end = &late->ended;
     pthread_mutex_init(&late->lock, NULL);
 }
 
@@ -58,7 +56,8 @@ static bool has_member(const struct list *list, uint32_t iteration)
     return member_of(&list->pool->ring, iteration) > 0;
 }
 
-static void settle_job(struct job *job)
+/* Its iteration has asked: a parked job runs if the iteration was given a member. */
+static void run_or_drop(struct job *job)
 {
     struct task *task = job->list->tasks[job->task_index];
     if (has_member(job->list, job->iteration))
@@ -73,13 +72,8 @@ static void ask(struct late *late, uint32_t iteration)
 {
     late->ask(late->context, iteration);
     late->asked = iteration;
-    while (late->parked && late->parked->iteration == iteration) {
-        struct job *job = late->parked;
-        late->parked = job->next;
-        settle_job(job);
-    }
-    if (!late->parked)
-        late->last = &late->parked;
+    while (late->parked.first && late->parked.first->iteration == iteration)
+        run_or_drop(take_job(&late->parked));
 }
 
 bool is_decided_late(const struct task *task) { return task->member.needed || task->condition.needs; }
@@ -103,8 +97,11 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 
 /* ---- tasks in their lanes ---------------------------------------------------------------------------------------- */
 
-void give_late(const struct task *task, struct job *job)
+/* Observers are told of the task when it has run, and not at all if it does not. */
+void give_late(struct task *task, struct job *job)
 {
+    job->flight = open_flight(job->list, task, job->iteration);
+    job->flight->queued = now_ns();
     job->should_run = decide_late;
     give_to_lane(task, task->lane->device->is_host ? JOB_HOST_TASK : JOB_LATE_COPY, job);
 }
@@ -134,7 +131,7 @@ static void note_ended(struct job *job)
 {
     struct late *late = job->list->running->late;
     pthread_mutex_lock(&late->lock);
-    append_job(&late->end, job);
+    append_job(&late->ended, job);
     pthread_mutex_unlock(&late->lock);
 }
 
@@ -160,9 +157,9 @@ static void park_job(struct list *list, const struct job *job)
     kept->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
     pthread_mutex_lock(&late->lock);
     if (late->asked < job->iteration)
-        append_job(&late->last, kept);
+        append_job(&late->parked, kept);
     else
-        settle_job(kept);
+        run_or_drop(kept);
     pthread_mutex_unlock(&late->lock);
 }
 
@@ -183,9 +180,7 @@ struct job *take_ended(struct list *list)
     if (!late)
         return NULL;
     pthread_mutex_lock(&late->lock);
-    struct job *all = late->ended;
-    late->ended = NULL;
-    late->end = &late->ended;
+    struct job *job = take_job(&late->ended);
     pthread_mutex_unlock(&late->lock);
-    return all;
+    return job;
 }

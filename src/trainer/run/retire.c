@@ -125,12 +125,9 @@ void retire_ended(struct list *list)
     for (struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
             retire(list, queue);
-    struct job *job = take_ended(list); /* parked jobs, which are in no queue */
-    while (job) {
-        struct job *following = job->next;
-        report_flight(list, list->tasks[job->task_index], job->flight);
-        drop_job(job);
-        job = following;
+    for (struct job *parked = take_ended(list); parked; parked = take_ended(list)) { /* they are in no lane's queue */
+        report_flight(list, list->tasks[parked->task_index], parked->flight);
+        drop_job(parked);
     }
 }
 
