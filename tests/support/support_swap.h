@@ -3,7 +3,7 @@
 #define SUPPORT_SWAP_H
 
 #include "support.h"
-#include "techniques/swap/gaps.h"
+#include "techniques/swap/swap.h"
 
 #define MIB ((size_t)1 << 20)
 #define AUTO "--swap auto"

@@ -44,7 +44,7 @@
  * fixed orders "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et
  * al. 2016).
  */
-#include "gaps.h"
+#include "swap.h"
 #include "planning/pass/traits.h"
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */

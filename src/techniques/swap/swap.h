@@ -1,8 +1,20 @@
-/* swap.h - what the options ask of the pass.  The technique begins with gaps.h. */
+/* swap.h - gaps, in which tensors lie idle, and what becomes of them.
+ *
+ *     swap.c            finds the gaps, and swaps those that a fixed order names       begin here
+ *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
+ *     swap_choice.c     what a choice of that search does to the list (swap_auto.h)
+ *     swap_places.c     between which tasks the copies of that choice stand
+ *     swap_report.c     what people and `plan --json` are told
+ *     swap_options.c    the folder: its pass, its options
+ */
 #ifndef SWAP_H
 #define SWAP_H
 
+#include "planning/pass/fetch.h" /* defines: FOR_SWAP */
 #include "planning/pass/pass.h"
+#include "planning/predict/forecast.h"
+
+/* ---- what the options ask for ------------------------------------------------------------------------------------ */
 
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {
@@ -10,5 +22,120 @@ struct swap_options {
     unsigned classes; /* the classes of tensors that may leave: a bit per enum memory_class */
 };
 extern struct swap_options swap_options;
+
+/* ---- gaps -------------------------------------------------------------------------------------------------------- */
+
+/* Tasks `begin` and `end` of the list use the tensor, which comments call x, and no task between them does.  State also
+ * has a gap before its first use, where `begin` is NONE, and one after its last, where `end` is the number of tasks.
+ * Gaps are facts about the list that the pass finds: nothing changes them. */
+struct gap {
+    struct tensor *tensor;
+    struct device *device;    /* the one whose tasks use the tensor; its home may become the host */
+    const struct task *maker; /* the first task that uses x */
+    int begin, end;
+    int nth;      /* how many tasks use x before the gap */
+    bool renewed; /* no task needs x's value after the gap, so nothing is copied: x's bytes are free in the gap */
+    bool closes;  /* task `end` could come right after task `begin`, so that there is no gap */
+    bool guest; /* x is state that the host updates: when its home is the host, the only copies up are those of swap */
+};
+
+struct gaps { /* all gaps of a list */
+    struct list *list;
+    struct forecast bare; /* the forecast for the list as the pass finds it */
+    struct uses *uses;    /* the uses in that list */
+    unsigned classes;     /* the classes of tensors that may leave */
+    struct gap *gaps;     /* n gaps, sorted by `begin` */
+    size_t n, cap;
+};
+
+enum action { KEEP, SWAP, REMAKE, ACTIONS }; /* only the search uses REMAKE */
+
+/* What is done about a gap, in the list that is rewritten.  Positions count the tasks of this list, into which the
+ * search may have put repeated tasks.
+ *
+ *     tasks             begin  ...  out  ...  in  ...  end
+ *     the device has x  |================|    |==========|
+ *     copies                        swap.out  swap.in
+ *
+ * swap.out comes right after task `out`, and swap.in right before task `in`.  begin <= out < in <= end. */
+struct absence {
+    const struct gap *gap;
+    enum action action;      /* KEEP: the device holds x through the whole gap */
+    int begin, end;          /* the gap's; a repeated task that uses x ends the gap earlier */
+    int out;                 /* the device holds x through this task, and then x is away */
+    int in;                  /* the device holds x again from this task on; the list's end if x stays away */
+    double copy_seconds;     /* how long a copy of x takes, one way; 0 where no search needs to know */
+    struct absence *earlier; /* the last absence before this one in which x is swapped; NULL: there is none */
+    bool sent;               /* a copy takes x to the host; false: the host has x already */
+    struct tensor *on_host;  /* x on the host, while x is away */
+    struct tensor *back;     /* x after it has come back or was made again; NULL: no task reads x after the gap */
+    struct task *leaves;     /* the task swap.out; NULL: there is none */
+};
+
+/* The absences whose action is SWAP, in two orders.  Copies at the same position stand in the list in these orders. */
+struct swaps {
+    struct absence **leaving;   /* in the order in which their gaps begin */
+    struct absence **returning; /* in the order in which their gaps end */
+    size_t n;                   /* of each of the two arrays */
+};
+
+/* ---- swap.c ------------------------------------------------------------------------------------------------------ */
+
+/* --swap layer and --swap microbatch.  false: nothing can leave, and the list is as it was. */
+bool swap_by_phases(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report);
+/* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
+struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
+void free_gaps(struct gaps *gaps);
+/* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
+ * for which swap's own copies stand in. */
+size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
+/* An array of absences, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
+struct absence *keep_all(const struct gaps *gaps);
+/* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absences: one for each of n gaps;
+ * uses: the uses in the list as it is now.  For free_swaps(); the absences remain the caller's. */
+struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses);
+void free_swaps(struct swaps *swaps);
+/* Rewrites the list, after `out` and `in` of the absences have been chosen.  uses: as for line_up(). */
+void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps);
+
+/* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
+
+/* --swap auto and --recompute auto.  false: all fits, or the other of the two passes chooses; the list is as it was.
+ * Ends the program (EXIT_USAGE) where nothing fits. */
+bool swap_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report);
+bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                      struct pass_report *report);
+/* Does --swap auto make the list fit, with a step of at most so many seconds?  The search for the answer is shorter
+ * than that of a run, and ends as soon as one plan shows it.  The list stays as it is. */
+bool can_fit_within(struct list *list, const struct costs *costs, double seconds);
+
+/* ---- swap_places.c ----------------------------------------------------------------------------------------------- */
+
+/* A rule for the places of copies.  Bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses
+ * alone. */
+struct placement {
+    double copy_times; /* AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
+    double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
+};
+enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
+/* Moves `out` and `in` of the absences on the device apart from the gap's ends, as far as `placement` says and as long
+ * as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  uses: the
+ * uses in the list as it is now; span: when its tasks run, roughly, by position: repeated tasks take no time. */
+void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
+                  const struct uses *uses, const struct span *span, const struct swaps *swaps);
+/* The bytes that the device holds for the gap's tensor. */
+static inline int64_t gap_bytes(const struct gap *gap)
+{
+    return (int64_t)round_up(gap->tensor->bytes, gap->device->alignment);
+}
+
+/* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
+
+/* Fills in the report, for the list as it is now.  absences: one for each gap.  declines: why all tensors are kept, or
+ * NULL. */
+void report_gaps(const struct gaps *gaps, const struct absence *absences, const struct costs *costs,
+                 const char *declines, struct pass_report *report);
 
 #endif

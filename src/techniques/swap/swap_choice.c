@@ -4,7 +4,7 @@
  *
  * apply_choice() does all of that, and the functions before it do one step each.
  */
-#include "swapper.h"
+#include "swap_auto.h"
 
 static const struct placement placements[PLACINGS] = {
     [FOR_COPIES] = {1, 0},         [FOR_SLOW_COPIES] = {2, 0},

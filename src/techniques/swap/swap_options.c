@@ -1,6 +1,6 @@
 /* swap_options.c - the folder's options, its pass and its module. */
-#include "gaps.h"
 #include "planning/pass/traits.h"
+#include "swap.h"
 
 struct swap_options swap_options;
 

@@ -11,7 +11,7 @@
  *     copies too     |=======|======>              <=======|=======|
  *     copies of a0    F0      out                   in      B0
  */
-#include "gaps.h"
+#include "swap.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * Times count from the steady step's first task, which may run while the step before still does.  Two kinds of tasks do
  * not count as the first one: those that prepare the step's batch, a step early, and those that skip this step.
  */
-#include "gaps.h"
+#include "swap.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
-/* swapper.h - --swap auto and --recompute auto at work on a list: what the search chooses, and what that does.
+/* swap_auto.h - --swap auto and --recompute auto at work on a list: what the search chooses, and what that does.
  *
  *     swap_auto.c      lists the decisions, and searches for the best choice
  *     swap_choice.c    carries a choice out
  */
-#ifndef SWAPPER_H
-#define SWAPPER_H
+#ifndef SWAP_AUTO_H
+#define SWAP_AUTO_H
 
-#include "gaps.h"
+#include "swap.h"
 #include "techniques/search/search.h"
 
 /* How copies find their places (swap_places.c).  FOR_USES holds the fewest bytes. */
