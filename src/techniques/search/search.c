@@ -195,7 +195,7 @@ static bool is_repeated(const struct question *question, const unsigned char *st
 static bool has_known_options(const struct question *question, const unsigned char *start)
 {
     for (size_t i = 0; i < question->n; i++)
-        if (start[i] >= question->decisions[i].options + question->decisions[i].only_in_starts)
+        if (start[i] >= question->decisions[i].options)
             return false;
     return true;
 }

@@ -27,9 +27,6 @@
 struct decision {
     unsigned char options; /* how many the search tries: 0 .. options - 1 */
     int group;             /* the first decision of the group that may change together; NONE: it changes alone */
-    /* How many further options there are, from `options` on, which only starts give.  The pass takes each of them for
-     * one of the first.  So a start can give all decisions the same option, also those that have fewer. */
-    unsigned char only_in_starts;
 };
 
 struct score {

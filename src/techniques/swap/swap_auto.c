@@ -59,9 +59,8 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
 }
 COMPARISON_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
-/* What there is to decide about a gap with one remedy.  (The starts of the search may give it the other one too, which
- * action_of() of swap_choice.c then takes for this one.) */
-enum { KEEP_OR_LEAVE = 2 };
+/* How many options a decision has: KEEP, SWAP and REMAKE; or two, where there is only one remedy, which is option 1. */
+enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
 /* The same tensor of other layers and micro-batches is in one group; last: the topic before, in order of decisions. */
 static void add_decision(struct swapper *swapper, struct topic *topic, const struct topic *last)
@@ -69,8 +68,7 @@ static void add_decision(struct swapper *swapper, struct topic *topic, const str
     const struct tensor *tensor = topic->gap->tensor;
     struct decision *decision = &swapper->decisions[swapper->n];
     const bool has_both = swapper->may_swap && topic->may_remake;
-    decision->options = has_both ? ACTIONS : KEEP_OR_LEAVE;
-    decision->only_in_starts = ACTIONS - decision->options;
+    decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
     decision->group = (int)swapper->n;
     if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decisions[last->decision].group;
@@ -147,38 +145,49 @@ static void close_swapper(struct swapper *swapper)
 
 enum { SHARES = 24, STARTS = 1 + 2 * SHARES };
 
-/* Copies `best`, but among the first share / SHARES of the decisions, those that keep take the action instead. */
-static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t share,
-                             unsigned char action)
+/* The decision's option that means the action, or, where there is one remedy, that remedy. */
+static unsigned char option_for(const struct decision *decision, enum action action)
 {
+    return decision->options == ONE_REMEDY ? 1 : (unsigned char)action;
+}
+
+/* Copies `best`, but among the first share / SHARES of the decisions, those that keep take the action instead. */
+static void start_with_share(const struct swapper *swapper, unsigned char *start, const unsigned char *best,
+                             size_t share, enum action action)
+{
+    const size_t n = swapper->admitted;
     memcpy(start, best, n);
     for (size_t i = 1; i < n && i * SHARES <= n * share; i++)
         if (start[i] == KEEP)
-            start[i] = action;
+            start[i] = option_for(&swapper->decisions[i], action);
 }
 
 /* The choice with which devices hold the fewest bytes. */
-static void start_with_all(unsigned char *start, size_t n, unsigned char action)
+static void start_with_all(const struct swapper *swapper, unsigned char *start, enum action action)
 {
-    memset(start, action, n);
     start[LAYOUT] = layout(FOR_USES, AS_LISTED);
+    for (size_t i = 1; i < swapper->admitted; i++)
+        start[i] = option_for(&swapper->decisions[i], action);
 }
 
 /* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
- * and choices that keep nothing. */
-static unsigned char *list_starts(const unsigned char *best, size_t n)
+ * and choices that keep nothing.  The caller frees the array. */
+static unsigned char *list_starts(const struct swapper *swapper, const unsigned char *best)
 {
-    unsigned char *all = allocate(STARTS * n, 1), *start = all;
+    const size_t n = swapper->admitted;
+    unsigned char *starts = allocate(STARTS * n, 1);
+    unsigned char *start = starts; /* the one to write next */
     memcpy(start, best, n);
-    for (unsigned char action = SWAP; action <= REMAKE; action++) {
+    start += n;
+    for (enum action action = SWAP; action <= REMAKE; action++) {
         for (size_t share = 1; share < SHARES; share++) {
+            start_with_share(swapper, start, best, share, action);
             start += n;
-            start_with_share(start, best, n, share, action);
         }
+        start_with_all(swapper, start, action);
         start += n;
-        start_with_all(start, n, action);
     }
-    return all;
+    return starts;
 }
 
 /* How much work a round spends from its best start on: most in the first round in which a choice fits, less in later
@@ -213,13 +222,13 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
         swapper->admitted = swapper->end[round];
         question.n = swapper->admitted;
         question.work = 0;
-        unsigned char *start = list_starts(best, question.n);
-        score = choose(&question, start, STARTS, best);
+        unsigned char *starts = list_starts(swapper, best);
+        score = choose(&question, starts, STARTS, best);
         question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
-        memcpy(start, best, question.n);
+        memcpy(starts, best, question.n);
         if (question.work > 0)
-            score = choose(&question, start, 1, best);
-        free(start);
+            score = choose(&question, starts, 1, best);
+        free(starts);
     }
     return score;
 }
@@ -251,7 +260,7 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
     char *shortage = NULL;
     for (int attempts = 8; attempts > 0 && !fits; attempts--) {
         if (swapper->may_swap)
-            start_with_all(best, swapper->n, SWAP);
+            start_with_all(swapper, best, SWAP);
         free(shortage);
         shortage = raise_for(swapper, best, before);
         fits = search_rounds(swapper, best, INFINITY).excess_bytes == 0;

@@ -69,9 +69,7 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
-/* The action that a choice means for a gap.  The starts of the search give SWAP or REMAKE to all gaps alike.  A gap
- * that lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is
- * REMAKE. */
+/* The action that a choice means for a gap.  It is the decision's option, but where there is only one remedy. */
 static enum action action_of(const struct swapper *swapper, const struct topic *topic, const unsigned char *choice)
 {
     if (!topic->decision || topic->decision >= swapper->admitted || choice[topic->decision] == KEEP)
@@ -154,8 +152,11 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
         find_gap_ends(&swapper->absences[i], uses, new_position);
-        if (gap->closes && new_position[gap->end] == new_position[gap->begin] + 1) /* it has closed */
-            span[new_position[gap->end]].start = span[new_position[gap->end]].end = span[new_position[gap->begin]].end;
+        const int begin = new_position[gap->begin], end = new_position[gap->end];
+        if (gap->closes && end == begin + 1) { /* it has closed */
+            span[end].start = span[begin].end;
+            span[end].end = span[begin].end;
+        }
     }
     free(new_position);
     return span;
