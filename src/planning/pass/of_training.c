@@ -13,12 +13,12 @@ struct run_facts facts_of(const struct settings *settings)
     return (struct run_facts){
         .seed = (uint64_t)settings->seed,
         .clipped = settings->clip > 0,
-        .paced = settings->paced,
-        .draw = settings->draw_seed >= 0 && !settings->trial,
-        .draw_seed = (uint64_t)settings->draw_seed,
+        .paced = settings->demands.paced,
+        .draw = settings->demands.draw_seed >= 0 && !settings->demands.trial,
+        .draw_seed = (uint64_t)settings->demands.draw_seed,
         .gather = settings->zero == 3,
-        .trial = settings->trial,
-        .unread = settings->sweeps,
+        .trial = settings->demands.trial,
+        .unread = settings->demands.sweeps,
     };
 }
 
@@ -36,7 +36,7 @@ static const struct costs *costs_for(const struct trainer *trainer)
 
 static void rewrite(struct trainer *trainer, struct list *list)
 {
-    if (trainer->settings->no_passes)
+    if (trainer->settings->demands.no_passes)
         return;
     struct run_facts facts = facts_of(trainer->settings);
     facts.gather &= trainer->mesh.dp > 1;

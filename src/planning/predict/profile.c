@@ -20,7 +20,7 @@ int run_profile(int argc, char **argv)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
     expect_replaceable("--output", output, KIND_PROFILE, "profile of yard's");
     abandon(open_writer(output)); /* better to learn now than after the trial that it cannot be written */
-    settings->time_tasks = true;
+    settings->demands.time_tasks = true;
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | OPEN_GIVEN_DATA);
     char *shape = describe_shape(trainer);
     struct costs *costs = measure_costs(trainer);

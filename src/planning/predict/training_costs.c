@@ -34,7 +34,7 @@ static struct machine *paper_machine(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
     const struct predict_options *options = &predict_options;
-    const char *file = settings->trial ? NULL : costs_file();
+    const char *file = settings->demands.trial ? NULL : costs_file();
     struct costs *costs = file ? read_costs(file) : trial;
     *own_of(trainer, &module_predict) = costs;
     if (file && file == options->profile && !costs->measured)

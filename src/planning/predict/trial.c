@@ -285,10 +285,13 @@ static struct settings small_settings(const struct settings *devices_of, int n)
         .beta1 = 0.9,
         .beta2 = 0.95,
         .eps = 1e-8,
-        .draw_seed = -1,
-        .time_tasks = true,
-        .trial = true,
-        .no_passes = true,
+        .demands =
+            {
+                .draw_seed = -1,
+                .time_tasks = true,
+                .trial = true,
+                .no_passes = true,
+            },
     };
 }
 
@@ -322,10 +325,10 @@ void run_trial_for(struct settings *settings)
     if (options->profile || options->hardware || options->pace || !find_wanted(WANTS_TIMES, &facts))
         return;
     struct settings plain = *settings;
-    plain.trial = true;
+    plain.demands.trial = true;
     plain.log = NULL;
     plain.save = NULL;
-    plain.time_tasks = true;
+    plain.demands.time_tasks = true;
     struct trainer *trainer = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
     int n_devices = trainer->machine->n_devices;
     struct pass_reports done = reports_of(trainer);

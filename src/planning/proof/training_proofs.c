@@ -22,7 +22,7 @@ struct values *values_of(const struct trainer *trainer, const struct list *list)
 
 static void keep_values(struct trainer *trainer, struct list *list)
 {
-    if (!proof_options.verify || trainer->settings->trial)
+    if (!proof_options.verify || trainer->settings->demands.trial)
         return;
     struct list_values *added = allocate(1, sizeof *added);
     added->list = list;
@@ -34,7 +34,7 @@ static void keep_values(struct trainer *trainer, struct list *list)
 static void choose_runner(struct trainer *trainer)
 {
     execution.serial_runner = NULL;
-    if (proof_options.audit && !trainer->settings->trial)
+    if (proof_options.audit && !trainer->settings->demands.trial)
         execution.serial_runner = &audit_runner;
 }
 

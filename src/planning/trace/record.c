@@ -150,7 +150,7 @@ char *trace_path(void)
 
 static bool is_recorded(const struct settings *settings)
 {
-    return !settings->trial && (record_options.file || record_options.shown);
+    return !settings->demands.trial && (record_options.file || record_options.shown);
 }
 
 /* This comes before the log is opened, so that a run which is refused leaves no log. */
@@ -276,7 +276,7 @@ static void end_trace(struct trainer *trainer)
 
 static void check_record_options(struct settings *settings)
 {
-    settings->time_tasks |= record_options.file || record_options.shown;
+    settings->demands.time_tasks |= record_options.file || record_options.shown;
 }
 
 static const struct option options[] = {

@@ -113,7 +113,7 @@ const json_t *recorded_options(const struct trainer *trainer) { return record_of
 static void record_training(struct trainer *trainer, struct list *list)
 {
     const struct settings *settings = trainer->settings;
-    if (list != trainer->train || settings->trial)
+    if (list != trainer->train || settings->demands.trial)
         return;
     struct run_record *record = allocate(1, sizeof *record);
     bool without_mesh =

@@ -335,7 +335,7 @@ static void check_snapshot_options(struct settings *settings)
     if (settings->trains && snapshot_options.every > settings->steps)
         warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one",
              snapshot_options.every, settings->steps);
-    settings->kept_elsewhere = true;
+    settings->demands.kept_elsewhere = true;
 }
 
 static const struct option options[] = {

@@ -331,7 +331,7 @@ static bool sweeps;   /* true: with --broadcast */
 
 static void check_bench_options(struct settings *settings)
 {
-    settings->sweeps |= sweeps;
+    settings->demands.sweeps |= sweeps;
     if (predict_options.hardware && measures && !sweeps)
         fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated",
              predict_options.hardware);

@@ -182,7 +182,7 @@ int bench_broadcast(struct settings *settings)
     int beside = broadcast_options.main == MAIN_COMPUTE;
     double best = NAN;
     run_trial_for(settings);
-    settings->time_tasks = true;
+    settings->demands.time_tasks = true;
     const char *model = word_of("model", settings->preset);
     if (predict_options.hardware)
         fprintf(text, "broadcasts of one step of model %s, simulated on %s\n", model, predict_options.hardware);

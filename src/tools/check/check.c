@@ -194,7 +194,7 @@ static int run_check(int argc, char **argv)
     if (settings->n_words != n_files)
         fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or "
                          "--gradients and no file");
-    settings->one_device = "yard check";
+    settings->demands.one_device = "yard check";
     if (check_options.gradients)
         return check_gradients(settings);
     claim_input("yard check", path);

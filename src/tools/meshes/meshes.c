@@ -297,7 +297,7 @@ static void check_search_options(struct settings *settings)
         fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it uses", options->hardware);
     if (options->what_if && strstr(options->what_if, "mem="))
         fail(EXIT_USAGE, "--search and --what-if %s: give the memory of a device as --device-mem", options->what_if);
-    settings->sweeps = true;
+    settings->demands.sweeps = true;
 }
 
 static const struct option options[] = {

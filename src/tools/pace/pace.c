@@ -141,9 +141,9 @@ struct pace_options pace_options;
 
 static void check_pace_options(struct settings *settings)
 {
-    settings->paced = pace_options.file != NULL;
-    settings->time_tasks |= settings->paced;
-    settings->draw_seed = pace_options.delay_seed;
+    settings->demands.paced = pace_options.file != NULL;
+    settings->demands.time_tasks |= settings->demands.paced;
+    settings->demands.draw_seed = pace_options.delay_seed;
     predict_options.pace = pace_options.file;
 }
 
@@ -161,7 +161,7 @@ static void pace_training(struct trainer *trainer)
 
 static void start_pace(struct trainer *trainer)
 {
-    if (!trainer->train || trainer->settings->trial)
+    if (!trainer->train || trainer->settings->demands.trial)
         return;
     if (pace_options.file)
         pace_training(trainer);

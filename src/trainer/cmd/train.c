@@ -35,7 +35,7 @@ int run_train(int argc, char **argv)
     struct settings *settings = parse_settings(&train_page, argc, argv);
     if (!ask_options_read(settings, argc, argv, &code))
         return code;
-    settings->time_tasks = true; /* a step's time is known from the end of its last task */
+    settings->demands.time_tasks = true; /* a step's time is known from the end of its last task */
     unsigned wanted = LIST_TRAIN | LIST_EVAL | OPEN_DATA;
     if (settings->sample_tokens)
         wanted |= LIST_SAMPLE;

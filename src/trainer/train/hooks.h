@@ -4,22 +4,22 @@
  * module (base/module.h).  At each moment the functions of all folders are called, in the order of modules[].
  * A function that is NULL: the folder has nothing to do then.  The moments, in the order of a training:
  *
- *     options_read      yard train has read its options: does this process train?
- *       machine           the devices are to be opened: is there a machine to use in their place?
- *       machine_opened    the machine is there, and the mesh is known
- *       list_built        a list has been built: this is where passes rewrite it         once for each list
- *       lists_ready       all lists have their addresses and could run
- *     model_filled      the parameters have their values
- *     summary_printed   the trainer has printed what it trains: the folder adds its lines
- *     step_issued       a step's tasks have been given to their lanes
- *       step_reported     its loss is known                                              on a lane's thread
- *     step_not_finite   its loss or norm is not a number
- *     steps_ended       no further step comes
- *     kept              the user is told how the run ended: what has the folder kept of it?
- *       trainer_closing   the trainer is about to go
+ *     train   options_read      yard train has read its options: does this process train?
+ *     all     machine           the devices are to be opened: is there a machine to use in their place?
+ *     all     machine_opened    the machine is there, and the mesh is known
+ *     all     list_built        a list has been built: this is where passes rewrite it       (once for each list)
+ *     all     lists_ready       all lists have their addresses and could run
+ *     train   model_filled      the parameters have their values
+ *     train   summary_printed   the trainer has printed what it trains: the folder adds its lines
+ *     train   step_issued       a step's tasks have been given to their lanes
+ *     all     step_reported     its loss is known                                            (on a lane's thread)
+ *     train   step_not_finite   its loss or norm is not a number
+ *     train   steps_ended       no further step comes
+ *     train   kept              the user is told how the run ended: what has the folder kept of it?
+ *     all     trainer_closing   the trainer is about to go
  *
- * Those that stand further right come in every command that makes a trainer, as far as it goes (yard check, say); the
- * others come in yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and
+ * "train": the moment comes in yard train alone.  "all": it comes in every command that makes a trainer, such as yard
+ * check, if the command gets that far.  At a moment with a question mark a folder is asked, as by ask_machine(), and
  * answers; of the other moments it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, own_of().

@@ -195,7 +195,7 @@ static void tell_end(struct trainer *trainer, uint32_t step)
         append_quoted(&program, program_name);
         note("it goes on with: %s train%s%s", program, kept.command, kept.more_words ? kept.more_words : "");
         free(program);
-    } else if (settings->resumed && !settings->save && !settings->kept_elsewhere) {
+    } else if (settings->resumed && !settings->save && !settings->demands.kept_elsewhere) {
         note("nothing of this is saved: %s %s goes on saving there", settings->resumed->kept_by,
              settings->resumed->given_path);
     }

@@ -83,7 +83,7 @@ static void apply_rule(const struct option_rule *rule)
         return;
     if (rule->why && was_given(rule->other))
         fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", rule->option, rule->other, rule->why);
-    if (!rule->why && is_off(other) && !asked.sweeps)
+    if (!rule->why && is_off(other) && !asked.demands.sweeps)
         warn("--%s has no effect without --%s", rule->option, rule->other);
 }
 
@@ -241,7 +241,7 @@ static void claim_files(const struct page *page)
 
 static void reset_settings(const struct page *page)
 {
-    asked = (struct settings){.trains = page->classes & OF_TRAIN, .draw_seed = -1};
+    asked = (struct settings){.trains = page->classes & OF_TRAIN, .demands.draw_seed = -1};
     if (table.n == 0)
         gather_options();
     mark_options(page);

@@ -29,6 +29,18 @@ struct page {             /* a command's options, and what `yard NAME --help` sa
 };
 extern const struct page train_page;
 
+/* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
+struct demands {
+    const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */
+    bool time_tasks;        /* queues carry times */
+    bool paced;             /* tasks end at the predicted times, not when their work ends */
+    bool kept_elsewhere;    /* something beside --save keeps the run */
+    bool sweeps;            /* options are tried one after another: no warning that one has no effect */
+    bool trial;             /* the trainer only measures: it stores, shows and proves nothing, and knows no times yet */
+    bool no_passes;         /* the lists stay as they are built */
+    int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
+};
+
 struct settings {
     /* The first fields are the values of options of the same names; `yard NAME --help` tells what each means.  A text
      * is NULL if there is none. */
@@ -80,15 +92,7 @@ struct settings {
     const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */
     bool trains;                       /* the command is yard train */
 
-    /* These are set by folders outside of src/trainer, and by commands. */
-    const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */
-    bool time_tasks;        /* queues carry times */
-    bool paced;             /* tasks end at the predicted times, not when their work ends */
-    bool kept_elsewhere;    /* something beside --save keeps the run */
-    bool sweeps;            /* options are tried one after another: no warning that one has no effect */
-    bool trial;             /* the trainer only measures: it stores, shows and proves nothing, and knows no times yet */
-    bool no_passes;         /* the lists stay as they are built */
-    int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
+    struct demands demands;
 };
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */

@@ -17,13 +17,13 @@ struct machine *machine_of(const struct settings *settings, enum contexts contex
         .devices = settings->devices,
         .device_memory = settings->device_memory,
         .host_memory = settings->host_memory,
-        .profiling = settings->time_tasks,
+        .profiling = settings->demands.time_tasks,
         .separate = contexts == A_CONTEXT_FOR_EACH,
         .vector = (unsigned)settings->vector,
     };
     struct machine *machine = open_machine(&options);
-    if (settings->one_device && machine->n_devices > 1)
-        fail(EXIT_USAGE, "%s runs on one device: give a single one to -d", settings->one_device);
+    if (settings->demands.one_device && machine->n_devices > 1)
+        fail(EXIT_USAGE, "%s runs on one device: give a single one to -d", settings->demands.one_device);
     return machine;
 }
 

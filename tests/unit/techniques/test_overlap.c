@@ -591,7 +591,7 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
     struct settings *settings = settings_of(words);
     struct choices_made made = {0, 0, 0};
     settings->serial = serial;
-    settings->draw_seed = pace_options.delay_seed = delay_seed;
+    settings->demands.draw_seed = pace_options.delay_seed = delay_seed;
     predict_options.hardware = "data/hardware/workstation.txt";
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     for (uint32_t k = 0; k < 2; k++) {
