@@ -1,5 +1,5 @@
 /* bpe.c - makes tokenizers out of tokens and merges, encodes and decodes. */
-#include "inner.h"
+#include "parts.h"
 
 /* ---- making a tokenizer ----------------------------------------------------------------------------------------- */
 

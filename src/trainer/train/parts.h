@@ -1,6 +1,6 @@
 /* parts.h - what the files of this folder need of one another.  train.h has what others need. */
-#ifndef PARTS_H
-#define PARTS_H
+#ifndef TRAIN_PARTS_H
+#define TRAIN_PARTS_H
 
 #include "train.h"
 

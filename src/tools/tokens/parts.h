@@ -1,6 +1,6 @@
-/* inner.h - what the files of this folder share. */
-#ifndef INNER_H
-#define INNER_H
+/* parts.h - what the files of this folder need of one another.  bpe.h has what others need. */
+#ifndef TOKENS_PARTS_H
+#define TOKENS_PARTS_H
 
 #include "bpe.h"
 
