@@ -45,10 +45,9 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for: these two and those of move_update.h. */
-/* As FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late. */
-#define FOR_CHOSEN "chosen"
-#define FOR_STATE "state" /* copies of an optimizer's state when its update moves between device and host */
+/* What lanes are for, besides those of move_update.h. */
+#define FOR_CHOSEN "chosen" /* copies of an update whose side the step chooses: they are issued late */
+#define FOR_STATE "state"   /* copies of an optimizer's state when its update moves between device and host */
 
 struct side_chooser {                     /* chooses the side of an update */
     struct side_chooser *next;            /* the one of another update of the list, in a ring */
@@ -299,11 +298,12 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
  * return it.  The state is then valid on both sides, so the choices stay as they are. */
 static void return_state(struct list *list)
 {
+    struct task_flight flight = {.iteration = 0}; /* nobody asks for the times */
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         bool returns = (task->condition.needs & CHOICE_MOVED) && (task->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(task) & CHOICE_CPU))
-            run_alone(list, 0, i, &(struct task_flight){.iteration = 0});
+            run_alone(list, 0, i, &flight);
     }
 }
 
