@@ -89,9 +89,9 @@ void finish_paper(struct paper *paper)
 {
     must(place(paper->pool, &paper->list, 1, PLACE_TO_CHECK));
     depend(paper->list, ALL_EDGES);
-    char *wrong = verify(paper->list, NULL);
-    if (wrong)
-        test_failed("the list on paper is wrong: %s\n", wrong);
+    struct problem *problem = verify(paper->list, NULL);
+    if (problem)
+        test_failed("the list on paper is wrong: %s\n", problem->sentence);
 }
 
 struct trainer *plan_tiny(const char *path, int ranks)
@@ -153,9 +153,9 @@ struct list *read_text_list(const char *text)
 {
     struct list *list = list_of("%s", text);
     finish_list(list);
-    char *wrong = verify(list, NULL);
-    if (wrong)
-        test_failed("the list is wrong: %s\n", wrong);
+    struct problem *problem = verify(list, NULL);
+    if (problem)
+        test_failed("the list is wrong: %s\n", problem->sentence);
     return list;
 }
 

@@ -79,16 +79,16 @@ struct state read_whole_state(struct trainer *trainer)
 
 void expect_sound(const char *what, const struct list *list, const struct values *plain)
 {
-    char *wrong = verify(list, plain);
-    if (wrong)
-        test_failed("%s: %s\n", what, wrong);
+    struct problem *problem = verify(list, plain);
+    if (problem)
+        test_failed("%s: %s\n", what, problem->sentence);
 }
 
-void expect_wrong(const char *what, char *wrong, const char *part)
+void expect_wrong(const char *what, struct problem *problem, const char *part)
 {
-    if (!wrong || !strstr(wrong, part))
-        test_failed("%s: expected \"%s\", got: %s\n", what, part, wrong ? wrong : "nothing wrong");
-    free(wrong);
+    if (!problem || !strstr(problem->sentence, part))
+        test_failed("%s: expected \"%s\", got: %s\n", what, part, problem ? problem->sentence : "nothing wrong");
+    free(problem);
 }
 
 size_t expect_waits_needed(struct list *list, size_t nth)

@@ -12,31 +12,30 @@
 struct plan_options plan_options;
 
 /* The values that the list must have: those of the file of --like, or those of the list as it was built. */
-static char *prove_list(const struct trainer *trainer, const struct list *list)
+static struct problem *prove_list(const struct trainer *trainer, const struct list *list)
 {
     if (!plan_options.like)
         return verify(list, values_of(trainer, list));
     struct list *like = read_list(plan_options.like);
     struct values *expected = number_named_values(like);
-    char *wrong = verify(list, expected);
+    struct problem *problem = verify(list, expected);
     free_values(expected);
     free_list_and_machine(like);
-    return wrong;
+    return problem;
 }
 
 /* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
 static int prove_lists(const struct trainer *trainer, struct list *const *all, size_t n)
 {
-    char *wrong = NULL;
-    for (size_t i = 0; i < n && !wrong; i++) {
-        wrong = verify_devices(all[i]);
-        if (!wrong)
-            wrong = prove_list(trainer, all[i]);
+    struct problem *problem = NULL;
+    for (size_t i = 0; i < n && !problem; i++) {
+        problem = verify_devices(all[i]);
+        if (!problem)
+            problem = prove_list(trainer, all[i]);
     }
     fflush(stdout); /* stdout and stderr may be one file: keep their order */
-    if (wrong) {
-        print_problem(stderr, "yard: verify: ", new_problem(EXIT_FAILED, "%s", wrong));
-        free(wrong);
+    if (problem) {
+        print_problem(stderr, "yard: verify: ", problem);
         return EXIT_FAILED;
     }
     if (plan_options.like)

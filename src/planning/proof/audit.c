@@ -176,8 +176,8 @@ static const char *name_at(const struct list *list, const struct image *image, s
 }
 
 /* Has the task changed only what it declares to write?  Returns what is wrong, or NULL. */
-static char *check_others(const struct list *list, const struct task *task, const struct image *image,
-                          uint32_t iteration, const uint32_t *found)
+static struct problem *check_others(const struct list *list, const struct task *task, const struct image *image,
+                                    uint32_t iteration, const uint32_t *found)
 {
     const unsigned char *before = (const void *)image->given, *after = (const void *)found;
     char position[64];
@@ -187,13 +187,14 @@ static char *check_others(const struct list *list, const struct task *task, cons
         return NULL;
     while (before[at] == after[at])
         at++;
-    return format_string("task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write",
-                         task->name, layer_and_micro(position, task), at, image->slab, image->device->id,
-                         name_at(list, image, at));
+    return new_problem(EXIT_FAILED,
+                       "task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write", task->name,
+                       layer_and_micro(position, task), at, image->slab, image->device->id, name_at(list, image, at));
 }
 
 /* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
-static char *check_written(const struct task *task, const struct image *image, uint32_t iteration, int k, int run)
+static struct problem *check_written(const struct task *task, const struct image *image, uint32_t iteration, int k,
+                                     int run)
 {
     const struct tensor *tensor = task->accesses[k].tensor;
     struct word_range range = covered_words(image, task, iteration, k);
@@ -202,54 +203,55 @@ static char *check_written(const struct task *task, const struct image *image, u
         bool unwritten = image->first_run[word] == filling(0, tensor->element, word) &&
                          image->this_run[word] == filling(run, tensor->element, word);
         if (image->this_run[word] != image->first_run[word] && !(task->partial && unwritten))
-            return format_string("task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
-                                 "it reads something that it does not declare, or does not write all of the tensor",
-                                 task->name, layer_and_micro(position, task), word - range.begin, tensor->name,
-                                 filling_name[run]);
+            return new_problem(EXIT_FAILED,
+                               "task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
+                               "it reads something that it does not declare, or does not write all of the tensor",
+                               task->name, layer_and_micro(position, task), word - range.begin, tensor->name,
+                               filling_name[run]);
     }
     return NULL;
 }
 
 /* Fetches what the run has left of the slab, and checks it. */
-static char *check_left(const struct list *list, const struct task *task, const struct image *image, uint32_t iteration,
-                        int run)
+static struct problem *check_left(const struct list *list, const struct task *task, const struct image *image,
+                                  uint32_t iteration, int run)
 {
     uint32_t *found = run == 0 ? image->first_run : image->this_run;
     read_slab(image, found);
-    char *wrong = check_others(list, task, image, iteration, found);
-    for (int k = 0; k < task->n_accesses && run > 0 && !wrong; k++)
+    struct problem *problem = check_others(list, task, image, iteration, found);
+    for (int k = 0; k < task->n_accesses && run > 0 && !problem; k++)
         if (task->accesses[k].mode & ACCESS_WRITE)
-            wrong = check_written(task, image, iteration, k, run);
-    return wrong;
+            problem = check_written(task, image, iteration, k, run);
+    return problem;
 }
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight)
+struct problem *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight)
 {
     const struct task *task = audit->list->tasks[i];
     const struct image *end = audit->image + audit->n;
-    char *wrong = NULL;
+    struct problem *problem = NULL;
     show_busy("auditing this step", audit->begun, (double)i / (double)audit->list->n);
-    for (int run = 0; run < RUNS && !wrong; run++) {
+    for (int run = 0; run < RUNS && !problem; run++) {
         for (const struct image *image = audit->image; image < end; image++)
             if (uses_device(task, image->device)) {
                 fill_image(image, task, iteration, run);
                 write_slab(image, image->given);
             }
         run_alone(audit->list, iteration, i, flight);
-        for (const struct image *image = audit->image; image < end && !wrong; image++)
+        for (const struct image *image = audit->image; image < end && !problem; image++)
             if (uses_device(task, image->device))
-                wrong = check_left(audit->list, task, image, iteration, run);
+                problem = check_left(audit->list, task, image, iteration, run);
     }
     /* The memory gets its contents back too: conditions of later tasks read it, and must find what was computed. */
     for (const struct image *image = audit->image; image < end; image++) {
-        if (!wrong)
+        if (!problem)
             take_written(image, task, iteration, image->kept, image->first_run);
         if (uses_device(task, image->device))
             write_slab(image, image->kept);
     }
-    return wrong;
+    return problem;
 }
 
 /* ---- a serial run ----------------------------------------------------------------------------------------------- */
@@ -258,9 +260,9 @@ static void *begin_iteration(struct list *list) { return open_audit(list); }
 
 static void run_audited(void *audit, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    char *wrong = audit_task(audit, iteration, i, flight);
-    if (wrong)
-        fail(EXIT_FAILED, "audit: %s", wrong);
+    struct problem *problem = audit_task(audit, iteration, i, flight);
+    if (problem)
+        fail(EXIT_FAILED, "audit: %s", problem->sentence);
 }
 
 static void end_iteration(void *audit) { close_audit(audit); }

@@ -3,6 +3,9 @@
  *
  * Protocol: number_values() of the list as it was built; then passes, place() and depend() change the list; then
  * verify() of the finished list against those values, and verify_devices().
+ *
+ * What a proof finds is a problem (EXIT_FAILED) that says so in a sentence; NULL: it found nothing.  The caller frees a
+ * problem with free(), unless it ends the program with it.
  */
 #ifndef PROOF_H
 #define PROOF_H
@@ -19,32 +22,32 @@ struct values *number_values(const struct list *list);
  * persists by its name up to "~". */
 struct values *number_named_values(const struct list *list);
 void free_values(struct values *values);
-/* NULL when every task of the list reads the same values as in the list that `expected` was taken from, else a
- * sentence. */
-char *compare_values(const struct values *expected, const struct list *list);
+/* Does every task of the list read the same values as in the list that `expected` was taken from?  Returns NULL, or
+ * the first task that does not. */
+struct problem *compare_values(const struct values *expected, const struct list *list);
 
 /* ---- verify.c ---------------------------------------------------------------------------------------------------- */
 
 /* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
  * its own tensor, and every two accesses to the same bytes of which one writes are ordered by waits and lanes, within
  * an iteration and into the next (further apart follows, since lanes are in order); every tensor lies within its
- * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
- * all is well, else the first violation as a sentence (the caller frees it). */
-char *verify(const struct list *list, const struct values *expected);
+ * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL, or
+ * the first violation. */
+struct problem *verify(const struct list *list, const struct values *expected);
 
 /* ---- verify_places.c --------------------------------------------------------------------------------------------- */
 
 /* Checks where tasks run: each touches only memory of its lane's device.  Copies are an exception, and so are tasks
  * that choose: these declare what they must come after, and do not look at it.  NULL, or the first violation. */
-char *verify_devices(const struct list *list);
+struct problem *verify_devices(const struct list *list);
 
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
 struct audit *open_audit(struct list *list); /* then audit tasks in list order, and close */
 /* Runs task i of that iteration several times, with other fillings of all that it does not declare to read.  NULL:
- * it left the same in its declared writes each time, and did not change anything else.  Otherwise a sentence (the
- * caller frees it), and memory stays as before the task. */
-char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight);
+ * it left the same in its declared writes each time, and did not change anything else.  Otherwise memory stays as
+ * before the task. */
+struct problem *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight);
 void close_audit(struct audit *audit);
 /* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something
  * undeclared. */

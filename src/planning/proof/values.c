@@ -359,33 +359,36 @@ static struct list_difference compare_lists(const struct values *expected, const
     return difference;
 }
 
-/* "task 3 mlp.fc (layer 0) ", and the fault. */
-static char *describe_task(const struct list *list, int node, const char *fault)
+/* "task 3 mlp.fc (layer 0) ", the fault, and "without passes" or what else the other list is. */
+static struct problem *blame_task(const struct list *list, int node, const char *fault, const char *other)
 {
     int i = node % (int)list->n;
     const struct task *task = list->tasks[i];
     char position[64];
-    return format_string("task %d %s%s %s", i, task->name, layer_and_micro(position, task), fault);
+    return new_problem(EXIT_FAILED, "task %d %s%s %s %s", i, task->name, layer_and_micro(position, task), fault, other);
 }
 
-char *compare_values(const struct values *expected, const struct list *list)
+/* The difference as a sentence; NULL: there is none. */
+static struct problem *describe_difference(const struct list_difference *difference, const struct list *list,
+                                           enum known_by known_by)
+{
+    const char *other = known_by == BY_NAME ? "in the list of --like" : "without passes";
+    if (difference->missing)
+        return new_problem(EXIT_FAILED, "the list has other tasks (copies left out) than %s",
+                           known_by == BY_NAME ? "the list of --like has" : "without passes");
+    if (difference->node != NONE && difference->node < ITERATIONS * (int)list->n)
+        return blame_task(list, difference->node, "reads other values than", other);
+    if (difference->part != NONE)
+        return blame_task(list, difference->part, "and its other pieces do not cover what it did", other);
+    if (difference->node != NONE)
+        return new_problem(EXIT_FAILED, "a tensor that persists ends with another value than %s", other);
+    return NULL;
+}
+
+struct problem *compare_values(const struct values *expected, const struct list *list)
 {
     struct values *values = number_list(list, expected->known_by);
     struct list_difference difference = compare_lists(expected, values);
-    const char *other = expected->known_by == BY_NAME ? "in the list of --like" : "without passes";
-    char *wrong = NULL, *fault = NULL;
-    if (difference.missing)
-        wrong = format_string("the list has other tasks (copies left out) than %s",
-                              expected->known_by == BY_NAME ? "the list of --like has" : "without passes");
-    else if (difference.node != NONE && difference.node < ITERATIONS * (int)list->n)
-        fault = format_string("reads other values than %s", other);
-    else if (difference.part != NONE)
-        fault = format_string("and its other pieces do not cover what it did %s", other);
-    else if (difference.node != NONE)
-        wrong = format_string("a tensor that persists ends with another value than %s", other);
-    if (fault)
-        wrong = describe_task(list, difference.node != NONE ? difference.node : difference.part, fault);
-    free(fault);
     free_values(values);
-    return wrong;
+    return describe_difference(&difference, list, expected->known_by);
 }

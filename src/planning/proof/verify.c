@@ -32,13 +32,14 @@ struct proof {
     size_t n_touches, cap_touches;
     struct pair *pairs; /* what must be ordered; verify_order() proves it */
     size_t n_pairs, cap_pairs;
-    char *wrong; /* the first violation, a sentence; NULL: none so far */
+    struct problem *problem; /* the first violation; NULL: none so far */
 };
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns what is wrong with that. */
-static char *check_cell(const struct list *list, int node, const struct access *access, const struct cell_touch *writer)
+static struct problem *check_cell(const struct list *list, int node, const struct access *access,
+                                  const struct cell_touch *writer)
 {
     int n = (int)list->n;
     const struct tensor *storage = access->tensor->storage;
@@ -48,31 +49,33 @@ static char *check_cell(const struct list *list, int node, const struct access *
     if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;
     if (writer && writer->storage != storage)
-        return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
-                             node % n, reader, access->tensor->name, writer->storage->name, writer->node % n,
-                             list->tasks[writer->node % n]->name);
+        return new_problem(EXIT_FAILED,
+                           "task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
+                           node % n, reader, access->tensor->name, writer->storage->name, writer->node % n,
+                           list->tasks[writer->node % n]->name);
     if (!kept && (!writer || writer->node / n != node / n))
-        return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
-                             access->tensor->name);
+        return new_problem(EXIT_FAILED, "task %d %s reads tensor %s before anything is written to it", node % n, reader,
+                           access->tensor->name);
     return NULL;
 }
 
 /* A sentence: nothing orders these two nodes.  It names the rule by which they had to be ordered. */
-static char *describe_conflict(const struct list *list, int first, int second)
+static struct problem *describe_conflict(const struct list *list, int first, int second)
 {
     int i = first % (int)list->n, k = second % (int)list->n;
     const struct task *earlier = list->tasks[i], *later = list->tasks[k];
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
-        return format_string("task %d %s has two tensors on the same bytes", i, earlier->name);
+        return new_problem(EXIT_FAILED, "task %d %s has two tensors on the same bytes", i, earlier->name);
     if (later->gate == GATE_HELD && earlier->gate == GATE_HOLDS && together)
-        return format_string("task %d %s, an update, may start before task %d %s has ended", k, later->name, i,
-                             earlier->name);
+        return new_problem(EXIT_FAILED, "task %d %s, an update, may start before task %d %s has ended", k, later->name,
+                           i, earlier->name);
     if (is_after(list, later, earlier, together ? SAME_STEP : STEP_BEFORE))
-        return format_string("task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
-                             later->name, i, earlier->name, together ? "" : " of the step before");
-    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, earlier->name,
-                         k, later->name, together ? "" : " of the next iteration");
+        return new_problem(EXIT_FAILED,
+                           "task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
+                           later->name, i, earlier->name, together ? "" : " of the step before");
+    return new_problem(EXIT_FAILED, "task %d %s and task %d %s%s touch the same bytes and nothing orders them", i,
+                       earlier->name, k, later->name, together ? "" : " of the next iteration");
 }
 
 /* The node must come after this touch and after those before it.  A task may read and write the same tensor, but no two
@@ -84,8 +87,8 @@ static void need_order(struct proof *proof, int touch, int node, const struct te
         const struct cell_touch *earlier = &proof->touches[touch];
         if (storage->ring && earlier->node / n != node / n)
             continue; /* another iteration uses another member: see verify_rings() */
-        if (earlier->node == node && earlier->storage != storage && !proof->wrong)
-            proof->wrong = describe_conflict(proof->list, node, node);
+        if (earlier->node == node && earlier->storage != storage && !proof->problem)
+            proof->problem = describe_conflict(proof->list, node, node);
         if (earlier->node != node)
             *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){earlier->node, node};
     }
@@ -106,8 +109,8 @@ static void note_read(struct proof *proof, int node, const struct access *access
 {
     const struct tensor *storage = access->tensor->storage;
     const struct cell_touch *writer = cell->writer == NONE ? NULL : &proof->touches[cell->writer];
-    if (proof->number && !proof->wrong)
-        proof->wrong = check_cell(proof->list, node, access, writer);
+    if (proof->number && !proof->problem)
+        proof->problem = check_cell(proof->list, node, access, writer);
     need_order(proof, cell->writer, node, storage);
     cell->reader = add_touch(proof, node, cell->reader, storage);
 }
@@ -142,7 +145,7 @@ static void touch_cells(struct proof *proof, int node, const struct access *acce
 static void walk_bytes(struct proof *proof)
 {
     int n = (int)proof->list->n;
-    for (int node = 0; node < 2 * n && !proof->wrong; node++) {
+    for (int node = 0; node < 2 * n && !proof->problem; node++) {
         const struct task *task = proof->list->tasks[node % n];
         if (proof->number && !is_due(task, proof->number))
             continue;
@@ -238,16 +241,16 @@ static void verify_order(struct proof *proof)
 {
     const struct list *list = proof->list;
     struct ends *ends = allocate(2 * list->n, sizeof *ends);
-    for (int first_lane = 0; first_lane < list->pool->machine->n_lanes && !proof->wrong;
+    for (int first_lane = 0; first_lane < list->pool->machine->n_lanes && !proof->problem;
          first_lane += LANES_AT_A_TIME) {
         find_ended_nodes(list, first_lane, ends);
-        for (size_t i = 0; i < proof->n_pairs && !proof->wrong; i++) {
+        for (size_t i = 0; i < proof->n_pairs && !proof->problem; i++) {
             struct pair pair = proof->pairs[i];
             int lane = list->tasks[pair.first % (int)list->n]->lane->index - first_lane;
             if (lane < 0 || lane >= LANES_AT_A_TIME)
                 continue;
             if (ends[pair.second].latest[lane] < pair.first && !waits_for(list, pair))
-                proof->wrong = describe_conflict(list, pair.first, pair.second);
+                proof->problem = describe_conflict(list, pair.first, pair.second);
         }
     }
     free(ends);
@@ -282,19 +285,19 @@ static void need_after(struct proof *proof)
 }
 
 /* Proves values and order for the tasks that run in that iteration; 0: the order alone, for all tasks. */
-static char *prove(const struct list *list, uint32_t number)
+static struct problem *prove(const struct list *list, uint32_t number)
 {
     size_t n = (size_t)list->pool->machine->n_devices + 1;
     struct proof proof = {.list = list, .number = number, .strips = allocate(n, sizeof *proof.strips)};
     need_gates(&proof);
     need_after(&proof);
     walk_bytes(&proof);
-    if (!proof.wrong)
+    if (!proof.problem)
         verify_order(&proof);
     free_strips(proof.strips, n);
     free(proof.touches);
     free(proof.pairs);
-    return proof.wrong;
+    return proof.problem;
 }
 
 enum { MOST_ITERATIONS = 10000 };
@@ -329,54 +332,55 @@ static bool has_item(const uint64_t *items, size_t n, uint64_t item)
 
 /* Proves the order among all tasks, whichever of them are skipped.  Then it proves one iteration for each set of tasks
  * that run together, since a task may read only what tasks of the same iteration wrote. */
-static char *verify_accesses(const struct list *list)
+static struct problem *verify_accesses(const struct list *list)
 {
     uint32_t last = repeat_of(list, MOST_ITERATIONS);
     uint64_t *seen = allocate(last, sizeof *seen); /* the sets that were proved */
     size_t n = 0;
-    char *wrong = NULL;
+    struct problem *problem = NULL;
     if (has_conditional(list))
-        wrong = prove(list, 0);
-    for (uint32_t number = 1; number <= last && !wrong; number++) {
+        problem = prove(list, 0);
+    for (uint32_t number = 1; number <= last && !problem; number++) {
         uint64_t set = hash_running(list, number);
         if (has_item(seen, n, set))
             continue;
         seen[n++] = set;
-        wrong = prove(list, number);
+        problem = prove(list, number);
     }
     free(seen);
-    return wrong;
+    return problem;
 }
 
 /* What `after=` says binds a task to those of the named tasks that stand before it in the list.  A task that a pass has
  * moved to before all of them waits for none, and no pair of nodes says so: that is looked for here. */
-static char *verify_after(const struct list *list)
+static struct problem *verify_after(const struct list *list)
 {
-    char *wrong = NULL;
+    struct problem *problem = NULL;
     int *earliest = allocate(list->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
     fill_none(earliest, list->last_origin + 1);
     for (size_t i = list->n; i-- > 0;)
         earliest[list->tasks[i]->origin] = (int)i;
-    for (size_t i = 0; i < list->n_after && !wrong; i++) {
+    for (size_t i = 0; i < list->n_after && !problem; i++) {
         int waits = earliest[list->after[i].origin], first = earliest[list->after[i].waits_for];
         if (waits != NONE && !list->after[i].previous && (first == NONE || first > waits))
-            wrong = format_string("task %d %s comes before all that after= tells it to wait for", waits,
+            problem = new_problem(EXIT_FAILED, "task %d %s comes before all that after= tells it to wait for", waits,
                                   list->tasks[waits]->name);
     }
     free(earliest);
-    return wrong;
+    return problem;
 }
 
-char *verify(const struct list *list, const struct values *expected)
+struct problem *verify(const struct list *list, const struct values *expected)
 {
-    char *wrong = verify_accesses(list); /* it comes first, since its message names the tensor that is read */
-    if (!wrong)
-        wrong = verify_after(list);
-    if (!wrong)
-        wrong = verify_rings(list);
-    if (!wrong && expected)
-        wrong = compare_values(expected, list);
-    if (!wrong)
-        wrong = verify_memory(list);
-    return wrong;
+    struct problem *problem =
+        verify_accesses(list); /* it comes first, since its message names the tensor that is read */
+    if (!problem)
+        problem = verify_after(list);
+    if (!problem)
+        problem = verify_rings(list);
+    if (!problem && expected)
+        problem = compare_values(expected, list);
+    if (!problem)
+        problem = verify_memory(list);
+    return problem;
 }

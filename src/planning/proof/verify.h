@@ -1,5 +1,5 @@
 /* verify.h - the parts of verify(), in two files: verify.c proves values and order, verify_places.c where tensors lie.
- * Each part returns NULL, or the first violation as a sentence, which the caller frees.
+ * Each part returns NULL, or the first violation.
  */
 #ifndef VERIFY_H
 #define VERIFY_H
@@ -13,8 +13,8 @@ static inline size_t strip_begin(const struct tensor *tensor)
 }
 
 /* Tasks touch members of rings only while their iteration has a member. */
-char *verify_rings(const struct list *list);
+struct problem *verify_rings(const struct list *list);
 /* Tensors lie within slabs and budgets, and nothing else has the bytes of one that is kept from step to step. */
-char *verify_memory(const struct list *list);
+struct problem *verify_memory(const struct list *list);
 
 #endif

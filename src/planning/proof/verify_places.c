@@ -46,28 +46,30 @@ static bool *find_returned(const struct list *list)
 /* Iterations that run at the same time use different members of a ring, since the rule of ring.c gives no member to
  * two.  So it is enough that an iteration touches a member only while it has it: from its first task that needs a
  * member until the task that returns the member has ended. */
-char *verify_rings(const struct list *list)
+struct problem *verify_rings(const struct list *list)
 {
     bool *returned = find_returned(list);
-    char *wrong = NULL;
-    for (size_t i = 0; i < list->n && !wrong; i++) {
+    struct problem *problem = NULL;
+    for (size_t i = 0; i < list->n && !problem; i++) {
         const struct task *task = list->tasks[i];
         const struct tensor *tensor = ring_of(task);
         if (tensor && !task->member.needed)
-            wrong = format_string("task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
+            problem = new_problem(EXIT_FAILED,
+                                  "task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
                                   task->name, tensor->name);
         else if (tensor && !returned[i])
-            wrong = format_string(
-                "task %zu %s touches ring %s, and may run when its iteration has returned its member of it", i,
-                task->name, tensor->name);
+            problem =
+                new_problem(EXIT_FAILED,
+                            "task %zu %s touches ring %s, and may run when its iteration has returned its member of it",
+                            i, task->name, tensor->name);
     }
     free(returned);
-    return wrong;
+    return problem;
 }
 
 /* ---- devices --------------------------------------------------------------------------------------------------- */
 
-char *verify_devices(const struct list *list)
+struct problem *verify_devices(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
@@ -79,8 +81,9 @@ char *verify_devices(const struct list *list)
         for (int k = 0; k < task->n_accesses; k++) {
             const struct tensor *tensor = task->accesses[k].tensor;
             if (tensor->device != device)
-                return format_string("task %zu %s of device %s touches tensor %s of device %s: only a copy may", i,
-                                     task->name, device->id, tensor->name, tensor->device->id);
+                return new_problem(EXIT_FAILED,
+                                   "task %zu %s of device %s touches tensor %s of device %s: only a copy may", i,
+                                   task->name, device->id, tensor->name, tensor->device->id);
         }
     }
     return NULL;
@@ -90,17 +93,18 @@ char *verify_devices(const struct list *list)
 
 /* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it.  And every
  * tensor lies within its slab, once slabs have been made. */
-static char *verify_storage(const struct list *list, struct strip *strip, const struct tensor *tensor)
+static struct problem *verify_storage(const struct list *list, struct strip *strip, const struct tensor *tensor)
 {
     size_t n;
     struct byte_cell *cell = cells_of(strip, strip_begin(tensor), strip_begin(tensor) + tensor->bytes, &n);
     if (list->running && (tensor->slab >= (int)tensor->device->n_slabs ||
                           tensor->address + tensor->bytes > tensor->device->slabs[tensor->slab].bytes))
-        return format_string("tensor %s ends behind its slab on device %s", tensor->name, tensor->device->id);
+        return new_problem(EXIT_FAILED, "tensor %s ends behind its slab on device %s", tensor->name,
+                           tensor->device->id);
     for (size_t i = 0; i < n; i++) {
         if (cell[i].kept)
-            return format_string("tensor %s shares bytes with %s, which is kept from step to step", tensor->name,
-                                 cell[i].kept->name);
+            return new_problem(EXIT_FAILED, "tensor %s shares bytes with %s, which is kept from step to step",
+                               tensor->name, cell[i].kept->name);
         if (tensor->persistent)
             cell[i].kept = tensor;
         cell[i].used = true;
@@ -110,15 +114,15 @@ static char *verify_storage(const struct list *list, struct strip *strip, const 
 
 /* Persistent tensors must come first: no other tensor may have their bytes at any time. */
 enum lifetime { TRANSIENT, PERSISTENT };
-static char *verify_tensors(const struct list *list, struct strip *strips, enum lifetime lifetime)
+static struct problem *verify_tensors(const struct list *list, struct strip *strips, enum lifetime lifetime)
 {
-    char *wrong = NULL;
-    for (size_t i = 0; i < list->pool->n && !wrong; i++) {
+    struct problem *problem = NULL;
+    for (size_t i = 0; i < list->pool->n && !problem; i++) {
         const struct tensor *tensor = list->pool->tensors[i];
         if (tensor->storage == tensor && tensor->slab >= 0 && tensor->persistent == (lifetime == PERSISTENT))
-            wrong = verify_storage(list, &strips[tensor->device->index], tensor);
+            problem = verify_storage(list, &strips[tensor->device->index], tensor);
     }
-    return wrong;
+    return problem;
 }
 
 /* Adds up the bytes of a device's slabs, each as far as tensors reach in it.  A cell may lie across the border of two
@@ -139,20 +143,21 @@ static size_t sum_slabs(const struct strip *strip)
     return sum;
 }
 
-char *verify_memory(const struct list *list)
+struct problem *verify_memory(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
     size_t n = (size_t)machine->n_devices + 1;
     struct strip *strips = allocate(n, sizeof *strips);
-    char *wrong = verify_tensors(list, strips, PERSISTENT);
-    if (!wrong)
-        wrong = verify_tensors(list, strips, TRANSIENT);
-    for (size_t nth = 0; nth < n && !wrong; nth++) {
+    struct problem *problem = verify_tensors(list, strips, PERSISTENT);
+    if (!problem)
+        problem = verify_tensors(list, strips, TRANSIENT);
+    for (size_t nth = 0; nth < n && !problem; nth++) {
         const struct device *device = &machine->devices[nth];
         size_t sum = sum_slabs(&strips[nth]);
         if (sum > device->budget)
-            wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
+            problem = new_problem(EXIT_FAILED, "device %s holds %zu bytes, its budget is %zu", device->id, sum,
+                                  device->budget);
     }
     free_strips(strips, n);
-    return wrong;
+    return problem;
 }

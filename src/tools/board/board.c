@@ -32,8 +32,8 @@ struct board {
     struct figures written, now; /* the list as written, and as it is now */
     struct stand **before;       /* by move: [tasks] the tasks in list order, and their lanes, before the move */
     size_t n_moves, cap_moves;
-    bool tries;  /* the last move is only tried: it is not kept yet */
-    char *wrong; /* what the proof says; NULL: all is well */
+    bool tries;              /* the last move is only tried: it is not kept yet */
+    struct problem *problem; /* what the proof says; NULL: all is well */
 };
 
 /* ---- simulation and proof --------------------------------------------------------------------------------------- */
@@ -64,19 +64,23 @@ static void look_at_board(void *context, const struct simulation *sim)
                               before[1], now[1], board->n_moves);
     write_simulation(sim, board->trace, title);
     free(title);
-    board->wrong = verify_devices(list);
-    if (!board->wrong)
-        board->wrong = verify(list, board->values);
+    board->problem = verify_devices(list);
+    if (!board->problem)
+        board->problem = verify(list, board->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
-static char *simulate_board(struct board *board)
+static struct problem *simulate_board(struct board *board)
 {
-    board->wrong = NULL;
+    board->problem = NULL;
     struct forecast f = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
-    char *wrong = f.why_not ? copy_string(f.why_not->sentence) : board->wrong;
+    struct problem *problem = board->problem;
+    if (f.why_not) { /* it was not simulated, so look_at_board() was not called */
+        problem = f.why_not;
+        f.why_not = NULL;
+    }
     free_forecast(&f);
-    return wrong;
+    return problem;
 }
 
 /* ---- the board -------------------------------------------------------------------------------------------------- */
@@ -87,10 +91,10 @@ struct board *open_board(const char *path, double clip)
     *board = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
     if (clip > 0)
         gate_updates(board->list);
-    char *wrong = simulate_board(board);
-    if (wrong) {
+    struct problem *problem = simulate_board(board);
+    if (problem) {
         remove(board->trace);
-        fail(EXIT_USAGE, "%s: %s", path, wrong);
+        fail(EXIT_USAGE, "%s: %s", path, problem->sentence);
     }
     return board;
 }
@@ -117,7 +121,7 @@ static void bring_back(struct board *board)
 }
 
 /* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
-static char *say_obstacle(const struct list *list, const struct obstacle *obstacle)
+static struct problem *say_obstacle(const struct list *list, const struct obstacle *obstacle)
 {
     char first[64], second[64];
     const char *verb = "needs", *why = "is part of";
@@ -129,12 +133,13 @@ static char *say_obstacle(const struct list *list, const struct obstacle *obstac
         thing = obstacle->over->name;
         why = writes ? "writes" : "reads before";
     } else if (is_after(list, obstacle->second, obstacle->first, SAME_STEP)) {
-        return format_string("%s%s waits for %s%s, as after= says", obstacle->second->name,
-                             layer_and_micro(second, obstacle->second), obstacle->first->name,
-                             layer_and_micro(first, obstacle->first));
+        return new_problem(EXIT_FAILED, "%s%s waits for %s%s, as after= says", obstacle->second->name,
+                           layer_and_micro(second, obstacle->second), obstacle->first->name,
+                           layer_and_micro(first, obstacle->first));
     }
-    return format_string("%s%s %s %s, which %s%s %s", obstacle->second->name, layer_and_micro(second, obstacle->second),
-                         verb, thing, obstacle->first->name, layer_and_micro(first, obstacle->first), why);
+    return new_problem(EXIT_FAILED, "%s%s %s %s, which %s%s %s", obstacle->second->name,
+                       layer_and_micro(second, obstacle->second), verb, thing, obstacle->first->name,
+                       layer_and_micro(first, obstacle->first), why);
 }
 
 /* Moves the task to right after `over`, later in the list.  Tasks that follow from it go along, except those on
@@ -154,7 +159,7 @@ static bool sink_along(struct edit *edit, struct list *list, struct task *task, 
 
 /* Moves the task to later, right after task move->behind; or to sooner, right before the next task of the lane.  A task
  * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *in_way. */
-static char *move_task(struct list *list, const struct move *move, struct lane *lane, size_t *in_way)
+static struct problem *move_task(struct list *list, const struct move *move, struct lane *lane, size_t *in_way)
 {
     struct task *task = list->tasks[move->task];
     size_t next = (size_t)(move->behind + 1);
@@ -170,10 +175,10 @@ static char *move_task(struct list *list, const struct move *move, struct lane *
         commit_edit(edit);
         return NULL;
     }
-    char *wrong = say_obstacle(list, last_obstacle(edit));
+    struct problem *problem = say_obstacle(list, last_obstacle(edit));
     *in_way = last_obstacle(edit)->on_way->index;
     undo_edit(edit);
-    return wrong;
+    return problem;
 }
 
 /* Work stays on lanes of its kind; a copy of a device may take any of the device's lanes. */
@@ -193,7 +198,7 @@ static void note_stands(struct board *board)
     *APPEND(board->before, board->n_moves, board->cap_moves) = stands;
 }
 
-char *try_move(struct board *board, const struct move *move, size_t *place)
+struct problem *try_move(struct board *board, const struct move *move, size_t *place)
 {
     if (board->tries)
         bring_back(board);
@@ -201,21 +206,21 @@ char *try_move(struct board *board, const struct move *move, size_t *place)
     struct lane *lane = board->list->pool->machine->lanes[move->lane];
     *place = move->task;
     note_stands(board);
-    char *wrong = NULL;
+    struct problem *problem = NULL;
     if (fits(task, lane))
-        wrong = move_task(board->list, move, lane, place);
+        problem = move_task(board->list, move, lane, place);
     else
-        wrong = format_string("%s runs on the lane %s, and not on %s: it takes lanes of its device%s", task->name,
-                              task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
+        problem = new_problem(EXIT_FAILED, "%s runs on the lane %s, and not on %s: it takes lanes of its device%s",
+                              task->name, task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
     board->tries = true;
-    if (!wrong) {
+    if (!problem) {
         task->lane = lane;
         *place = task->index;
-        wrong = simulate_board(board);
+        problem = simulate_board(board);
     }
-    if (wrong)
+    if (problem)
         undo_move(board);
-    return wrong;
+    return problem;
 }
 
 void keep_move(struct board *board) { board->tries = false; }
@@ -253,10 +258,10 @@ struct problem *save_board(const struct board *board, const char *path)
     write_list(out, list, seconds);
     fclose(out);
     struct saving saving = {path, text};
-    struct problem *wrong = attempt(save, &saving);
+    struct problem *problem = attempt(save, &saving);
     free(seconds);
     free(text);
-    return wrong;
+    return problem;
 }
 
 json_t *board_json(const struct board *board)

@@ -28,8 +28,9 @@ struct move {
     int64_t behind;    /* the task of that lane which comes right before it there; NONE: it is the first */
 };
 /* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *place says where the task is
- * now.  Otherwise a sentence (the caller frees it), and *place is the task that is in the way, else the task itself. */
-char *try_move(struct board *board, const struct move *move, size_t *place);
+ * now.  Otherwise why it cannot; the caller frees the problem, and *place is the task that is in the way, else the task
+ * itself. */
+struct problem *try_move(struct board *board, const struct move *move, size_t *place);
 void keep_move(struct board *board);
 /* Takes back the move that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *board);

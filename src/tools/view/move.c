@@ -79,17 +79,17 @@ void carry_task(struct view *view)
     struct move move = place_under_mouse(view);
     if (gesture->tries && move.lane == gesture->tried.lane && move.behind == gesture->tried.behind)
         return;
-    char *wrong = try_move(view->tracks[gesture->track]->board, &move, &at);
+    struct problem *problem = try_move(view->tracks[gesture->track]->board, &move, &at);
     gesture->tried = move;
     gesture->tries = true;
-    gesture->refused = wrong;
-    show_board(view, gesture->track, wrong ? gesture->task : (uint32_t)at, gesture->step);
-    if (wrong)
+    gesture->refused = problem != NULL;
+    show_board(view, gesture->track, problem ? gesture->task : (uint32_t)at, gesture->step);
+    if (problem)
         gesture->blocker = pick_task(view, gesture->track, (uint32_t)at, gesture->step);
     else
         gesture->blocker.record = NONE;
-    SAY(view, "%s", wrong ? wrong : "");
-    free(wrong);
+    SAY(view, "%s", problem ? problem->sentence : "");
+    free(problem);
 }
 
 void put_down(struct view *view)

@@ -85,14 +85,14 @@ static struct task_flight flight; /* gets the times, which are not used here */
 
 /* Audits the list from task i of the next iteration to the end of the one after it.  Returns what the audit says first,
  * or NULL. */
-static char *audit_from(struct audit *audit, struct list *list, size_t i, bool *at_once)
+static struct problem *audit_from(struct audit *audit, struct list *list, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;
-    char *wrong = audit_task(audit, number, i, &flight);
-    *at_once = wrong != NULL;
-    for (size_t n = i + 1; n < 2 * list->n && !wrong; n++)
-        wrong = audit_task(audit, number + (n >= list->n), n % list->n, &flight);
-    return wrong;
+    struct problem *problem = audit_task(audit, number, i, &flight);
+    *at_once = problem != NULL;
+    for (size_t n = i + 1; n < 2 * list->n && !problem; n++)
+        problem = audit_task(audit, number + (n >= list->n), n % list->n, &flight);
+    return problem;
 }
 
 /* Opens an audit in front of task i. */
@@ -110,18 +110,18 @@ static bool expect_found(struct audit *audit, struct list *list, size_t i, int k
                          struct tally *tally)
 {
     bool at_once;
-    char *wrong = audit_from(audit, list, i, &at_once);
+    struct problem *problem = audit_from(audit, list, i, &at_once);
     const struct access *access = &list->tasks[i]->accesses[k];
-    if (!wrong && !is_listed(list->tasks[i], is, access->mode))
+    if (!problem && !is_listed(list->tasks[i], is, access->mode))
         test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", list->name, i,
                     list->tasks[i]->name, access->tensor->name, mode_name[is], mode_name[access->mode]);
-    if (!wrong)
+    if (!problem)
         tally->listed++;
     else if (at_once)
         tally->at_task++;
     else
         tally->at_reader++;
-    free(wrong);
+    free(problem);
     return at_once;
 }
 

@@ -30,9 +30,9 @@ static struct list *gated_list(const char *text)
     gate_updates(list);
     struct values *values = number_values(list);
     finish_list(list);
-    char *wrong = verify(list, values);
-    if (wrong)
-        test_failed("the list is wrong: %s\n", wrong);
+    struct problem *problem = verify(list, values);
+    if (problem)
+        test_failed("the list is wrong: %s\n", problem->sentence);
     free_values(values);
     return list;
 }

@@ -270,10 +270,10 @@ TEST(lists_that_no_model_has)
         struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
         recompute_options.mode = RECOMPUTE_OFF;
         finish_list(list);
-        char *wrong = verify(list, values);
-        if (wrong || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
+        struct problem *problem = verify(list, values);
+        if (problem || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
             test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, list->n, before,
-                        wrong ? wrong : report->reason);
+                        problem ? problem->sentence : report->reason);
         free_reports(report, n);
         free_values(values);
         free_list_and_machine(list);

@@ -286,9 +286,11 @@ TEST(the_shipped_lists)
             gate_updates(list);
         struct values *values = number_values(list);
         finish_list(list);
-        char *devices = verify_devices(list), *wrong = devices ? devices : verify(list, values);
-        if (wrong)
-            test_failed("%s: %s\n", path, wrong);
+        struct problem *problem = verify_devices(list);
+        if (!problem)
+            problem = verify(list, values);
+        if (problem)
+            test_failed("%s: %s\n", path, problem->sentence);
         struct simulation *sim = must_simulate(list, NULL);
         if (fabs(sim->period - shipped[i].period) > 1e-9)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);

@@ -240,14 +240,15 @@ static bool is_ordered(const struct list *list)
 /* What follows from a wait for a task that may be skipped, verify() leaves out for others. */
 static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
 {
-    char *wrong = verify(list, NULL);
+    struct problem *problem = verify(list, NULL);
     bool ordered = is_ordered(list), cautious = false;
     for (size_t i = 0; i < list->n; i++)
         cautious |= is_conditional(list->tasks[i]);
-    if (wrong ? ordered && !cautious : !ordered)
-        test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ", wrong ? wrong : "nothing");
+    if (problem ? ordered && !cautious : !ordered)
+        test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ",
+                    problem ? problem->sentence : "nothing");
     *wrong_lists += !ordered;
-    free(wrong);
+    free(problem);
 }
 
 /* Without one of its waits each, a list is wrong; with a task on another lane it may be. */

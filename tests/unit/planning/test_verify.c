@@ -77,9 +77,9 @@ TEST(a_task_before_its_producer)
                 continue;
             move_task(list, (size_t)i, (size_t)k);
             finish_again(trainer);
-            char *wrong = verify(list, NULL);
-            by_verify += wrong != NULL;
-            free(wrong);
+            struct problem *problem = verify(list, NULL);
+            by_verify += problem != NULL;
+            free(problem);
             expect_wrong(list->tasks[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
             move_task(list, (size_t)k, (size_t)i);
             moved++;
@@ -312,13 +312,14 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
             bool made = make(trainer, edit, place, fault);
             commit_edit(edit);
             finish_again(trainer);
-            char *wrong = made ? verify(trainer->train, values_of(trainer, trainer->train)) : NULL;
-            if (made && (wrong != NULL) != (fault > 0))
-                test_failed("%s, fault %d in place %zu: %s\n", what, fault, place, wrong ? wrong : "nothing wrong");
+            struct problem *problem = made ? verify(trainer->train, values_of(trainer, trainer->train)) : NULL;
+            if (made && (problem != NULL) != (fault > 0))
+                test_failed("%s, fault %d in place %zu: %s\n", what, fault, place,
+                            problem ? problem->sentence : "nothing wrong");
             if (made && fault)
                 expect_wrong(what, compare_values(values_of(trainer, trainer->train), trainer->train), "");
-            caught += wrong != NULL;
-            free(wrong);
+            caught += problem != NULL;
+            free(problem);
             free_trainer(trainer);
             if (!made)
                 break;

@@ -102,10 +102,8 @@ TEST(only_shards_are_kept)
             const struct tensor *tensor = trainer->pool->tensors[i];
             assert_true(tensor->storage->replica.is_shard || !tensor->persistent || tensor->class != MEM_PARAMETERS);
         }
-        char *wrong = verify(trainer->eval, values_of(trainer, trainer->eval));
-        assert_null(wrong);
-        wrong = verify(trainer->sample, values_of(trainer, trainer->sample));
-        assert_null(wrong);
+        assert_null(verify(trainer->eval, values_of(trainer, trainer->eval)));
+        assert_null(verify(trainer->sample, values_of(trainer, trainer->sample)));
         free_trainer(trainer);
     }
     contexts_apart(false);

@@ -57,7 +57,8 @@ static size_t find_task(const struct list *list, const char *name, int layer)
     return i;
 }
 
-static char *try_behind(struct board *board, size_t task, const struct list *list, int64_t behind, size_t *place)
+static struct problem *try_behind(struct board *board, size_t task, const struct list *list, int64_t behind,
+                                  size_t *place)
 {
     return try_move(board, &(struct move){task, (size_t)list->tasks[task]->lane->index, behind}, place);
 }
@@ -102,11 +103,11 @@ static void expect_refused(struct board *board, const struct list *list, size_t 
                            size_t in_way)
 {
     size_t place;
-    char *wrong = try_behind(board, task, list, behind, &place);
-    assert_non_null(wrong);
-    assert_string_equal(wrong, says);
+    struct problem *problem = try_behind(board, task, list, behind, &place);
+    assert_non_null(problem);
+    assert_string_equal(problem->sentence, says);
     assert_int_equal(place, in_way);
-    free(wrong);
+    free(problem);
 }
 
 TEST(who_is_in_the_way_is_named)
@@ -120,11 +121,14 @@ TEST(who_is_in_the_way_is_named)
     expect_refused(board, list, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes",
                    last);
     size_t place;
-    char *wrong = try_move(board, &(struct move){first, (size_t)list->tasks[first + 1]->lane->index, NONE}, &place);
-    assert_string_equal(wrong, "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
-                               "device and of its kind");
+    struct problem *problem =
+        try_move(board, &(struct move){first, (size_t)list->tasks[first + 1]->lane->index, NONE}, &place);
+    assert_non_null(problem);
+    assert_string_equal(problem->sentence,
+                        "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
+                        "device and of its kind");
     assert_int_equal(place, first);
-    free(wrong);
+    free(problem);
     free_list_and_machine(list);
 }
 
@@ -274,12 +278,12 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
     struct move move = draw_move(list, draws);
     enum fate fate = KEPT;
     size_t place;
-    char *wrong = try_move(board, &move, &place);
-    if (wrong) {
+    struct problem *problem = try_move(board, &move, &place);
+    if (problem) {
         fate = REFUSED;
         char *same = saved(board, "same.txt");
         assert_string_equal(same, now); /* nothing has moved */
-        assert_non_null(strstr(wrong, list->tasks[place]->name));
+        assert_non_null(strstr(problem->sentence, list->tasks[place]->name));
         free(same);
     } else if (draw_below(draws, 4) == 0) {
         fate = UNDONE;
@@ -291,7 +295,7 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
         expect_place(list, then, &move);
         free_list_and_machine(then);
     }
-    free(wrong);
+    free(problem);
     free(now);
     free_list_and_machine(list);
     return fate;
