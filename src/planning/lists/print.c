@@ -76,9 +76,8 @@ static struct widths widths_of(FILE *out, const struct list *list)
 /* Both lines of a task.  A terminal folds them. */
 static void print_task(FILE *screen, const struct widths *widths, size_t number, const struct task *task)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    struct begun_text begun;
+    FILE *out = begin_text(&begun);
     char layer[16] = "-", micro[16] = "-";
     if (task->layer >= 0)
         snprintf(layer, sizeof layer, "%d", task->layer);
@@ -93,7 +92,7 @@ static void print_task(FILE *screen, const struct widths *widths, size_t number,
     print_accesses(out, task, ACCESS_WRITE);
     if (is_conditional(task))
         fprintf(out, "  (not in every iteration)");
-    fclose(out);
+    char *text = end_text(&begun);
     char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);
     for (char *at = folded; *at; at++)
         if (*at == NO_BREAK)

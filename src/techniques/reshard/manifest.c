@@ -127,9 +127,8 @@ static json_t *head_json(const struct checkpoint *checkpoint)
  * them. */
 static char *lines_after_hash(const struct checkpoint *checkpoint)
 {
-    char *lines = NULL;
-    size_t n;
-    FILE *out = open_memstream(&lines, &n);
+    struct begun_text begun;
+    FILE *out = begin_text(&begun);
     const enum manifest_of of = checkpoint->other_form ? MANIFEST_OF_LAYOUT : MANIFEST_OF_STATE;
     json_t *head = head_json(checkpoint);
     const char *name;
@@ -149,9 +148,8 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
         json_decref(tensor);
     }
     fprintf(out, "]}\n");
-    fclose(out);
     json_decref(head);
-    return lines;
+    return end_text(&begun);
 }
 
 char *manifest_text(const struct checkpoint *checkpoint)

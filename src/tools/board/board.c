@@ -250,13 +250,12 @@ struct problem *save_board(const struct board *board, const char *path)
 {
     const struct list *list = board->list;
     double *seconds = allocate(list->n, sizeof *seconds);
-    char *text;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    struct begun_text begun;
+    FILE *out = begin_text(&begun);
     for (size_t i = 0; i < list->n; i++)
         seconds[i] = given_seconds(list->tasks[i]);
     write_list(out, list, seconds);
-    fclose(out);
+    char *text = end_text(&begun);
     struct saving saving = {path, text};
     struct problem *problem = attempt(save, &saving);
     free(seconds);

@@ -32,9 +32,8 @@ char *cell_place(const struct turn_cell *cell)
 
 char *format_schedule(const struct schedule *schedule)
 {
-    char *text;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
+    struct begun_text begun;
+    FILE *out = begin_text(&begun);
     for (size_t r = 0; r < schedule->n; r++) {
         const struct row *row = &schedule->rows[r];
         for (size_t i = 0; i < row->n; i++) {
@@ -44,8 +43,7 @@ char *format_schedule(const struct schedule *schedule)
         }
         fputc('\n', out);
     }
-    fclose(out);
-    return text;
+    return end_text(&begun);
 }
 
 /* ---- from text --------------------------------------------------------------------------------------------------- */

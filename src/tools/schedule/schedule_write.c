@@ -190,10 +190,9 @@ static void write_cell(struct writing *writing, const struct turn_cell *cell)
 
 char *step_file_of(const struct schedule *schedule, const char *times)
 {
-    char *text;
-    size_t bytes, n;
-    struct writing writing = {
-        .s = schedule, .times = read_times(times, schedule->stages), .out = open_memstream(&text, &bytes)};
+    struct begun_text begun;
+    size_t n;
+    struct writing writing = {.s = schedule, .times = read_times(times, schedule->stages), .out = begin_text(&begun)};
     const struct turn_cell **order = order_cells(schedule, UNTIED, &n);
     warn_of_unused(schedule, &writing.times);
     writing.began = allocate((size_t)schedule->stages, sizeof *writing.began);
@@ -208,9 +207,8 @@ char *step_file_of(const struct schedule *schedule, const char *times)
         fprintf(writing.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage,
                 stage, stage, stage);
     }
-    fclose(writing.out);
     free(writing.times.seconds);
     free(writing.began);
     free(order);
-    return text;
+    return end_text(&begun);
 }

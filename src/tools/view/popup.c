@@ -162,17 +162,15 @@ void draw_panel(const struct view *view)
     const struct panel *panel = &view->selection.panel;
     const struct table *table = panel->brief ? panel->brief : panel->table;
     const size_t most = (size_t)MAX(rows.h / (LINE * view->scale) - 5, 1);
-    char *text = NULL;
-    size_t size;
+    struct begun_text begun;
     if (!table)
         return;
-    FILE *out = open_memstream(&text, &size);
-    CHECK(out, "%zu rows", table->n);
+    FILE *out = begin_text(&begun);
     fprintf(out, "%s", panel->title);
     print_cells(out, table, most);
     if (table->n > most)
         fprintf(out, "\nand %zu more, which have no room", table->n - most);
-    fclose(out);
+    char *text = end_text(&begun);
     const struct box at = place_panel(view, measure_popup(view, text));
     draw_popup(view, at.x, at.y, text);
     free(text);

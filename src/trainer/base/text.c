@@ -31,6 +31,22 @@ void append_quoted(char **text, const char *word)
     append_text(text, "'");
 }
 
+FILE *begin_text(struct begun_text *begun)
+{
+    begun->out = open_memstream(&begun->text, &begun->bytes);
+    if (!begun->out)
+        fail(EXIT_USAGE, "out of memory on the host: a text cannot be begun");
+    return begun->out;
+}
+
+char *end_text(struct begun_text *begun)
+{
+    const bool failed = ferror(begun->out);
+    if (fclose(begun->out) || failed)
+        fail(EXIT_USAGE, "out of memory on the host: a text of more than %zu bytes cannot be written", begun->bytes);
+    return begun->text;
+}
+
 char *format_number(char out[32], double x, int places)
 {
     if (isnan(x))

@@ -17,6 +17,22 @@
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
 void append_string(char **text, char *addition);   /* frees `addition` */
 void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
+/* A text that is printed to a file in memory:
+ *
+ *     struct begun_text begun;
+ *     FILE *out = begin_text(&begun);
+ *     fprintf(out, ...);
+ *     char *text = end_text(&begun);
+ *
+ * The struct stays in place while the file is open.  The caller frees the text.  Where there is no memory left, the
+ * program ends. */
+struct begun_text {
+    FILE *out;
+    char *text;   /* set by the C library, complete when `out` is closed */
+    size_t bytes; /* the same */
+};
+FILE *begin_text(struct begun_text *begun);
+char *end_text(struct begun_text *begun);
 /* The text a followed by the text b, cut to 63 characters.  The result lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
