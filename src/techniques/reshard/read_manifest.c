@@ -1,6 +1,7 @@
-/* read_manifest.c - reads the description of a checkpoint, strictly (manifest.h).
+/* read_manifest.c - reads the description of a checkpoint, strictly (manifest.h), in the order of manifest.c.
  *
  * A field that is missing, or that no version of the form has, is refused, and so is a number that is out of bounds.
+ * Functions take_*() take a field out of a copy of its object, so what is left in the end is what was not expected.
  * A field that can be computed from others is compared with them: names and shapes with the table of parameters, a
  * piece's file with its rank.  Every message has the path and the field, or the tensor.
  */
@@ -40,14 +41,15 @@ static void unpack(const struct place *at, json_t *value, const char *format, ..
     va_end(fields);
 }
 
-/* Refuses fields beyond these names, since they may mean something that we would miss.  NULL ends the names. */
-static void refuse_others(const struct place *at, json_t *object, const char *const *names)
+/* A copy of the object, to take fields out of; end_fields() frees it.  Both share the values, so what is taken lives as
+ * long as the object. */
+static json_t *begin_fields(json_t *object) { return json_copy(object); }
+
+/* Refuses fields that have not been taken, since they may mean something that we would miss. */
+static void end_fields(const struct place *at, json_t *fields)
 {
-    json_t *others = json_copy(object);
-    for (size_t i = 0; names[i]; i++)
-        json_object_del(others, names[i]);
-    unpack(at, others, "{!}"); /* '!' allows no field beyond those that the format has, which are none */
-    json_decref(others);
+    unpack(at, fields, "{!}"); /* '!' allows no field beyond those that the format has, which are none */
+    json_decref(fields);
 }
 
 static void expect_within(const struct place *at, const char *field, json_int_t value, json_int_t low, json_int_t high)
@@ -56,33 +58,53 @@ static void expect_within(const struct place *at, const char *field, json_int_t 
         REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", field, low, high);
 }
 
-static int64_t read_number(const struct place *at, json_t *object, const char *field, int64_t low, int64_t high)
+static int64_t take_number(const struct place *at, json_t *fields, const char *field, int64_t low, int64_t high)
 {
     json_int_t value = 0;
-    unpack(at, object, "{s:I}", field, &value);
+    unpack(at, fields, "{s:I}", field, &value);
     expect_within(at, field, value, low, high);
+    json_object_del(fields, field);
     return value;
 }
 
-static const char *read_string(const struct place *at, json_t *object, const char *field)
+static bool take_bool(const struct place *at, json_t *fields, const char *field)
+{
+    int value = 0;
+    unpack(at, fields, "{s:b}", field, &value);
+    json_object_del(fields, field);
+    return value;
+}
+
+static const char *take_string(const struct place *at, json_t *fields, const char *field)
 {
     const char *text = NULL;
-    unpack(at, object, "{s:s}", field, &text);
+    unpack(at, fields, "{s:s}", field, &text);
+    json_object_del(fields, field);
     return text;
 }
 
-/* NULL: the object does not have the field. */
-static const char *read_optional_string(const struct place *at, json_t *object, const char *field)
+/* NULL: there is no such field. */
+static const char *take_optional_string(const struct place *at, json_t *fields, const char *field)
 {
     const char *text = NULL;
-    unpack(at, object, "{s?s}", field, &text);
+    unpack(at, fields, "{s?s}", field, &text);
+    json_object_del(fields, field);
     return text;
 }
 
-static json_t *read_field(const struct place *at, json_t *object, const char *field)
+static json_t *take_field(const struct place *at, json_t *fields, const char *field)
 {
     json_t *value = NULL;
-    unpack(at, object, "{s:o}", field, &value);
+    unpack(at, fields, "{s:o}", field, &value);
+    json_object_del(fields, field);
+    return value;
+}
+
+/* NULL: there is no such field. */
+static json_t *take_optional_field(json_t *fields, const char *field)
+{
+    json_t *value = json_object_get(fields, field);
+    json_object_del(fields, field);
     return value;
 }
 
@@ -93,25 +115,25 @@ static uint64_t parse_hash(const struct place *at, const char *field, const char
     return strtoull(text, NULL, 16);
 }
 
-static uint64_t read_hash(const struct place *at, json_t *object, const char *field)
+static uint64_t take_hash(const struct place *at, json_t *fields, const char *field)
 {
-    return parse_hash(at, field, read_string(at, object, field));
+    return parse_hash(at, field, take_string(at, fields, field));
 }
+
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
 
 static struct config read_sizes(const char *path, json_t *config)
 {
-    static const char *const fields[] = {"layers", "heads", "channels", "seq-len", "vocab", "tied", NULL};
     const struct place at = {path, "config"};
+    json_t *fields = begin_fields(config);
     struct config sizes = {0};
-    int tied = 0;
-    sizes.layers = (int)read_number(&at, config, "layers", 1, MOST_LAYERS);
-    sizes.heads = (int)read_number(&at, config, "heads", 1, 1 << 20);
-    sizes.channels = (int)read_number(&at, config, "channels", 1, 1 << 20);
-    sizes.seq_len = (int)read_number(&at, config, "seq-len", 1, 1 << 30);
-    sizes.vocab = (int)read_number(&at, config, "vocab", 1, 1 << 30);
-    unpack(&at, config, "{s:b}", "tied", &tied);
-    sizes.tied = tied;
-    refuse_others(&at, config, fields);
+    sizes.layers = (int)take_number(&at, fields, "layers", 1, MOST_LAYERS);
+    sizes.heads = (int)take_number(&at, fields, "heads", 1, 1 << 20);
+    sizes.channels = (int)take_number(&at, fields, "channels", 1, 1 << 20);
+    sizes.seq_len = (int)take_number(&at, fields, "seq-len", 1, 1 << 30);
+    sizes.vocab = (int)take_number(&at, fields, "vocab", 1, 1 << 30);
+    sizes.tied = take_bool(&at, fields, "tied");
+    end_fields(&at, fields);
     if (sizes.channels % sizes.heads)
         REFUSE(&at, "%d channels cannot be shared by %d heads", sizes.channels, sizes.heads);
     check_config(&sizes);
@@ -120,14 +142,14 @@ static struct config read_sizes(const char *path, json_t *config)
 
 static struct mesh read_mesh(const char *path, json_t *json)
 {
-    static const char *const fields[] = {"dp", "pp", "tp", "zero", NULL};
     const struct place at = {path, "mesh"};
+    json_t *fields = begin_fields(json);
     struct mesh mesh = {.chunks = 1};
-    mesh.dp = (int)read_number(&at, json, "dp", 1, MOST_RANKS);
-    mesh.pp = (int)read_number(&at, json, "pp", 1, MOST_RANKS);
-    mesh.tp = (int)read_number(&at, json, "tp", 1, MOST_RANKS);
-    mesh.zero = (int)read_number(&at, json, "zero", 0, 3);
-    refuse_others(&at, json, fields);
+    mesh.dp = (int)take_number(&at, fields, "dp", 1, MOST_RANKS);
+    mesh.pp = (int)take_number(&at, fields, "pp", 1, MOST_RANKS);
+    mesh.tp = (int)take_number(&at, fields, "tp", 1, MOST_RANKS);
+    mesh.zero = (int)take_number(&at, fields, "zero", 0, 3);
+    end_fields(&at, fields);
     expect_within(&at, "dp * pp * tp", (json_int_t)mesh.dp * mesh.pp * mesh.tp, 1, MOST_RANKS);
     return mesh;
 }
@@ -150,7 +172,6 @@ static void read_recorded_options(const char *path, json_t *options, struct chec
 
 static void read_files(const char *path, json_t *files, struct checkpoint *checkpoint)
 {
-    static const char *const fields[] = {"rank", "bytes", NULL};
     const struct place at = {path, "files"};
     int ranks = n_ranks(&checkpoint->pieces->mesh);
     size_t i;
@@ -158,9 +179,10 @@ static void read_files(const char *path, json_t *files, struct checkpoint *check
     checkpoint->bytes = allocate((size_t)ranks, sizeof *checkpoint->bytes);
     json_array_foreach(files, i, file)
     {
-        int rank = (int)read_number(&at, file, "rank", 0, ranks - 1);
-        int64_t bytes = read_number(&at, file, "bytes", 8, INT64_MAX);
-        refuse_others(&at, file, fields);
+        json_t *fields = begin_fields(file);
+        int rank = (int)take_number(&at, fields, "rank", 0, ranks - 1);
+        int64_t bytes = take_number(&at, fields, "bytes", 8, INT64_MAX);
+        end_fields(&at, fields);
         if (checkpoint->bytes[rank])
             REFUSE(&at, "rank %d is there twice", rank);
         checkpoint->bytes[rank] = (uint64_t)bytes;
@@ -168,40 +190,35 @@ static void read_files(const char *path, json_t *files, struct checkpoint *check
 }
 
 /* Reads the fields that belong to one state.  In another form of checkpoint they come from elsewhere. */
-static void read_state(const struct place *at, json_t *all, struct checkpoint *checkpoint)
+static void read_state(const struct place *at, json_t *fields, struct checkpoint *checkpoint)
 {
-    const char *run = read_optional_string(at, all, "run");
+    read_files(at->path, take_field(at, fields, "files"), checkpoint);
+    const char *run = take_optional_string(at, fields, "run");
     if (run)
         checkpoint->run = parse_hash(at, "run", run);
-    checkpoint->step = (uint32_t)read_number(at, all, "step", 0, LAST_STEP);
-    checkpoint->session = read_number(at, all, "session", 1, MOST);
-    checkpoint->samples = read_number(at, all, "samples", 0, MOST);
-    read_files(at->path, read_field(at, all, "files"), checkpoint);
+    checkpoint->step = (uint32_t)take_number(at, fields, "step", 0, LAST_STEP);
+    checkpoint->session = take_number(at, fields, "session", 1, MOST);
+    checkpoint->samples = take_number(at, fields, "samples", 0, MOST);
 }
 
 /* Reads all fields that head_json() has written. */
-static void read_head(const char *path, json_t *all, struct checkpoint *checkpoint)
+static void read_head(const struct place *at, json_t *fields, struct checkpoint *checkpoint)
 {
-    static const char *const layout_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
-                                                "config", "mesh",    "options", "tensors", NULL};
-    static const char *const state_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
-                                               "config", "mesh",    "options", "tensors", "files",  "run",
-                                               "step",   "session", "samples", NULL};
-    const struct place at = {.path = path};
-    read_number(&at, all, "version", 1, MANIFEST_VERSION);
-    const char *program = read_optional_string(&at, all, "program");
+    take_number(at, fields, "version", 1, MANIFEST_VERSION);
+    const char *program = take_optional_string(at, fields, "program");
     snprintf(checkpoint->program, sizeof checkpoint->program, "%s", program ? program : "");
-    checkpoint->data = read_hash(&at, all, "data");
-    checkpoint->vector = (unsigned)read_number(&at, all, "vector", 0, 1024);
-    checkpoint->tokenizer = copy_string(read_string(&at, all, "tokenizer"));
-    struct config sizes = read_sizes(path, read_field(&at, all, "config"));
+    checkpoint->data = take_hash(at, fields, "data");
+    checkpoint->vector = (unsigned)take_number(at, fields, "vector", 0, 1024);
+    checkpoint->tokenizer = copy_string(take_string(at, fields, "tokenizer"));
+    struct config sizes = read_sizes(at->path, take_field(at, fields, "config"));
     checkpoint->pieces = uncut_state(&sizes);
-    checkpoint->pieces->mesh = read_mesh(path, read_field(&at, all, "mesh"));
-    read_recorded_options(path, read_field(&at, all, "options"), checkpoint);
+    checkpoint->pieces->mesh = read_mesh(at->path, take_field(at, fields, "mesh"));
+    read_recorded_options(at->path, take_field(at, fields, "options"), checkpoint);
     if (!checkpoint->other_form)
-        read_state(&at, all, checkpoint);
-    refuse_others(&at, all, checkpoint->other_form ? layout_fields : state_fields);
+        read_state(at, fields, checkpoint);
 }
+
+/* ---- tensors and their pieces ------------------------------------------------------------------------------------ */
 
 static void expect_range(const struct place *at, const struct piece *piece, int axis, int64_t end)
 {
@@ -234,60 +251,58 @@ static void read_ranges(const struct place *at, const struct kept_tensor *tensor
         expect_range(at, piece, 1, tensor->shape[1]);
 }
 
-/* A piece of a checkpoint that is a folder names its rank's file, and has its hash. */
-static void read_file_and_hash(const struct place *at, json_t *json, struct piece *piece)
-{
-    const char *file = read_string(at, json, "file");
-    char expected[48];
-    snprintf(expected, sizeof expected, RANK_FILE, piece->rank);
-    if (strcmp(file, expected) != 0)
-        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", expected, piece->rank);
-    piece->hash = read_hash(at, json, "hash");
-}
-
 /* Where a piece's bytes may lie: in its rank's file, or, in another form, in the place of one state. */
 struct piece_space {
-    const char *name; /* "rank-0.safetensors" */
+    char name[48]; /* "rank-0.safetensors" */
     uint64_t bytes;
     int64_t first; /* the lowest offset that a piece can have */
 };
-static struct piece_space space_of(const struct place *at, const struct checkpoint *checkpoint, json_t *json, int rank)
+static struct piece_space space_of(const struct checkpoint *checkpoint, int rank)
 {
     const struct in_store *other_form = checkpoint->other_form;
-    if (other_form)
-        return (struct piece_space){.name = other_form->store->place, .bytes = other_form->bytes, .first = 0};
-    return (struct piece_space){
-        .name = read_string(at, json, "file"),
-        .bytes = checkpoint->bytes[rank],
-        .first = 8, /* a file begins with the length of its header, 8 bytes */
-    };
+    struct piece_space space;
+    if (other_form) {
+        space = (struct piece_space){.bytes = other_form->bytes, .first = 0};
+        snprintf(space.name, sizeof space.name, "%s", other_form->store->place);
+    } else {
+        space = (struct piece_space){.bytes = checkpoint->bytes[rank], .first = 8}; /* 8: its header's length */
+        snprintf(space.name, sizeof space.name, RANK_FILE, rank);
+    }
+    return space;
 }
 
 /* Reads where the piece's bytes begin, and checks that they lie within its space. */
-static void read_offset(const struct place *at, const struct checkpoint *checkpoint, json_t *json, struct piece *piece)
+static void read_offset(const struct place *at, json_t *fields, const struct piece_space *space, struct piece *piece)
 {
     const uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
-    const struct piece_space space = space_of(at, checkpoint, json, piece->rank);
-    if (bytes > space.bytes)
-        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, space.name);
-    piece->file_offset = (uint64_t)read_number(at, json, "offset", space.first, (int64_t)(space.bytes - bytes));
+    if (bytes > space->bytes)
+        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, space->name);
+    piece->file_offset = (uint64_t)take_number(at, fields, "offset", space->first, (int64_t)(space->bytes - bytes));
+}
+
+/* A piece of a checkpoint that is a folder names its rank's file, and has its hash. */
+static void read_file_and_hash(const struct place *at, json_t *fields, const struct piece_space *space,
+                               struct piece *piece)
+{
+    const char *file = take_string(at, fields, "file");
+    if (strcmp(file, space->name) != 0)
+        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", space->name, piece->rank);
+    piece->hash = take_hash(at, fields, "hash");
 }
 
 static struct piece read_piece(const struct place *at, const struct checkpoint *checkpoint,
                                const struct kept_tensor *tensor, json_t *json)
 {
-    static const char *const layout_fields[] = {"offset", "rank", "flat", "box", NULL};
-    static const char *const state_fields[] = {"offset", "rank", "flat", "box", "file", "hash", NULL};
     struct piece piece = {0};
-    json_t *flat = NULL, *box = NULL;
-    piece.rank = (int)read_number(at, json, "rank", 0, n_ranks(&checkpoint->pieces->mesh) - 1);
-    unpack(at, json, "{s?o}", "flat", &flat);
-    unpack(at, json, "{s?o}", "box", &box);
+    json_t *fields = begin_fields(json);
+    piece.rank = (int)take_number(at, fields, "rank", 0, n_ranks(&checkpoint->pieces->mesh) - 1);
+    json_t *flat = take_optional_field(fields, "flat"), *box = take_optional_field(fields, "box");
     read_ranges(at, tensor, flat, box, &piece);
+    const struct piece_space space = space_of(checkpoint, piece.rank);
     if (!checkpoint->other_form)
-        read_file_and_hash(at, json, &piece);
-    read_offset(at, checkpoint, json, &piece);
-    refuse_others(at, json, checkpoint->other_form ? layout_fields : state_fields);
+        read_file_and_hash(at, fields, &space, &piece);
+    read_offset(at, fields, &space, &piece); /* the last one, since its bounds follow from the others */
+    end_fields(at, fields);
     return piece;
 }
 
@@ -339,6 +354,8 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
     }
 }
 
+/* ---- the whole text ---------------------------------------------------------------------------------------------- */
+
 /* The first line of a manifest is the hash of the others. */
 static void check_hash(const struct place *at, const char *text, size_t n)
 {
@@ -377,8 +394,11 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     checkpoint->path = copy_string(path);
     checkpoint->other_form = other_form;
     checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
-    read_head(path, all, checkpoint);
-    read_tensors(path, read_field(&at, all, "tensors"), checkpoint);
+    json_t *fields = begin_fields(all);
+    take_string(&at, fields, "hash"); /* check_hash() has compared it */
+    read_head(&at, fields, checkpoint);
+    read_tensors(path, take_field(&at, fields, "tensors"), checkpoint);
+    end_fields(&at, fields);
     json_decref(all);
     return checkpoint;
 }
