@@ -49,6 +49,16 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     return to;
 }
 
+/* Where a piece begins in all that its rank has of the tensor: the bytes of the rank's pieces in front of it. */
+static size_t bytes_before(const struct kept_tensor *tensor, size_t piece)
+{
+    size_t elements = 0;
+    for (size_t i = 0; i < piece; i++)
+        if (tensor->pieces[i].rank == tensor->pieces[piece].rank)
+            elements += piece_elements(&tensor->pieces[i]);
+    return ELEMENT_BYTES * elements;
+}
+
 static void list_copy(struct table *out, const struct copies *plan, const struct copy *copy)
 {
     size_t from_byte = bytes_before(plan->from, copy->from_piece) + ELEMENT_BYTES * copy->from_offset;

@@ -96,15 +96,6 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
     return plan;
 }
 
-size_t bytes_before(const struct kept_tensor *tensor, size_t piece)
-{
-    size_t elements = 0;
-    for (size_t i = 0; i < piece; i++)
-        if (tensor->pieces[i].rank == tensor->pieces[piece].rank)
-            elements += piece_elements(&tensor->pieces[i]);
-    return ELEMENT_BYTES * elements;
-}
-
 /* ---- the proof -------------------------------------------------------------------------------------------------- */
 
 COMPARISON(by_destination, struct copy, BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset)))

@@ -25,7 +25,5 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
  * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan
  * is right, else what is wrong. */
 struct problem *prove_copies(const struct copies *plan);
-/* Where a piece begins in all that its rank has of the tensor: the bytes of the rank's pieces in front of it. */
-size_t bytes_before(const struct kept_tensor *tensor, size_t piece);
 
 #endif
