@@ -46,12 +46,8 @@ void add_control(struct trainer *trainer)
         add_host(trainer->train, trainer->machine->host->lanes[LANE_FEED], "control.prepare", prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
     const struct device *before = trainer->model->replicas[0].device;
-    for (int rank = 0; rank < trainer->machine->n_devices; rank++) {
-        struct replica *replica = &trainer->model->replicas[rank];
-        struct tensor *from = for_upload(trainer, task, before, replica->device);
-        add_copy(trainer->train, replica->device->lanes[LANE_UPLOAD], "control.upload", replica->control, from);
-        before = replica->device;
-    }
+    for (int rank = 0; rank < trainer->machine->n_devices; rank++)
+        before = add_upload(trainer->train, "control.upload", task, trainer->model->replicas[rank].control, before);
 }
 
 /* The first tensor-parallel rank of the last stage of a data-parallel rank has its losses. */

@@ -65,16 +65,18 @@ static int32_t *clear_batch(const struct batch *batch)
     return memset(tensor_memory(batch->all), 0, batch->all->bytes);
 }
 
-struct tensor *for_upload(struct trainer *trainer, struct task *made, const struct device *before,
-                          const struct device *device)
+const struct device *add_upload(struct list *list, const char *name, struct task *made, struct tensor *target,
+                                const struct device *before)
 {
-    struct tensor *last = made->accesses[made->n_accesses - 1].tensor;
-    if (before->context->index == device->context->index)
-        return last;
-    struct tensor *further = tensor_like(trainer->pool, last->device, last);
-    further->persistent = true;
-    add_access(made, further, ACCESS_WRITE);
-    return further;
+    struct device *device = target->device;
+    struct tensor *source = made->accesses[made->n_accesses - 1].tensor;
+    if (before->context->index != device->context->index) {
+        source = tensor_like(list->pool, source->device, source);
+        source->persistent = true;
+        add_access(made, source, ACCESS_WRITE);
+    }
+    add_copy(list, device->lanes[LANE_UPLOAD], name, target, source);
+    return device;
 }
 
 void fill_others(const struct task *made)
@@ -185,12 +187,8 @@ void prepare_sample(void *context, const struct task *task, uint32_t iteration)
 static const struct device *upload_batch(struct list *list, const struct feed *feed, struct task *prepare,
                                          struct batch *batch, int rank, const struct device *before)
 {
-    struct trainer *trainer = feed->trainer;
-    struct device *device = trainer->model->replicas[rank].device;
-    *batch = new_batch(trainer, device, feed->n);
-    struct tensor *from = for_upload(trainer, prepare, before, device);
-    add_copy(list, device->lanes[LANE_UPLOAD], "batch.upload", batch->all, from);
-    return device;
+    *batch = new_batch(feed->trainer, feed->trainer->model->replicas[rank].device, feed->n);
+    return add_upload(list, "batch.upload", prepare, batch->all, before);
 }
 
 void add_batch(struct list *list, struct feed *feed, host_function *prepare)

@@ -23,12 +23,12 @@ host_function prepare_batch, prepare_evaluation, prepare_sample; /* their contex
 size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
-/* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;
- * before: the device of the previous call, or the same device at the first call.  A tensor is pinned for one OpenCL
- * context, so a device of another context gets a further copy.  The function of `made` ends with fill_others(), which
- * fills these copies. */
-struct tensor *for_upload(struct trainer *trainer, struct task *made, const struct device *before,
-                          const struct device *device);
+/* Adds the upload of what the host task `made` writes to `target`, on its device, which is returned.  Call it for one
+ * device after another; before: the device of the previous call, or that of the target at the first call.  A tensor of
+ * the host is pinned for one OpenCL context, so a device of another context uploads a further copy.  The function of
+ * `made` ends with fill_others(), which fills these copies. */
+const struct device *add_upload(struct list *list, const char *name, struct task *made, struct tensor *target,
+                                const struct device *before);
 void fill_others(const struct task *made);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
