@@ -286,15 +286,17 @@ static int print_strategies(const struct settings *settings, bool is_mixed)
 /* No strategy has an option that the table does not show.  Mixed precision is counted, not tried. */
 static int plan_memory(const struct settings *settings)
 {
+    static const struct {
+        const char *option, *text;
+    } without[] = {{"after", NULL}, {"what-if", NULL}, {"swap", "off"}, {"recompute", "off"}};
     const bool is_mixed = predict_options.what_if != NULL;
+    struct value_before before[COUNT(without)];
     check_shown(is_mixed);
-    const struct value_before after = try_option("after", NULL), what_if = try_option("what-if", NULL);
-    const struct value_before swap = try_option("swap", "off"), recompute = try_option("recompute", "off");
+    for (size_t i = 0; i < COUNT(without); i++)
+        before[i] = try_option(without[i].option, without[i].text);
     const int code = print_strategies(settings, is_mixed);
-    restore_value(&recompute);
-    restore_value(&swap);
-    restore_value(&what_if);
-    restore_value(&after);
+    for (size_t i = 0; i < COUNT(without); i++)
+        restore_value(&before[i]);
     return code;
 }
 

@@ -138,13 +138,16 @@ static const struct option options[] = {
              "F + B). send is a copy to another stage's device. A number before the letter means that stage "
              "alone, as in 3F=2ms. A time without a unit is in seconds (default: F=1ms,I=1ms,W=1ms,send=0)"},
 };
-static const struct option_rule rules[] = {{"times", "list", NULL},
-                                           {"print-schedule", "json", "a schedule is printed and nothing else"},
-                                           {"print-schedule", "print", "a schedule is printed and nothing else"},
-                                           {"print-schedule", "print-list", "a schedule is printed and nothing else"},
-                                           {"print-schedule", "simulate", "a schedule is printed and nothing else"},
-                                           {"print-schedule", "memory", "a schedule is printed and nothing else"},
-                                           {"print-schedule", "verify", "a schedule is printed and nothing else"}};
+static const char nothing_else[] = "a schedule is printed and nothing else";
+static const struct option_rule rules[] = {
+    {"times", "list", NULL},
+    {"print-schedule", "json", nothing_else},
+    {"print-schedule", "print", nothing_else},
+    {"print-schedule", "print-list", nothing_else},
+    {"print-schedule", "simulate", nothing_else},
+    {"print-schedule", "memory", nothing_else},
+    {"print-schedule", "verify", nothing_else},
+};
 const struct module module_schedule = {
     .name = "schedule",
     .needs = "lists",

@@ -52,13 +52,16 @@ static bool find_surface(struct view_window *window)
 static bool start_sdl(void)
 {
     const int terminal = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (terminal >= 0 && nowhere >= 0)
+    const bool is_quiet = terminal >= 0 && nowhere >= 0;
+    if (is_quiet)
         dup2(nowhere, STDERR_FILENO);
     const bool started = SDL_Init(SDL_INIT_VIDEO) == 0;
-    if (terminal >= 0 && nowhere >= 0)
+    if (is_quiet)
         dup2(terminal, STDERR_FILENO);
-    close(terminal);
-    close(nowhere);
+    if (terminal >= 0)
+        close(terminal);
+    if (nowhere >= 0)
+        close(nowhere);
     return started;
 }
 
