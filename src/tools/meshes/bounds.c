@@ -251,12 +251,27 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
     return (double)(mesh->dp - 1) / mesh->dp * sketch->link_byte_seconds;
 }
 
-/* The seconds from the first forward of a stage to the next step's, on the rank that begins it before all others.  In
- * the last backward the gradients of the last unit are the first that can travel, some of them when its backward
- * begins.  They go in this order.  With clipping the norm waits for the gradients of all ranks, which share a link; new
- * values come after it, and are left out here.  Without it new values follow in the same order, and the rank waits for
- * its own bytes alone.  Where backwards are in halves, it is not known which unit's gradients come first, but none
- * comes before the last second half begins: only all units together count.  bytes: those that count, by unit. */
+/* The seconds from the first forward of a stage to the next step's, on the rank that begins it before all others.  The
+ * last backward goes from the stage's last unit to its first, unit 0.  When that of unit u begins, no gradient of units
+ * 0 to u can have travelled.  From then on all of these must travel, so the cycle takes at least, for each u,
+ *
+ *     work - (B[0] + ... + B[u]) + (bytes[0] + ... + bytes[u]) * byte_seconds       B[u]: the backward of unit u
+ *
+ * Say that one micro-batch takes 1 s forward and 2 s backward in each of three units, and that the bytes of unit 0, the
+ * large embedding, take 4 s, those of the others 1 s.  The cycle takes at least 11 s (two characters are a second):
+ *
+ *     compute                     F F F B2B2B1B1B0B0
+ *     u = 2     9 - 6 + 6 =  9          2 1 0 0 0 0
+ *     u = 1     9 - 4 + 5 = 10                  1 0 0 0 0
+ *     u = 0     9 - 2 + 4 = 11                      0 0 0 0
+ *
+ * With clipping the norm waits for the gradients of all ranks, which share a link; new values come after it, and are
+ * left out here.  Without clipping new values follow in the same order, and the rank waits for its own bytes alone.
+ *
+ * bytes         those that count, by unit
+ * byte_seconds  what a byte takes: of the gradients of all ranks, or of the rank's own gradients and new values
+ * splits        backwards are in halves: it is not known which unit's gradients come first, but none comes before the
+ *               last second half begins, so only the last u counts */
 static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
                           double byte_seconds, bool splits)
 {
