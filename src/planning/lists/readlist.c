@@ -1,7 +1,16 @@
 /* readlist.c - a step file: the machine, the tensors and the tasks of a list that a person wrote down.
  *
- * Devices, lanes and tensors stand above the lines that name them.  The lines are shown in `line_kinds`;
- * tutorials/reference-lists.md describes their words.  A mistake ends the program with file, line and word.
+ *     device d0 memory=64M                               it has the lanes compute, upload and download
+ *     lane d0.upload1                                    a second lane of that kind
+ *     link d0 down 12e9 5us                              to the host: bytes per second, and the latency of a copy
+ *     disk 2e9                                           the host's
+ *     tensor x d0 1M activations
+ *     tensor saved host 1M work
+ *     task forward d0.compute 2ms layer=0 writes=x
+ *     copy out saved x                                   of x to saved; its time follows from the link
+ *
+ * Devices, lanes and tensors stand above the lines that name them.  `line_kinds` has all words that a line may have,
+ * and tutorials/reference-lists.md describes them.  A mistake ends the program with file, line and word.
  */
 #include "line.h"
 #include "lists.h"
