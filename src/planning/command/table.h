@@ -41,7 +41,8 @@ struct table {
     size_t n, cap;      /* rows */
     int blanks;         /* between two columns of the text */
 };
-struct table *new_table(const struct column *columns, size_t n_columns); /* without rows; for free_table() */
+/* A table without rows.  The caller frees it with free_table(). */
+struct table *new_table(const struct column *columns, size_t n_columns);
 void free_table(struct table *table);
 static inline struct cell text_cell(const char *text) { return (struct cell){text, 0}; }
 static inline struct cell number_cell(double number) { return (struct cell){NULL, number}; }

@@ -123,7 +123,8 @@ struct forecaster {
 
 /* ---- pass.c ------------------------------------------------------------------------------------------------------ */
 
-/* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
+/* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports.  The caller frees them
+ * with free_reports(). */
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n);
 /* Runs the passes that are IN_EVERY_LIST on a list that is not the training's. */

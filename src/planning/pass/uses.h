@@ -27,7 +27,7 @@ struct uses {
     size_t *count;       /* ... uses[first + count - 1] */
     struct use *uses;    /* all uses, those of a tensor side by side */
 };
-/* The index of n tasks in their order; the array is copied.  For free_uses(). */
+/* The index of n tasks in their order; the array is copied.  The caller frees it with free_uses(). */
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool);
 void free_uses(struct uses *uses);
 

@@ -79,10 +79,10 @@ struct costs {
 
     double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };
-/* Costs that know no task's time yet, and scale no speed.  free_costs() frees them. */
+/* Costs that know no task's time yet, and scale no speed.  The caller frees them with free_costs(). */
 struct costs *new_costs(const char *path);
-/* Reads a profile or a description; free_costs() frees it.  What is wrong in the file ends the program (EXIT_USAGE)
- * with its line. */
+/* Reads a profile or a description.  What is wrong in the file ends the program (EXIT_USAGE) with its line.  The caller
+ * frees the costs with free_costs(). */
 struct costs *read_costs(const char *path);
 void free_costs(struct costs *costs);
 /* Applies --what-if, "link=2x cpu=0.5x device=1.5x mem=8G": speeds to costs, memory to the machine's budgets.  A wrong
@@ -114,7 +114,8 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
 
 /* ---- paper.c ----------------------------------------------------------------------------------------------------- */
 
-/* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller frees it. */
+/* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller
+ * frees it with close_machine(). */
 struct machine *virtual_machine(const struct costs *costs, int n_devices);
 /* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
 void describe_speeds(struct machine *machine, const struct costs *costs);

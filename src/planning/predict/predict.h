@@ -53,7 +53,7 @@ void keep_trial(struct costs *costs); /* takes them over: later trainers have it
 /* ---- trial.c ----------------------------------------------------------------------------------------------------- */
 
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
- * the costs. */
+ * the costs with free_costs(). */
 struct costs *measure_costs(struct trainer *trainer);
 /* What computes matrix products on device 0: "own" or "clblast". */
 const char *engine_name(const struct trainer *trainer);

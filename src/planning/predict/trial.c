@@ -114,7 +114,8 @@ static void show_progress(uint64_t begun, uint32_t number)
     show_busy("timing each task", begun, (number - 1.0) / STEPS);
 }
 
-/* What tasks take in the first steps on random weights; for free_collected().  begun: when all that is timed began. */
+/* What tasks take in the first steps on random weights.  begun: when all that is timed began.  The caller frees it with
+ * free_collected(). */
 static struct collected run_collected_steps(struct trainer *trainer, uint64_t begun)
 {
     struct collected collected = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *collected.lane_end)};

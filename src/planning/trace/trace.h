@@ -154,7 +154,8 @@ size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock
 
 /* ---- purpose.c --------------------------------------------------------------------------------------------------- */
 
-/* "0:0 swap out": the purpose of each lane's copies if they have only one, else the lane's name.  The caller frees. */
+/* "0:0 swap out": the purpose of each lane's copies if they have only one, else the lane's name.  The
+ * caller frees the array. */
 typedef char lane_purpose[56];
 lane_purpose *trace_purposes(const struct trace *trace);
 

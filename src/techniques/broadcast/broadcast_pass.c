@@ -61,7 +61,7 @@ static size_t first_same_shard(const struct broadcast *broadcast, size_t shard)
     return i;
 }
 
-/* [shard * queues + queue], which the caller frees. */
+/* [shard * queues + queue]; the caller frees the array. */
 static struct tally *count_slices(const struct broadcast *broadcast)
 {
     size_t queues = (size_t)broadcast->options.queues;

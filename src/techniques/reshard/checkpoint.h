@@ -62,7 +62,7 @@ struct checkpoint {
 };
 /* Frees the checkpoint and all that it points to.  Nothing on the disk changes. */
 void free_checkpoint(struct checkpoint *checkpoint);
-/* A copy for another path, without the pieces and files, for free_checkpoint(). */
+/* A copy for another path, without the pieces and files.  The caller frees it with free_checkpoint(). */
 struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path);
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *checkpoint, int rank);

@@ -24,9 +24,9 @@ char *find_checkpoint(const char *path);
 /* The paths of all checkpoints in a folder, damaged ones too; the path alone when it is itself a checkpoint.  The
  * caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
-/* Opens the checkpoint that `path` names, for free_checkpoint().  A folder's manifest is read, and its files are
- * compared with the manifest by size and header.  Another form (store.h) warns of damage that it could pass over.
- * Fails when there is no checkpoint: EXIT_IO, or EXIT_FAILED where one is damaged. */
+/* Opens the checkpoint that `path` names.  A folder's manifest is read, and its files are compared with the manifest by
+ * size and header.  Another form (store.h) warns of damage that it could pass over.  Fails when there is no checkpoint:
+ * EXIT_IO, or EXIT_FAILED where one is damaged.  The caller frees it with free_checkpoint(). */
 struct checkpoint *open_checkpoint(const char *path);
 int64_t last_session(const char *folder); /* highest of the complete checkpoints in it; 0: there are none */
 /* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there. */

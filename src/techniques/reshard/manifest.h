@@ -32,9 +32,9 @@ json_t *mesh_json(const struct mesh *mesh);
 
 /* ---- read_manifest.c -------------------------------------------------------------------------------------------- */
 
-/* The checkpoint that the folder's manifest describes, for free_checkpoint().  Strict: fails (EXIT_FAILED) with the
- * rule that the manifest breaks, and its place in the manifest.  The files beside the manifest are not looked at:
- * open_checkpoint() does that. */
+/* The checkpoint that the folder's manifest describes.  Strict: fails (EXIT_FAILED) with the rule that the manifest
+ * breaks, and its place in the manifest.  The files beside the manifest are not looked at: open_checkpoint() does that.
+ * The caller frees it with free_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
 /* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its
  * sizes set; the checkpoint owns it then. */

@@ -32,8 +32,8 @@ struct sketch {
         double tape;              /* bytes that its forward keeps for its backward */
     } * units;                    /* [layers + 2]: the embedding, the layers, the head */
 };
-/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.
- * For free_sketch(). */
+/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.  The
+ * caller frees the sketch with free_sketch(). */
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch);
 void free_sketch(struct sketch *sketch);
 /* Sets the candidate's bounds: seconds, state and bytes.  clips: updates wait for the norm of all gradients. */

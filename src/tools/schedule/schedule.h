@@ -63,8 +63,8 @@ char *turn_text(const struct turn *turn);       /* the same of one turn */
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
 extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
-/* The schedule of a file with that text, for free_schedule().  What is wrong ends the program (EXIT_USAGE) with its row
- * and cell.  Messages call it `path`, which must live as long as the schedule. */
+/* The schedule of a file with that text.  What is wrong ends the program (EXIT_USAGE) with its row and cell.  Messages
+ * call it `path`, which must live as long as the schedule.  The caller frees it with free_schedule(). */
 struct schedule *read_schedule(const char *path, const char *text);
 void free_schedule(struct schedule *schedule);
 char *format_schedule(const struct schedule *schedule); /* as such a file; the caller frees it */
@@ -99,8 +99,8 @@ char *step_file_of(const struct schedule *schedule, const char *times);
 
 /* ---- schedule_read.c --------------------------------------------------------------------------------------------- */
 
-/* The schedule that the list of a step file follows, for free_schedule().  Ends the program (EXIT_USAGE) with the task
- * that fits into none. */
+/* The schedule that the list of a step file follows.  Ends the program (EXIT_USAGE) with the task that fits into none.
+ * The caller frees it with free_schedule(). */
 struct schedule *schedule_of(const char *path, const struct list *list);
 
 #endif

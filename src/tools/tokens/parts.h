@@ -39,7 +39,7 @@ void visit_text(const struct bpe *bpe, const struct text *text, const struct vis
 
 /* ---- bpe.c: making a tokenizer ---------------------------------------------------------------------------------- */
 
-struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; for free_bpe() */
+struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; the caller frees it with free_bpe() */
 /* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
 const char *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */

@@ -20,7 +20,8 @@ struct statements {
     struct statement all[2]; /* the first is config.json's */
     size_t n;                /* how many there are: 0 to 2 */
 };
-/* What is said of the model at `path`, whose tensors are in these files.  For free_statements(). */
+/* What is said of the model at `path`, whose tensors are in these files.  The caller frees it with
+ * free_statements(). */
 struct statements read_statements(const char *path, struct safetensors *const *file, size_t n_files);
 void free_statements(struct statements *statements);
 /* Fail where a statement asks for what is not computed here, or for other sizes than the shapes in `path` give. */
