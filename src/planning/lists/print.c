@@ -148,20 +148,21 @@ void print_map(FILE *out, const struct pool *pool, const struct list *list)
             order[n++] = tensor;
     }
     SORT(order, n, map_order);
-    const bool screen = is_screen(fileno(out));
-    const int id = screen ? longest_device(pool->machine) : 18, bytes = screen ? 11 : 12;
+    const bool is_narrow = is_screen(fileno(out));
+    const int id_width = is_narrow ? longest_device(pool->machine) : 18;
+    const int bytes_width = is_narrow ? 11 : 12;
     print_line(out,
                "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step",
                list->name);
-    fprintf(out, "%-*s %4s %*s %*s  %-11s  %5s %5s  tensor\n", id, "device", "slab", bytes, "address", bytes, "bytes",
-            "class", "first", "last");
+    fprintf(out, "%-*s %4s %*s %*s  %-11s  %5s %5s  tensor\n", id_width, "device", "slab", bytes_width, "address",
+            bytes_width, "bytes", "class", "first", "last");
     for (size_t i = 0; i < n; i++) {
         const struct tensor *tensor = order[i];
         char life[32] = "kept";
         if (!tensor->persistent)
             snprintf(life, sizeof life, "%5d %5d", tensor->held_from, tensor->held_until);
-        fprintf(out, "%-*s %4d %*zu %*zu  %-11s  %11s  %s\n", id, tensor->device->id, tensor->slab, bytes,
-                tensor->address, bytes, tensor->bytes, memory_class_name[counted_as(tensor)], life, tensor->name);
+        fprintf(out, "%-*s %4d %*zu %*zu  %-11s  %11s  %s\n", id_width, tensor->device->id, tensor->slab, bytes_width,
+                tensor->address, bytes_width, tensor->bytes, memory_class_name[counted_as(tensor)], life, tensor->name);
     }
     free(order);
 }

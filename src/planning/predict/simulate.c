@@ -355,7 +355,7 @@ static bool may_open(const struct simulator *sim)
     return sim->opened < 2 || sim->iterations[sim->opened - 2].compute_tasks_left == 0;
 }
 
-/* Iterations that have ended are over, and others are opened. */
+/* Iterations that have ended are over, and others are opened: then any lane may have a task that can start. */
 static void go_on(struct simulator *sim)
 {
     int before = sim->opened;
@@ -371,7 +371,9 @@ static void go_on(struct simulator *sim)
             break;
         }
     }
-    for (int i = 0; i < sim->n_lanes && sim->opened > before; i++)
+    if (sim->opened == before)
+        return;
+    for (int i = 0; i < sim->n_lanes; i++)
         queue_lane(sim, &sim->lanes[i]);
 }
 

@@ -5,7 +5,11 @@
 
 #include <math.h>
 
-enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum {
+    LEAST_STEPS = 64, /* this many iterations may pass in any list of moderate length */
+    MOST_STEPS = 20000,
+    MOST_NODES = 1 << 25 /* what they have together, as far as memory allows */
+};
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
 static void clear_lanes(struct simulator *sim)
@@ -74,6 +78,17 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
                        total, costs ? costs->path : "the step file");
 }
 
+/* The most iterations that are simulated: conditional tasks come round four times, if that takes neither too long nor
+ * too much memory. */
+static int choose_limit(const struct simulator *sim)
+{
+    int limit = MIN(MAX(LEAST_STEPS, 4 * sim->repeat), MOST_STEPS);
+    limit = MIN(limit, MAX(8, MOST_NODES / sim->n));
+    if (sim->returning_task)
+        limit = MAX(limit, MIN(STORED_STEPS, STORED_NODES / sim->n));
+    return limit;
+}
+
 struct simulator new_simulator(struct simulation *result)
 {
     const struct list *list = result->list;
@@ -91,10 +106,7 @@ struct simulator new_simulator(struct simulation *result)
     sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
     sim.on_link = allocate(machine->n_links, sizeof *sim.on_link);
     index_list(&sim);
-    sim.limit = MIN(MAX(LEAST_STEPS, 4 * sim.repeat), MOST_STEPS);
-    sim.limit = MIN(sim.limit, MAX(8, MOST_NODES / sim.n));
-    if (sim.returning_task)
-        sim.limit = MAX(sim.limit, MIN(STORED_STEPS, STORED_NODES / sim.n));
+    sim.limit = choose_limit(&sim);
     sim.iterations = allocate((size_t)sim.limit, sizeof *sim.iterations);
     return sim;
 }

@@ -10,7 +10,12 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { WARM_UP = 3, MEASURED = 9, ISSUED = 5, STEPS = WARM_UP + MEASURED + ISSUED };
+enum {
+    WARM_UP = 3,  /* steps in which kernels are compiled and caches filled */
+    MEASURED = 9, /* steps of which each task's time is kept */
+    ISSUED = 5,   /* steps of which the host's time is kept; each runs alone */
+    STEPS = WARM_UP + MEASURED + ISSUED
+};
 
 struct samples {
     double *ns; /* nanoseconds */
@@ -54,8 +59,7 @@ static bool waits_for_others(const struct task *task)
     return false;
 }
 
-/* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
- * warm-up, in which kernels are compiled and caches filled, do not count. */
+/* How long the task took, and if it waited for nothing else how long its lane stood still before it. */
 static void collect(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
 {
     struct collected *collected = context;

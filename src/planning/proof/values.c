@@ -312,26 +312,35 @@ static void note_first(int *first, int node)
         *first = node;
 }
 
-/* Compares the runs of one task with those expected.  Each run must lie within an expected one
- * of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no byte
- * of these counts twice. */
-static void compare_runs(const struct numbered *expected_runs, size_t n_expected, const struct numbered *runs, size_t n,
-                         struct list_difference *difference)
+/* The bytes of these runs together. */
+static size_t sum_runs(const struct numbered *runs, size_t n)
 {
-    size_t work = 0;
-    for (size_t i = 0; i < n_expected; i++)
-        work += expected_runs[i].end - expected_runs[i].begin;
-    for (size_t i = 0; i < n; i++) {
-        bool expected = false;
-        for (size_t k = 0; k < n_expected && !expected; k++)
-            expected = expected_runs[k].value == runs[i].value && expected_runs[k].begin <= runs[i].begin &&
-                       runs[i].end <= expected_runs[k].end;
-        if (!expected)
-            note_first(&difference->node, runs[i].node);
-        work -= runs[i].end - runs[i].begin;
-    }
-    if (work)
-        note_first(runs->is_result ? &difference->node : &difference->part, runs->node);
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += runs[i].end - runs[i].begin;
+    return bytes;
+}
+
+/* Does the run lie within one of the others that has the same value? */
+static bool lies_in_one(const struct numbered *run, const struct numbered *others, size_t n)
+{
+    for (const struct numbered *other = others; other < others + n; other++)
+        if (other->value == run->value && other->begin <= run->begin && run->end <= other->end)
+            return true;
+    return false;
+}
+
+/* Compares the runs that were found of one task, or one result, with those expected.  Each must lie within an expected
+ * one of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no
+ * byte of these counts twice. */
+static void compare_runs(const struct numbered *expected, size_t n_expected, const struct numbered *found,
+                         size_t n_found, struct list_difference *difference)
+{
+    for (size_t i = 0; i < n_found; i++)
+        if (!lies_in_one(&found[i], expected, n_expected))
+            note_first(&difference->node, found[i].node);
+    if (sum_runs(found, n_found) != sum_runs(expected, n_expected))
+        note_first(found->is_result ? &difference->node : &difference->part, found->node);
 }
 
 /* expected: what is expected, values: what is found.  Both are sorted by identity, so this is a merge.  A tensor that

@@ -300,7 +300,7 @@ static struct problem *prove(const struct list *list, uint32_t number)
     return proof.problem;
 }
 
-enum { MOST_ITERATIONS = 10000 };
+enum { MOST_ITERATIONS = 10000 }; /* that are looked at where conditional tasks take longer to come round */
 
 static bool has_conditional(const struct list *list)
 {
