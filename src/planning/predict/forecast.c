@@ -112,12 +112,12 @@ static struct forecast forecast_of(const struct list *list, const struct costs *
     struct device *limits = lift_limits(machine, machine->n_devices + 1);
     struct tensor *tensors = copy_tensors(list->pool);
     forecast.n = draft->n;
-    forecast.why_not = place(list->pool, &draft, 1, PLACE_TO_CHECK);
+    forecast.problem = place(list->pool, &draft, 1, PLACE_TO_CHECK);
     restore_limits(machine, limits, machine->n_devices + 1);
     note_memory(&forecast, draft);
-    if (!forecast.why_not && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
+    if (!forecast.problem && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
         depend(draft, asked->without_bytes ? DATA_EDGES : ALL_EDGES);
-        forecast.why_not = simulate(draft, costs, &sim);
+        forecast.problem = simulate(draft, costs, &sim);
     }
     if (sim) {
         note_times(&forecast, sim);
@@ -150,7 +150,7 @@ struct forecast forecast_by_data(const struct list *list, const struct costs *co
 
 void free_forecast(struct forecast *forecast)
 {
-    free(forecast->why_not);
+    free(forecast->problem);
     free(forecast->peak_total);
     free(forecast->peak_position);
     free(forecast->tasks);

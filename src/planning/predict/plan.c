@@ -13,11 +13,11 @@ static void make_attempt(void *argument)
     attempt->trainer = new_draft(attempt->settings, attempt->wanted);
 }
 
-struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **impossible)
+struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **problem)
 {
     struct draft_attempt draft = {.settings = settings, .wanted = wanted};
-    *impossible = attempt(make_attempt, &draft);
-    return *impossible ? NULL : draft.trainer;
+    *problem = attempt(make_attempt, &draft);
+    return *problem ? NULL : draft.trainer;
 }
 
 struct problem *place_draft(struct trainer *trainer)
@@ -43,13 +43,13 @@ struct trainer *new_plan(const struct settings *settings, unsigned wanted)
     return trainer;
 }
 
-struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **impossible)
+struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **problem)
 {
-    struct trainer *trainer = try_new_draft(settings, wanted, impossible);
+    struct trainer *trainer = try_new_draft(settings, wanted, problem);
     if (!trainer)
         return NULL;
-    *impossible = place_draft(trainer);
-    if (*impossible) {
+    *problem = place_draft(trainer);
+    if (*problem) {
         free_trainer(trainer);
         return NULL;
     }

@@ -132,7 +132,7 @@ COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPA
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
     struct gaps gaps = {.list = list, .bare = forecast_list(list, costs), .classes = classes};
-    must(gaps.bare.why_not);
+    must(gaps.bare.problem);
     gaps.uses = find_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
         struct tensor *tensor = list->pool->tensors[i];

@@ -74,7 +74,7 @@ static char *simulate_board(struct board *board)
 {
     board->wrong = NULL;
     struct forecast f = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
-    char *wrong = f.why_not ? copy_string(f.why_not->sentence) : board->wrong;
+    char *wrong = f.problem ? copy_string(f.problem->sentence) : board->wrong;
     free_forecast(&f);
     return wrong;
 }
@@ -253,10 +253,10 @@ struct problem *save_board(const struct board *board, const char *path)
     write_list(out, list, seconds);
     fclose(out);
     struct saving saving = {path, text};
-    struct problem *wrong = attempt(save, &saving);
+    struct problem *problem = attempt(save, &saving);
     free(seconds);
     free(text);
-    return wrong;
+    return problem;
 }
 
 json_t *board_json(const struct board *board)

@@ -126,14 +126,14 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 {
     char mesh[64];
     struct settings settings = *like;
-    struct problem *impossible;
+    struct problem *problem;
     settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
     settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
     settings.micro_batch = micro_batch;
     settings.host_memory = NO_LIMIT;
     settings.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct trainer *trainer = try_new_plan(&settings, LIST_TRAIN, &impossible);
-    free(impossible);
+    struct trainer *trainer = try_new_plan(&settings, LIST_TRAIN, &problem);
+    free(problem);
     if (!trainer)
         return NULL;
     const struct config *config = &trainer->config;

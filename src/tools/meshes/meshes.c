@@ -105,22 +105,22 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
         mesh.chunks = order->chunks;
         mesh.folded = order->folded;
     }
-    struct problem *wrong = cut_layers(&mesh, search->config.layers, NULL);
-    if (!wrong)
-        wrong = check_tp_ranks(&search->config, &mesh);
+    struct problem *problem = cut_layers(&mesh, search->config.layers, NULL);
+    if (!problem)
+        problem = check_tp_ranks(&search->config, &mesh);
     *APPEND(search->meshes, search->n_meshes, search->cap_meshes) = mesh;
     int begin = 1, end = share;
     if (was_given("micro-batch")) {
         begin = search->asked->micro_batch;
         end = begin;
     }
-    for (int b = begin; b <= end && !wrong; b *= 2) {
+    for (int b = begin; b <= end && !problem; b *= 2) {
         struct mesh_candidate candidate = {
             .mesh = mesh, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
         if (search->settings.batch % (mesh.dp * b) == 0 && takes_micros(order, &mesh, candidate.micros))
             add_levels(search, &candidate);
     }
-    free(wrong);
+    free(problem);
 }
 
 static void add_candidates(struct mesh_search *search)
@@ -160,7 +160,7 @@ void free_mesh_search(struct mesh_search *search)
         free_sketch(search->sketches[i]);
     for (size_t i = 0; i < search->n_meshes; i++)
         free_mesh(&search->meshes[i]);
-    free(search->why_not);
+    free(search->problem);
     free(search->sketches);
     free(search->meshes);
     free(search->candidates);
@@ -272,8 +272,8 @@ static int plan_search(const struct settings *settings)
     const size_t n = find_front(&search, search.budget);
     if (interrupted())
         tell_what_is_left(&search);
-    else if (search.n == 0 && search.why_not)
-        fail_with(search.why_not);
+    else if (search.n == 0 && search.problem)
+        fail_with(search.problem);
     else if (n == 0)
         fail_for_memory(&search);
     print_search(&search, n);

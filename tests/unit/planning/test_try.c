@@ -364,7 +364,7 @@ static uint64_t fingerprint(const struct list *list)
 static void expect_forecast(const struct forecast *forecast, const struct list *list, const struct costs *costs)
 {
     struct simulation *sim = must_simulate(list, costs);
-    assert_null(forecast->why_not);
+    assert_null(forecast->problem);
     assert_int_equal(forecast->n, list->n);
     assert_true(forecast->period == sim->period);
     for (int d = 0; d <= list->pool->machine->n_devices; d++) {
@@ -432,7 +432,7 @@ static void expect_most(const struct list *list, const struct costs *costs, size
     uint64_t before = fingerprint(list);
     struct forecast forecast = forecast_list(list, costs);
     assert_int_equal(fingerprint(list), before);
-    assert_null(forecast.why_not);
+    assert_null(forecast.problem);
     assert_int_equal(forecast.peak_total[0], bytes);
     assert_int_equal(forecast.peak_position[0], at);
     free_forecast(&forecast);
@@ -477,14 +477,14 @@ TEST(without_times_there_is_no_period)
 {
     struct four four = new_four();
     struct forecast none = forecast_list(four.paper.list, NULL);
-    assert_null(none.why_not);
+    assert_null(none.problem);
     assert_true(isnan(none.period));
     free_forecast(&none);
     for (size_t i = 0; i < four.paper.list->n; i++)
         four.paper.list->tasks[i]->seconds = 1e9;
     none = forecast_list(four.paper.list, NULL);
-    assert_non_null(none.why_not);
-    assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
+    assert_non_null(none.problem);
+    assert_non_null(strstr(none.problem->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
     free_forecast(&none);
     end_paper(&four.paper);
 }

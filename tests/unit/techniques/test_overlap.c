@@ -150,7 +150,7 @@ static double simulate_choice(const struct instance *instance, size_t on_cpu, bo
 {
     struct list *list = read_choice(instance, on_cpu, forward);
     struct forecast forecast = forecast_list(list, NULL);
-    double period = forecast.why_not || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    double period = forecast.problem || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     free_list_and_machine(list);
     return period;

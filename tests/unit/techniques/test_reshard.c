@@ -55,10 +55,10 @@ TEST(pieces_cover_each_tensor_once)
 
 static void expect_refuted(const struct copies *copies, const char *what)
 {
-    struct problem *found = prove_copies(copies);
-    if (!found)
+    struct problem *problem = prove_copies(copies);
+    if (!problem)
         test_failed("a plan with %s was not refused\n", what);
-    free(found);
+    free(problem);
 }
 
 /* One copy at a time is made wrong. */
@@ -315,10 +315,10 @@ TEST(large_tensors_are_streamed)
     char *bytes = read_whole(file, &size);
     bytes[piece->file_offset + 4 * piece_elements(piece) - 1] ^= 1;
     overwrite(file, bytes, size);
-    struct problem *found = verify_tensor(cut, 0);
-    assert_true(found);
-    assert_true(strstr(found->sentence, "is damaged: tensor wte.weight"));
-    free(found);
+    struct problem *problem = verify_tensor(cut, 0);
+    assert_true(problem);
+    assert_true(strstr(problem->sentence, "is damaged: tensor wte.weight"));
+    free(problem);
     free(bytes);
     free(file);
     free_checkpoint(cut);

@@ -317,12 +317,12 @@ static void run_life(void)
     disk.calls.n = 0;
     disk.on = true;
     disk.while_syncing = go_on_meanwhile;
-    struct problem *thrown = attempt(live, NULL);
+    struct problem *problem = attempt(live, NULL);
     disk.on = false;
     disk.while_syncing = NULL;
-    if (thrown && life.snap_writer)
+    if (problem && life.snap_writer)
         close_snap_writer(life.snap_writer);
-    free(thrown);
+    free(problem);
     close_from(first_fd); /* their locks go with them */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
         printf("# a life ends with: %s\n", life.problem->sentence);

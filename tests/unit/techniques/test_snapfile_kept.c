@@ -53,17 +53,17 @@ TEST(what_is_refused)
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
     must(open_snap_writer(path, &checkpoint, snap_plan, &one));
-    struct problem *problem[] = {open_snap_writer(path, &checkpoint, snap_plan, &two),
-                                 open_snap_writer(text, &checkpoint, snap_plan, &two),
-                                 open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
-                                 open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
+    struct problem *problems[] = {open_snap_writer(path, &checkpoint, snap_plan, &two),
+                                  open_snap_writer(text, &checkpoint, snap_plan, &two),
+                                  open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
+                                  open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
     const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
     for (int i = 0; i < 4; i++) {
-        assert_non_null(problem[i]);
-        assert_int_equal(problem[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
-        if (!strstr(problem[i]->sentence, part[i]))
-            test_failed("%s\n", problem[i]->sentence);
-        free(problem[i]);
+        assert_non_null(problems[i]);
+        assert_int_equal(problems[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
+        if (!strstr(problems[i]->sentence, part[i]))
+            test_failed("%s\n", problems[i]->sentence);
+        free(problems[i]);
     }
     assert_int_equal(snap_begin(one, 1), 1);
     assert_int_equal(snap_begin(one, 2), 2);
@@ -74,11 +74,11 @@ TEST(what_is_refused)
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     snap_plan->n--; /* a part is missing */
-    struct problem *hole = open_snap_writer(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
-    assert_true(hole);
-    assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
+    struct problem *problem = open_snap_writer(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
+    assert_true(problem);
+    assert_true(strstr(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
-    free(hole);
+    free(problem);
     snap_plan->n++;
     free_stored(&stored);
     json_decref(checkpoint.options);

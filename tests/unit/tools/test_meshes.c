@@ -161,12 +161,12 @@ TEST(bounds_hold_where_links_are_slow)
 /* What these options come to; INFINITY: they cannot be planned. */
 static struct planned plan_words(const char *words)
 {
-    struct problem *impossible;
+    struct problem *problem;
     struct settings *settings = settings_of(words);
     proof_options.verify = false;
-    struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &impossible);
+    struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &problem);
     struct planned planned = {.seconds = INFINITY, .bytes = INFINITY};
-    free(impossible);
+    free(problem);
     if (!trainer)
         return planned;
     struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));

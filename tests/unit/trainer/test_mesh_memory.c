@@ -163,12 +163,12 @@ TEST(memory_needed_is_enough)
 /* A caller that goes on is told why, and may plan again. */
 TEST(a_plan_that_does_not_fit_is_refused)
 {
-    struct problem *impossible;
-    assert_null(try_new_plan(settings_of("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &impossible));
-    assert_non_null(strstr(impossible->sentence, "does not fit"));
-    free(impossible);
-    struct trainer *trainer = try_new_plan(settings_of("--model tiny -d 0:0"), LIST_TRAIN, &impossible);
-    assert_null(impossible);
+    struct problem *problem;
+    assert_null(try_new_plan(settings_of("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &problem));
+    assert_non_null(strstr(problem->sentence, "does not fit"));
+    free(problem);
+    struct trainer *trainer = try_new_plan(settings_of("--model tiny -d 0:0"), LIST_TRAIN, &problem);
+    assert_null(problem);
     free_trainer(trainer);
 }
 

@@ -21,11 +21,11 @@ static void expect_within(struct list *list, size_t budget, size_t enough)
 {
     struct device *device = &list->pool->machine->devices[0];
     device->budget = budget;
-    struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
-    if (wrong ? budget >= enough : device->placed_bytes > budget)
+    struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+    if (problem ? budget >= enough : device->placed_bytes > budget)
         test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, device->placed_bytes,
-                    wrong ? wrong->sentence : "accepted");
-    free(wrong);
+                    problem ? problem->sentence : "accepted");
+    free(problem);
 }
 
 TEST(no_byte_above_the_budget)
@@ -76,11 +76,11 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         device->budget = held / part;
-        struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
-        assert_non_null(wrong);
-        if (!strstr(wrong->sentence, need))
-            test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
-        free(wrong);
+        struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+        assert_non_null(problem);
+        if (!strstr(problem->sentence, need))
+            test_failed("a budget of a part in %zu: %s; expected %s\n", part, problem->sentence, need);
+        free(problem);
     }
     free_list_and_machine(list);
 }
@@ -99,10 +99,10 @@ TEST(the_option_that_would_make_room_is_named)
             device->limited = limited;
             device->budget = half;
             device->memory = set ? 4 * half : half;
-            struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
-            assert_non_null(wrong);
-            expect_text(wrong->sentence, option);
-            free(wrong);
+            struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+            assert_non_null(problem);
+            expect_text(problem->sentence, option);
+            free(problem);
         }
     free_list_and_machine(list);
 }
@@ -169,10 +169,10 @@ TEST(memory_of_all_contexts_is_counted_once)
     host->memory = host->placed_bytes;
     must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     host->memory--;
-    struct problem *wrong = place(paper.pool, &paper.list, 1, PLACE_TO_CHECK);
-    assert_non_null(wrong);
-    expect_text(wrong->sentence, "share one memory");
-    free(wrong);
+    struct problem *problem = place(paper.pool, &paper.list, 1, PLACE_TO_CHECK);
+    assert_non_null(problem);
+    expect_text(problem->sentence, "share one memory");
+    free(problem);
     end_paper(&paper);
 }
 
