@@ -289,19 +289,19 @@ static void print_resumed(struct trainer *trainer)
     free(path);
 }
 
-static void add_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     const struct settings *settings = trainer->settings;
     if (!settings->save)
         return;
-    append_text(&kept->command, " --resume ");
-    append_quoted(&kept->command, settings->save);
-    append_text(&kept->command, " --save ");
-    append_quoted(&kept->command, settings->save);
+    append_text(&kept_run->command, " --resume ");
+    append_quoted(&kept_run->command, settings->save);
+    append_text(&kept_run->command, " --save ");
+    append_quoted(&kept_run->command, settings->save);
     if (settings->save_every)
-        append_text(&kept->command, " --save-every %d", settings->save_every);
+        append_text(&kept_run->command, " --save-every %d", settings->save_every);
     if (reshard_options.keep)
-        append_text(&kept->command, " --keep %d", reshard_options.keep);
+        append_text(&kept_run->command, " --keep %d", reshard_options.keep);
 }
 
 const struct archive archive = {

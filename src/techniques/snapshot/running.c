@@ -190,18 +190,18 @@ static void end_snapshots(struct trainer *trainer)
     fflush(stdout);
 }
 
-static void add_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_options.file)
         return;
     if (!trainer->settings->save && snapshot_run && snapshot_run->counts.newest) {
-        kept->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
-        append_text(&kept->command, " --resume ");
-        append_quoted(&kept->command, snapshot_options.file);
+        kept_run->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
+        append_text(&kept_run->command, " --resume ");
+        append_quoted(&kept_run->command, snapshot_options.file);
     }
-    append_text(&kept->more_words, " --snapshot ");
-    append_quoted(&kept->more_words, snapshot_options.file);
+    append_text(&kept_run->more_words, " --snapshot ");
+    append_quoted(&kept_run->more_words, snapshot_options.file);
 }
 
 static void free_snapshot_run(struct trainer *trainer)

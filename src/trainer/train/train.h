@@ -98,7 +98,7 @@ struct trainer {
 
     /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */
-    int32_t *sample_tokens;       /* (seq) window for the next sampled token */
+    int32_t *sample_window;       /* (seq) window for the next sampled token */
     int sample_position;          /* where the last token stands in that window */
 
     /* what it writes */

@@ -212,7 +212,7 @@ void free_trainer(struct trainer *trainer)
         close_dataset(trainer->data);
     free_feeds(trainer);
     free(trainer->rank_total);
-    free(trainer->sample_tokens);
+    free(trainer->sample_window);
     free(trainer->folder_data);
     free(trainer);
 }

@@ -186,7 +186,7 @@ static double probability(struct trainer *trainer, const char *text, const char 
     for (size_t n = strlen(text); all[n]; n++) {
         assert_true(n <= (size_t)trainer->seq);
         for (size_t i = 0; i < n; i++)
-            trainer->sample_tokens[i] = (unsigned char)all[i];
+            trainer->sample_window[i] = (unsigned char)all[i];
         trainer->sample_position = (int)n - 1;
         execute(trainer->sample, (uint32_t)n);
         drain(trainer->sample);

@@ -97,7 +97,7 @@ static double look(const char *words, float *logits, int vocab)
     init_with_biases(trainer->model);
     double loss = evaluate(trainer, 2, NULL, NULL);
     for (int i = 0; i < trainer->seq; i++)
-        trainer->sample_tokens[i] = i;
+        trainer->sample_window[i] = i;
     trainer->sample_position = 5;
     execute(trainer->sample, 1);
     drain(trainer->sample);
