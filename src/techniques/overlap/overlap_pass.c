@@ -116,7 +116,7 @@ static double period_of(const struct update_survey *survey, const struct candida
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
-static char *letters_of(const struct update_survey *survey, const unsigned char *side)
+static char *make_letters(const struct update_survey *survey, const unsigned char *side)
 {
     size_t layers = 0;
     for (size_t i = 0; i < survey->list->n; i++)
@@ -196,7 +196,7 @@ static void report_plans(const struct planning *planning, const struct plans *pl
 {
     const struct update_survey *survey = &planning->survey;
     const struct candidate *chosen = &plans->by_mode[mode];
-    char *letters = letters_of(survey, chosen->side);
+    char *letters = make_letters(survey, chosen->side);
     report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);

@@ -52,7 +52,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
     return text ? text : "";
 }
 
-struct mesh strategy_of(const struct checkpoint *checkpoint)
+struct mesh read_strategy(const struct checkpoint *checkpoint)
 {
     struct mesh mesh = checkpoint->pieces->mesh;
     const char *text = recorded_option(checkpoint, "mesh");

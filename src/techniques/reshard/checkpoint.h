@@ -55,7 +55,7 @@ struct checkpoint {
     uint64_t data;    /* XXH64 of the tokens that it was trained on, 0: not known */
     unsigned vector;  /* width of the devices' vectors, in floats; 0: the devices differ */
     char *tokenizer;
-    json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see strategy_of() */
+    json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
     struct pieces *pieces;
     uint64_t *bytes;            /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
     struct read_buffer *buffer; /* NULL: nothing is read from it, it is only described */
@@ -70,6 +70,6 @@ char *rank_file(const struct checkpoint *checkpoint, int rank);
 const char *recorded_option(const struct checkpoint *checkpoint, const char *name);
 /* The mesh under which training goes on; its layers are not cut.  Fails (EXIT_FAILED) where the recorded text is no
  * mesh, which reading the manifest does before anyone else. */
-struct mesh strategy_of(const struct checkpoint *checkpoint);
+struct mesh read_strategy(const struct checkpoint *checkpoint);
 
 #endif

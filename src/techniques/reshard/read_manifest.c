@@ -145,7 +145,7 @@ static void read_recorded_options(const char *path, json_t *options, struct chec
             REFUSE(&at, "\"%.40s\" must be a text", name);
     }
     checkpoint->options = json_incref(options);
-    strategy_of(checkpoint); /* fails where the text "mesh" is no mesh */
+    read_strategy(checkpoint); /* fails where the text "mesh" is no mesh */
 }
 
 static void read_files(const char *path, json_t *files, struct checkpoint *checkpoint)

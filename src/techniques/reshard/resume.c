@@ -95,7 +95,7 @@ static _Noreturn void refuse_devices(const struct settings *settings, const stru
 
 static struct mesh resumed_mesh(const struct settings *settings, int devices)
 {
-    struct mesh mesh = strategy_of(settings->source.checkpoint);
+    struct mesh mesh = read_strategy(settings->source.checkpoint);
     int each = mesh.pp * mesh.tp; /* devices of a replica */
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
@@ -118,7 +118,7 @@ static void record_training(struct trainer *trainer, struct list *list)
     struct run_record *record = allocate(1, sizeof *record);
     bool without_mesh =
         settings->resumed && !settings->mesh && n_ranks(&trainer->mesh) == 1; /* then the old strategy is recorded */
-    struct mesh strategy = without_mesh ? strategy_of(settings->source.checkpoint) : trainer->mesh;
+    struct mesh strategy = without_mesh ? read_strategy(settings->source.checkpoint) : trainer->mesh;
     char text[64];
     record->options = options_json(RECORDED_OPTIONS);
     json_object_set_new(record->options, "mesh", json_string(format_mesh(text, &strategy)));

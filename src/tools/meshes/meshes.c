@@ -187,7 +187,7 @@ static bool repeat_option(const struct option *option)
 }
 
 /* The caller frees it. */
-static char *command_of(const struct mesh_candidate *candidate)
+static char *make_command(const struct mesh_candidate *candidate)
 {
     char mesh[64];
     command = NULL;
@@ -217,7 +217,7 @@ static void print_search(const struct mesh_search *search, size_t n)
                                             {"command", "command", CELL_TEXT, 4096, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     for (const struct planned *planned = search->plans; planned < search->plans + n; planned++) {
-        char *words = command_of(&planned->candidate);
+        char *words = make_command(&planned->candidate);
         const double tenths =
             ceil(10 * planned->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
         ROW(table, number_cell(1e3 * planned->seconds), number_cell(tenths / 10), number_cell(planned->bytes),

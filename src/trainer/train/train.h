@@ -119,7 +119,7 @@ enum wanted {
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
-struct machine *machine_of(const struct settings *settings, enum contexts contexts);
+struct machine *open_machine_for(const struct settings *settings, enum contexts contexts);
 /* The model's sizes: its source's, else those of the options. */
 struct config config_of(const struct settings *settings);
 /* Opens devices and data, makes the model and the lists, places them. */

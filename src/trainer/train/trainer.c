@@ -11,7 +11,7 @@ double tokens_per_step(const struct trainer *trainer) { return (double)trainer->
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-struct machine *machine_of(const struct settings *settings, enum contexts contexts)
+struct machine *open_machine_for(const struct settings *settings, enum contexts contexts)
 {
     struct machine_options options = {
         .devices = settings->devices,
@@ -123,7 +123,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     execution.serial = settings->serial;
     trainer->machine = ask_machine(trainer);
     if (!trainer->machine) /* devices as -d says */
-        trainer->machine = machine_of(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
+        trainer->machine = open_machine_for(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
     set_mesh(trainer);
     set_batch(trainer, wanted);
     new_feeds(trainer);

@@ -519,7 +519,7 @@ TEST(of_equal_periods_the_fewest_bytes)
 
 /* ---- many devices ------------------------------------------------------------------------------------------------ */
 
-static const char *hardware_of(int devices)
+static const char *write_many_devices(int devices)
 {
     char *text = hardware_text(&plausible_speeds), *more = lasting("%sdevices = %d\n", text, devices);
     const char *path = write_file("many.txt", more, strlen(more));
@@ -529,7 +529,7 @@ static const char *hardware_of(int devices)
 
 TEST(64_devices_on_paper)
 {
-    struct trainer *trainer = plan_tiny(hardware_of(64), 64);
+    struct trainer *trainer = plan_tiny(write_many_devices(64), 64);
     assert_int_equal(trainer->machine->n_devices, 64);
     expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
     struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
@@ -541,7 +541,7 @@ TEST(64_devices_on_paper)
 TEST(how_many_devices_a_plan_may_have)
 {
     expect_yard(EXIT_USAGE, "a plan can use 1024 devices at most, not 1025",
-                "plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", hardware_of(5000));
+                "plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", write_many_devices(5000));
     expect_yard(EXIT_USAGE, "has devices = 2, not 4: use a smaller --mesh, or -d",
-                "plan --model tiny --hardware %s --mesh dp=4", hardware_of(2));
+                "plan --model tiny --hardware %s --mesh dp=4", write_many_devices(2));
 }

@@ -449,10 +449,10 @@ static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
     const char *path = temp_path("power.snap"), *log = temp_path("power.log");
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored[3] = {store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS),
-                               store_of(&small_config, &mesh, 3, HALF_PAYLOADS),
-                               store_of(&small_config, &mesh, 4, HALF_PAYLOADS)};
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored[3] = {new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS),
+                               new_stored(&small_config, &mesh, 3, HALF_PAYLOADS),
+                               new_stored(&small_config, &mesh, 4, HALF_PAYLOADS)};
     life.options = json_object();
     disk.no_sync = no_sync;
     be_quiet(log);
@@ -475,9 +475,9 @@ LONG_TEST(killed_and_then_cut)
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
     const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored[3] = {
-        store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS), {0}, store_of(&small_config, &mesh, 4, HALF_PAYLOADS)};
+        new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS), {0}, new_stored(&small_config, &mesh, 4, HALF_PAYLOADS)};
     life.options = json_object();
     be_quiet(log);
     for (int at = 1; at <= CALLS; at++)
@@ -533,8 +533,8 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
 
 TEST(every_call_may_fail)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     int tried = 0;
     life.options = json_object();
     for (int fresh = 0; fresh < 2; fresh++) {

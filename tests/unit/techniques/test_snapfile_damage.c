@@ -176,7 +176,7 @@ TEST(a_made_up_count_asks_for_no_memory)
 /* The other words take it like the folder that has the same. */
 TEST(the_command_takes_it)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 3});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 3});
     const char *path = temp_path("words.snap");
     const char *folder = temp_path("words");
     const char *other = temp_path("words.other");

@@ -47,8 +47,8 @@ TEST(stored_comes_back)
 TEST(what_is_refused)
 {
     struct snap_writer *one, *two;
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct snap_plan *snap_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
@@ -88,8 +88,8 @@ TEST(what_is_refused)
 /* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
 TEST(no_value_is_overlooked)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     struct snap_writer *snap_writer;
     must(open_snap_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap_writer));
@@ -131,8 +131,8 @@ TEST(who_reads_notices_a_writer)
     struct snapfile snapfile;
     struct snap_writer *snap_writer;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
                       *opened = open_newest_snapshot(image.path);
     read_first(opened);
@@ -223,8 +223,8 @@ static void commit_for_ever(const struct stored *stored, const char *path, int t
 
 LONG_TEST(who_is_overtaken_reads_again)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     char *path = temp_path("fast.snap"), byte;
     int told[2];
     assert_int_equal(pipe(told), 0);
@@ -258,8 +258,8 @@ TEST(what_was_found_stays)
         struct snap_writer *snap_writer;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
-        struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-        struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+        struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+        struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
         struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
@@ -289,8 +289,8 @@ TEST(what_was_found_stays)
 /* It is called in a process of its own, so that what it says can be read. */
 static void lose_the_name(void *path)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snap_writer *snap_writer;
     must(open_snap_writer(path, &checkpoint, &stored.plan, &snap_writer));

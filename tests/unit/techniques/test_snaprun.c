@@ -62,7 +62,7 @@ static struct trainer *open_kind(const struct kind *kind, const char *more)
 {
     char *words = lasting(TINY "%s %s", kind->words, more);
     contexts_apart(kind->apart);
-    struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | OPEN_DATA);
+    struct trainer *trainer = new_trainer(parse_words(words), LIST_TRAIN | OPEN_DATA);
     contexts_apart(false);
     init_random(trainer->model, 1337);
     return trainer;
@@ -321,7 +321,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
 {
     enum { PACED = 4 };
     const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
-    struct settings *settings = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
+    struct settings *settings = parse_words(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
     pace_options.scale = 6000;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     char *expected = foretold(trainer, PACED), *found = copy_string("");

@@ -221,7 +221,7 @@ LONG_TEST(a_model_learns_the_probabilities)
                 "train --model tiny --batch 16 --steps 800 --lr 1e-2 --sample-tokens 0 --data stories:%s "
                 "--save %s",
                 temp_path("words.txt"), temp_path("words"));
-    struct settings *settings = settings_of("--model tiny");
+    struct settings *settings = parse_words("--model tiny");
     settings->source = open_source(temp_path("words"), 0);
     struct config config = settings->source.config;
     struct trainer *trainer = new_trainer_for(settings, &config, open_vocabulary(settings, config.vocab), LIST_SAMPLE);

@@ -52,10 +52,10 @@ TEST(tensors_lie_apart_where_all_have_room)
         size_t bytes;
     } cases[] = {{"memory=100 slab=1000", 60}, {"memory=1000 slab=100", 60}, {"memory=120 slab=1000", 120}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct list *list = list_of("device g %s\ntensor a g 60 activations\ntensor b g 60 activations\n"
-                                    "task t g.compute 1ms writes=a\ntask u g.compute 1ms reads=a\n"
-                                    "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
-                                    cases[i].device);
+        struct list *list = read_list_text("device g %s\ntensor a g 60 activations\ntensor b g 60 activations\n"
+                                           "task t g.compute 1ms writes=a\ntask u g.compute 1ms reads=a\n"
+                                           "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
+                                           cases[i].device);
         must(place(list->pool, &list, 1, PLACE_TO_CHECK));
         const size_t end = list->pool->tensors[0]->address == list->pool->tensors[1]->address ? 60 : 120;
         if (end != cases[i].bytes)
@@ -135,7 +135,7 @@ TEST(long_lists_of_nested_lives)
         for (int round = 0; round < 2; round++) {
             int n = 4000 << 2 * round;
             char *text = nested_lives(n, sizes[k]);
-            struct list *list = list_of("%s", text);
+            struct list *list = read_list_text("%s", text);
             const size_t before = places_looked_at;
             must(place(list->pool, &list, 1, PLACE_TO_CHECK));
             looks[round] = (double)(places_looked_at - before);
@@ -182,8 +182,8 @@ TEST(memory_of_all_contexts_is_counted_once)
 TEST(members_of_a_ring_are_placed_alike)
 {
     struct list *list =
-        list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
-                    "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
+        read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
+                           "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
     struct tensor *tensor = list->pool->tensors[1], *other = list->pool->tensors[2];
     tensor->ring = &list->pool->ring;
     tensor->next_member = other;
