@@ -39,8 +39,8 @@ struct result {        /* what the report task says of one training step */
     bool halted;       /* the step was not finite, and has updated nothing */
     uint64_t ended_ns; /* when the step's last task on a compute lane ended (step_result), by now_ns() */
 };
-enum { RESULTS = KEPT_ENDS }; /* how many are kept */
-struct losses {               /* those of n tokens */
+enum { RESULTS = KEPT_ENDS, MOST_LISTS = 3 }; /* how many results are kept; how many lists a trainer may have */
+struct losses {                               /* those of n tokens */
     double sum;
     uint64_t n;
 };
@@ -131,7 +131,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
  * The lists of a draft have no addresses and no edges (planning/predict/plan.h goes on from there). */
 struct trainer *new_draft(const struct settings *settings, unsigned wanted);
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
-size_t lists_of(const struct trainer *trainer, struct list *all[3]);
+size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS]);
 void free_trainer(struct trainer *trainer);
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);

@@ -41,7 +41,7 @@ struct config config_of(const struct settings *settings)
     };
 }
 
-size_t lists_of(const struct trainer *trainer, struct list *all[3])
+size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
 {
     struct list *each[] = {trainer->train, trainer->eval, trainer->sample};
     size_t n = 0;
@@ -55,7 +55,7 @@ size_t lists_of(const struct trainer *trainer, struct list *all[3])
 
 static void build_lists(struct trainer *trainer, unsigned wanted)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     if (wanted & LIST_TRAIN)
         build_train(trainer);
     if (wanted & LIST_EVAL)
@@ -156,7 +156,7 @@ static struct trainer *open_trainer(const struct settings *settings, unsigned wa
 /* The rest of what a trainer needs to run: memory on devices, and files. */
 static void make_ready(struct trainer *trainer)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
     must(finish_lists(trainer->pool, all, n));
     if (trainer->settings->save)
@@ -190,7 +190,7 @@ struct trainer *new_draft(const struct settings *settings, unsigned wanted)
 
 void free_trainer(struct trainer *trainer)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         drain(all[i]);
