@@ -206,15 +206,15 @@ uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step +
 
 void store_iteration(struct snap_writer *snap_writer, const struct stored *stored, uint32_t step, int64_t session)
 {
-    struct stored_step t;
+    struct commit_times times;
     assert_true(snap_begin(snap_writer, step) > 0);
     for (size_t i = 0; i < stored->plan.n; i++) {
         float *bytes = fill_payload(stored, i, seed_of(step, session));
         snap_write(snap_writer, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_finish(snap_writer, step, true, &t));
-    assert_true(t.recoverable <= t.durable);
+    assert_true(snap_finish(snap_writer, step, true, &times));
+    assert_true(times.recoverable <= times.durable);
 }
 
 void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,

@@ -250,14 +250,14 @@ static void write_one(void)
 
 static void commit_one(void)
 {
-    struct stored_step step;
+    struct commit_times step;
     struct flight flight = life.flight[0];
     if (!life.n || flight.written < life.stored->plan.n)
         return;
     life.n--;
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (draw(20) == 0)
-        snap_finish(life.snap_writer, flight.step, false, &(struct stored_step){0});
+        snap_finish(life.snap_writer, flight.step, false, &(struct commit_times){0});
     else if (snap_finish(life.snap_writer, flight.step, true, &step))
         acknowledged = flight.step;
 }

@@ -68,7 +68,7 @@ TEST(what_is_refused)
     assert_int_equal(snap_begin(one, 1), 1);
     assert_int_equal(snap_begin(one, 2), 2);
     assert_int_equal(snap_begin(one, 3), 0);
-    snap_finish(one, 2, false, &(struct stored_step){0});
+    snap_finish(one, 2, false, &(struct commit_times){0});
     assert_int_equal(snap_begin(one, 4), 2);
     assert_int_equal(close_snap_writer(one).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
@@ -106,7 +106,7 @@ TEST(no_value_is_overlooked)
                 snap_write(snap_writer, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snap_finish(snap_writer, 1, true, &(struct stored_step){0}), between);
+            assert_int_equal(snap_finish(snap_writer, 1, true, &(struct commit_times){0}), between);
             store_iteration(snap_writer, &stored, 2, 1);
         }
     close_snap_writer(snap_writer);
@@ -141,7 +141,7 @@ TEST(who_reads_notices_a_writer)
     float *bytes = fill_payload(&stored, 0, 9);
     snap_write(snap_writer, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snap_finish(snap_writer, 3, false, &(struct stored_step){0});
+    snap_finish(snap_writer, 3, false, &(struct commit_times){0});
     store_iteration(snap_writer, &stored, 3, 1);
     read_first(opened); /* still it is */
     assert_int_equal(snap_begin(snap_writer, 4), 2);
@@ -302,7 +302,7 @@ static void lose_the_name(void *path)
         snap_write(snap_writer, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snap_finish(snap_writer, 2, true, &(struct stored_step){0}));
+    assert_false(snap_finish(snap_writer, 2, true, &(struct commit_times){0}));
     assert_int_equal(snap_begin(snap_writer, 3), 0);
     struct snap_counts counts = close_snap_writer(snap_writer);
     assert_int_equal(counts.newest, 0);
