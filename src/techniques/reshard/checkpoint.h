@@ -7,7 +7,7 @@
  *     compare.h           two checkpoints, element by element
  *     manifest.h          the description of a checkpoint as a file, written, and read strictly
  *     find_checkpoint.h   the folder that --save fills: found, opened, made whole, pruned
- *     store.h             another form of a checkpoint, read by the folder that brings it
+ *     other_form.h        another form of a checkpoint, read by the folder that brings it
  *     folder.h            a folder that appears whole
  *     rank_files.h        the files of a checkpoint that is being written
  *     save_and_load.h     from devices to files and back
@@ -45,9 +45,9 @@ struct read_buffer {
 };
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
 struct checkpoint {
-    char *path;                  /* its folder, or the file of another form */
-    struct in_store *other_form; /* what another form adds (store.h); NULL: the checkpoint is a folder */
-    uint32_t step;               /* the last step that was trained */
+    char *path;                    /* its folder, or the file of another form */
+    struct other_form *other_form; /* what another form adds (other_form.h); NULL: the checkpoint is a folder */
+    uint32_t step;                 /* the last step that was trained */
     uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; 0: not known */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too: find_checkpoint.h */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */

@@ -253,9 +253,9 @@ struct piece_space {
 };
 static struct piece_space space_of(const struct place *at, const struct checkpoint *checkpoint, json_t *json, int rank)
 {
-    const struct in_store *other_form = checkpoint->other_form;
+    const struct other_form *other_form = checkpoint->other_form;
     if (other_form)
-        return (struct piece_space){.name = other_form->store->place, .bytes = other_form->bytes, .first = 0};
+        return (struct piece_space){.name = other_form->form->place, .bytes = other_form->bytes, .first = 0};
     return (struct piece_space){
         .name = read_string(at, json, "file"),
         .bytes = checkpoint->bytes[rank],
@@ -364,7 +364,7 @@ static void check_version(const char *path, json_t *all)
              path, program, version, MANIFEST_VERSION);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *other_form)
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form)
 {
     const struct place at = {.path = path};
     check_hash(&at, text, n);

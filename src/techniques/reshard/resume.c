@@ -7,8 +7,8 @@
 #include "resume.h"
 #include "find_checkpoint.h"
 #include "manifest.h"
+#include "other_form.h"
 #include "save_and_load.h"
-#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static const struct resumed_run *find_resumed_run(void)
     checkpoint->buffer->open = now_ns() - this_life->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
     found = (struct resumed_run){
         .given_path = path,
-        .kept_by = checkpoint->other_form ? checkpoint->other_form->store->option : "--save",
+        .kept_by = checkpoint->other_form ? checkpoint->other_form->form->option : "--save",
         .path = checkpoint->path,
         .step = checkpoint->step,
         .samples = checkpoint->samples,
@@ -51,7 +51,7 @@ static bool open_run(const char *path, struct source *source)
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
         refuse_foreign_folder(path);
-    const bool ours = newest || find_store(path) || (is_folder(path) && !model);
+    const bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
         struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
         *source = (struct source){copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer};

@@ -4,7 +4,7 @@
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
 #include "snapshot.h"
-#include "snapshot_file.h" /* defines: snapshot_store */
+#include "snapshot_file.h" /* defines: snapshot_form */
 #include "trainer/train/settings.h"
 
 #include <math.h>
@@ -407,5 +407,5 @@ const struct module module_snapshot = {
     .n_rules = COUNT(rules),
     .check = check_snapshot_options,
     .hooks = &snapshot_hooks,
-    .store = &snapshot_store,
+    .checkpoint_form = &snapshot_form,
 };

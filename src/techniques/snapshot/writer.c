@@ -159,7 +159,7 @@ static bool write_commit(struct snap_writer *snap_writer, int slot)
     char page[SNAP_PAGE];
     const struct snapfile *snapfile = snapfile_of(snap_writer->file);
     const struct held_slot *held = &snap_writer->slots[slot];
-    size_t n = sizeof *held->hashes * snapfile->in.n;
+    size_t n = sizeof *held->hashes * snapfile->base.n;
     struct snap_commit commit = {
         .seq = snap_writer->seq + 1,
         .step = held->iteration,

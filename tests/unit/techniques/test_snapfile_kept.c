@@ -270,7 +270,7 @@ TEST(what_was_found_stays)
         char *now = read_whole(image.path, &n);
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&snapfile, slot);
         assert_memory_equal(now + page, image.bytes + page, SNAP_PAGE);
-        assert_memory_equal(now + bytes, image.bytes + bytes, snapfile.in.bytes);
+        assert_memory_equal(now + bytes, image.bytes + bytes, snapfile.base.bytes);
         assert_false(notices(&image));
         assert_int_equal(image.step, 3);
         assert_true(!image.damage);
