@@ -174,7 +174,7 @@ static double dot(const float *x, const float *y, int n)
 
 /* One query's weights over n keys, which are `stride` floats apart: p becomes e^(score - the largest score), and their
  * sum is returned. */
-static double weights_of(double *p, const float *query, const float *keys, int stride, int n, int hs)
+static double compute_weights(double *p, const float *query, const float *keys, int stride, int n, int hs)
 {
     double scale = 1 / sqrt(hs);
     double most = -INFINITY, sum = 0;
@@ -201,7 +201,7 @@ void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv,
             int own = n * C + h * hs, first = n / T * T; /* the sequence's first token */
             const float *q = qkv + n * 3 * C + h * hs, *dy = dout + own;
             const float *keys = qkv + first * 3 * C + C + h * hs;
-            double sum = weights_of(p, q, keys, 3 * C, n - first + 1, hs), delta = 0;
+            double sum = compute_weights(p, q, keys, 3 * C, n - first + 1, hs), delta = 0;
             for (int c = 0; c < hs; c++) {
                 double mix = 0;
                 for (int k = first; k <= n; k++)

@@ -45,7 +45,7 @@ struct buffers { /* arrays on the device; the same array twice is one buffer: ke
 
 static cl_command_queue queue(void) { return device->lanes[LANE_COMPUTE]->queue; }
 
-static cl_mem buffer_of(struct buffers *buffers, const struct value *value)
+static cl_mem find_or_make_buffer(struct buffers *buffers, const struct value *value)
 {
     for (int i = 0; i < buffers->n; i++)
         if (buffers->of[i]->host == value->host)
@@ -86,7 +86,7 @@ void run_kernel(const char *file, const char *kernel, size_t n_groups, const str
     struct buffers buffers = {.n = 0};
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
-        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&buffers, &args[i]) : NULL;
+        cl_mem mem = args[i].kind == ARRAY ? find_or_make_buffer(&buffers, &args[i]) : NULL;
         const void *at = &args[i].f;
         if (args[i].kind == ARRAY)
             at = &mem;

@@ -151,7 +151,7 @@ struct simulation *simulate_durations(const struct list *list, const double *sec
 
 struct list *read_text_list(const char *text)
 {
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     finish_list(list);
     struct problem *problem = verify(list, NULL);
     if (problem)

@@ -17,7 +17,7 @@ static int draw_between(struct draws *draws, int low, int high)
     return low + (int)draw_below(draws, (size_t)(high - low + 1));
 }
 
-struct mesh mesh_of(const struct config *config, struct mesh mesh)
+struct mesh cut_mesh(const struct config *config, struct mesh mesh)
 {
     mesh.dp = MAX(mesh.dp, 1);
     mesh.pp = MAX(mesh.pp, 1);
@@ -33,7 +33,7 @@ static struct mesh random_mesh(struct draws *draws, const struct config *config)
     int pp = draw_between(draws, 1, config->layers);
     int zero = draw_between(draws, 0, 3);
     int dp = draw_between(draws, 1, 8);
-    return mesh_of(config, (struct mesh){.dp = dp, .pp = pp, .tp = tp, .zero = zero});
+    return cut_mesh(config, (struct mesh){.dp = dp, .pp = pp, .tp = tp, .zero = zero});
 }
 
 struct random_case random_case(uint32_t number)
@@ -130,7 +130,7 @@ void read_all_tensors(const char *path)
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
-struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads)
+struct stored new_stored(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads)
 {
     struct mesh alike = *mesh;
     alike.zero = 0; /* so that `at` counts from the unit's start */
@@ -206,22 +206,22 @@ uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step +
 
 void store_iteration(struct snap_writer *snap_writer, const struct stored *stored, uint32_t step, int64_t session)
 {
-    struct stored_step t;
+    struct commit_times times;
     assert_true(snap_begin(snap_writer, step) > 0);
     for (size_t i = 0; i < stored->plan.n; i++) {
         float *bytes = fill_payload(stored, i, seed_of(step, session));
         snap_write(snap_writer, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_finish(snap_writer, step, true, &t));
-    assert_true(t.recoverable <= t.durable);
+    assert_true(snap_finish(snap_writer, step, true, &times));
+    assert_true(times.recoverable <= times.durable);
 }
 
 void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
                     uint32_t n)
 {
     struct snap_writer *snap_writer;
-    struct stored stored = store_of(config, mesh, 2, payloads);
+    struct stored stored = new_stored(config, mesh, 2, payloads);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     must(open_snap_writer(path, &checkpoint, &stored.plan, &snap_writer));
     for (uint32_t i = 1; i <= n; i++)
@@ -268,7 +268,7 @@ const struct config small_config = {.layers = 1, .heads = 2, .channels = 8, .seq
 char *small_state(const char *name)
 {
     char *path = copy_string(temp_path(name));
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.tp = 2, .zero = 1});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.tp = 2, .zero = 1});
     remove_folder(path);
     write_random_state(path, &small_config, &mesh, 3, 1, 5);
     free_mesh(&mesh);
@@ -338,7 +338,7 @@ void put_bytes(const struct image *image, size_t at, size_t n)
 struct image make_image(const char *path, struct snapfile *layout)
 {
     struct image image = {.path = path};
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     unlink(path);
     write_snapshot(path, &small_config, &mesh, WHOLE_PAYLOADS, 2);
     struct checkpoint *checkpoint = open_checkpoint(path);

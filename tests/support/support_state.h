@@ -13,7 +13,7 @@ struct random_case {
 };
 struct random_case random_case(uint32_t number);
 /* This many ranks and this `zero`, with the layers cut; axes that are 0 or not named have one rank. */
-struct mesh mesh_of(const struct config *config, struct mesh mesh);
+struct mesh cut_mesh(const struct config *config, struct mesh mesh);
 /* The value that element i of a tensor has in the state of that seed. */
 float state_value(uint64_t seed, size_t tensor, size_t i);
 /* Writes a checkpoint of such values at `path`, whose parent folder exists. */
@@ -35,7 +35,7 @@ struct stored { /* what a run would store */
 };
 /* Each shard of a unit has a payload, on the rank that updates it; or a payload for each half of it. */
 enum payloads { WHOLE_PAYLOADS, HALF_PAYLOADS };
-struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads);
+struct stored new_stored(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads);
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);

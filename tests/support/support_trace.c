@@ -121,7 +121,7 @@ void run_in_child(void *argument)
 }
 
 /* What the command writes on stdout, in a process of its own; the caller frees it. */
-char *output_of(struct command *command, int expected)
+char *run_for_output(struct command *command, int expected)
 {
     const char *path = temp_path("output");
     size_t n;
@@ -138,10 +138,10 @@ char *output_of(struct command *command, int expected)
     return read_whole(path, &n);
 }
 
-json_t *json_of(struct command *command, int expected)
+json_t *run_for_json(struct command *command, int expected)
 {
     json_error_t error;
-    char *text = output_of(command, expected);
+    char *text = run_for_output(command, expected);
     json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!object)
         test_failed("%s:\n%s\n", error.text, text);

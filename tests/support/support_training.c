@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-struct settings *settings_of(const char *words)
+struct settings *parse_words(const char *words)
 {
     static char text[512];
     char *argv[64];
@@ -115,7 +115,7 @@ void finish_list(struct list *list)
     depend(list, ALL_EDGES);
 }
 
-struct list *list_of(const char *format, ...)
+struct list *read_list_text(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -137,7 +137,7 @@ struct trainer *open_training(struct settings *settings, unsigned lists)
 
 struct trainer *open_tiny_training(const char *more)
 {
-    struct settings *settings = settings_of(lasting(TINY_SIZES "--gemm own %s", more));
+    struct settings *settings = parse_words(lasting(TINY_SIZES "--gemm own %s", more));
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     init_random(trainer->model, 1337);
     return trainer;

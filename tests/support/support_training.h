@@ -7,7 +7,7 @@
 #include "trainer/train/train.h"
 
 /* Settings as `yard train` has them after these words; short warm-up, values kept for verify. */
-struct settings *settings_of(const char *words);
+struct settings *parse_words(const char *words);
 struct state { /* parameters of one rank, then Adam's m and v of all units */
     float *values;
     size_t n, n_parameters;
@@ -22,7 +22,7 @@ void expect_wrong(const char *what, struct problem *problem, const char *part);
 size_t expect_waits_needed(struct list *list, size_t nth);
 /* Gives addresses and edges to a list that was read or edited. */
 void finish_list(struct list *list);
-struct list *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
+struct list *read_list_text(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
 /* Opens a trainer with random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *settings, unsigned lists);
 #define TINY_SIZES "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 " /* a small model's, and its batch */

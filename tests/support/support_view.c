@@ -32,7 +32,7 @@ char *second_trace_of_list(const char *list)
     return second;
 }
 
-struct view *view_of(const char *trace, const char *other, int width, int height, int scale)
+struct view *open_test_view(const char *trace, const char *other, int width, int height, int scale)
 {
     struct track *tracks[MOST_TRACKS];
     int n = 0;
@@ -88,7 +88,7 @@ int bar_at(const struct view *view, const char *lane, size_t nth, int *y)
     return (int)x_of(view, (axis_of(view->tracks[0], bar[nth].start) + axis_of(view->tracks[0], bar[nth].end)) / 2);
 }
 
-struct canvas *picture_of(struct view *view)
+struct canvas *new_picture(struct view *view)
 {
     struct canvas *canvas = new_canvas(view->width, view->height);
     draw_view(view, canvas);

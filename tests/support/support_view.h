@@ -12,7 +12,7 @@
 char *trace_of_list(const char *list);        /* its path, always the same, which the caller frees */
 char *second_trace_of_list(const char *list); /* the same with another path, to be shown below the first */
 /* A view of one trace or two; other: NULL or the second. */
-struct view *view_of(const char *trace, const char *other, int width, int height, int scale);
+struct view *open_test_view(const char *trace, const char *other, int width, int height, int scale);
 struct view *view_of_list(const char *list, int width, int height, int scale); /* of a step file: tasks can be moved */
 void end_view(struct view *view);
 
@@ -22,7 +22,7 @@ const char *selected_name(const struct view *view); /* of the selected task; "":
 double period_of(const struct view *view);          /* in ms, of the list that is edited */
 /* The middle of the nth bar of the anchor step on a lane: returns x, and sets y. */
 int bar_at(const struct view *view, const char *lane, size_t nth, int *y);
-struct canvas *picture_of(struct view *view);             /* the caller frees it */
+struct canvas *new_picture(struct view *view);            /* the caller frees it */
 bool has_sign(const struct view *view, const char *name); /* is it in the legend? */
 
 /* Fails unless the lists of lit bars are those that a search and the critical path leave lit. */

@@ -111,7 +111,7 @@ static void trace_plan(const struct simulation *sim, const char *title)
 
 static int show_plan(const struct trainer *trainer, const char *title)
 {
-    struct list *all[3]; /* they share one arena: one list runs at a time */
+    struct list *all[MOST_LISTS]; /* they share one arena: one list runs at a time */
     const size_t n = lists_of(trainer, all);
     struct simulation *sim = NULL;
     if (predict_options.simulate || plan_options.print_list)

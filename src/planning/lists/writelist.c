@@ -114,9 +114,9 @@ static char *own_name(json_t *taken, const char *name, int most)
         char end[16];
         json_integer_set(last, json_integer_value(last) + 1);
         int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
-        int kept = MIN((int)strlen(name), most - length); /* characters of the name */
+        int length_kept = MIN((int)strlen(name), most - length); /* characters of the name */
         clean(own, name);
-        snprintf(own + kept, sizeof end, "%s", end);
+        snprintf(own + length_kept, sizeof end, "%s", end);
     }
     json_object_set_new_nocheck(taken, own, json_integer(1));
     return copy_string(own);

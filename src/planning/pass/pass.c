@@ -7,7 +7,7 @@ struct pass_runner { /* runs the passes over one list */
     const struct run_facts *facts;
     const struct forecaster *forecaster; /* NULL: no folder predicts */
     struct outlook *before;              /* the list as the next pass finds it; NULL: not looked at yet */
-    bool kept;                           /* there are tensors that keep room for what later passes add */
+    bool keeps_room;                     /* there are tensors that keep room for what later passes add */
     struct reserved_room room;           /* those tensors */
 };
 
@@ -22,21 +22,21 @@ static void forget_before(struct pass_runner *runner)
 /* From here on tensors keep room for what later passes add. */
 static void keep_room(struct pass_runner *runner)
 {
-    if (runner->kept)
+    if (runner->keeps_room)
         return;
     runner->room = reserve_room(runner->list, runner->facts);
-    runner->kept = true;
+    runner->keeps_room = true;
     forget_before(runner); /* it did not have these bytes */
 }
 
 /* From here on no tensor keeps such room. */
 static void give_room_back(struct pass_runner *runner)
 {
-    if (!runner->kept)
+    if (!runner->keeps_room)
         return;
     free_room(runner->list, runner->room);
     runner->room = (struct reserved_room){0};
-    runner->kept = false;
+    runner->keeps_room = false;
     forget_before(runner);
 }
 

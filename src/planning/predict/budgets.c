@@ -102,7 +102,7 @@ _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *
                                 enum replanning replans)
 {
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
-    if (forecast->why_not) /* no budget would give the list a place */
-        must(forecast->why_not);
+    if (forecast->problem) /* no budget would give the list a place */
+        must(forecast->problem);
     refuse_and_name_budgets(machine, before, raise_budgets(machine, before, forecast), option, replans);
 }

@@ -11,7 +11,7 @@
 
 /* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and simulated, not run.
  * *original: the list's own tasks by position, which the caller frees. */
-static struct list *draft_of(const struct list *list, struct task ***original)
+static struct list *make_draft(const struct list *list, struct task ***original)
 {
     struct list *draft = new_list(list->pool, list->name);
     struct task **tasks = tasks_in_order(list, &draft->n);
@@ -103,21 +103,21 @@ struct asked {             /* what a draft is asked for */
 };
 
 /* Places, orders and simulates a draft of the list, with budgets that nothing exceeds, and puts the tensors back. */
-static struct forecast forecast_of(const struct list *list, const struct costs *costs, const struct asked *asked)
+static struct forecast make_forecast(const struct list *list, const struct costs *costs, const struct asked *asked)
 {
     struct forecast forecast = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
-    struct list *draft = draft_of(list, &forecast.tasks);
+    struct list *draft = make_draft(list, &forecast.tasks);
     struct machine *machine = list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices + 1);
     struct tensor *tensors = copy_tensors(list->pool);
     forecast.n = draft->n;
-    forecast.why_not = place(list->pool, &draft, 1, PLACE_TO_CHECK);
+    forecast.problem = place(list->pool, &draft, 1, PLACE_TO_CHECK);
     restore_limits(machine, limits, machine->n_devices + 1);
     note_memory(&forecast, draft);
-    if (!forecast.why_not && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
+    if (!forecast.problem && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
         depend(draft, asked->without_bytes ? DATA_EDGES : ALL_EDGES);
-        forecast.why_not = simulate(draft, costs, &sim);
+        forecast.problem = simulate(draft, costs, &sim);
     }
     if (sim) {
         note_times(&forecast, sim);
@@ -135,7 +135,7 @@ static struct forecast forecast_of(const struct list *list, const struct costs *
 struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
                                      simulation_look *look, void *context)
 {
-    return forecast_of(list, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+    return make_forecast(list, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
 }
 
 struct forecast forecast_list(const struct list *list, const struct costs *costs)
@@ -145,12 +145,12 @@ struct forecast forecast_list(const struct list *list, const struct costs *costs
 
 struct forecast forecast_by_data(const struct list *list, const struct costs *costs)
 {
-    return forecast_of(list, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+    return make_forecast(list, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
 }
 
 void free_forecast(struct forecast *forecast)
 {
-    free(forecast->why_not);
+    free(forecast->problem);
     free(forecast->peak_total);
     free(forecast->peak_position);
     free(forecast->tasks);

@@ -13,7 +13,7 @@ struct span {          /* when a task runs in the steady step */
 
 /* The answer to what would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
-    struct problem *why_not; /* NULL: it can be placed, and simulated */
+    struct problem *problem; /* NULL: it can be placed, and simulated */
     double excess_bytes;     /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
     double period;           /* seconds per step; NAN where it was not simulated, or its tasks' times are not known */
     double alone;            /* seconds of one step alone: the period with a barrier between steps */

@@ -13,23 +13,23 @@ static void make_attempt(void *argument)
     attempt->trainer = new_draft(attempt->settings, attempt->wanted);
 }
 
-struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **impossible)
+struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **problem)
 {
     struct draft_attempt draft = {.settings = settings, .wanted = wanted};
-    *impossible = attempt(make_attempt, &draft);
-    return *impossible ? NULL : draft.trainer;
+    *problem = attempt(make_attempt, &draft);
+    return *problem ? NULL : draft.trainer;
 }
 
 struct problem *place_draft(struct trainer *trainer)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
     return place(trainer->pool, all, n, PLACE_TO_CHECK);
 }
 
 void depend_draft(struct trainer *trainer)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         depend(all[i], ALL_EDGES);
@@ -43,13 +43,13 @@ struct trainer *new_plan(const struct settings *settings, unsigned wanted)
     return trainer;
 }
 
-struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **impossible)
+struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **problem)
 {
-    struct trainer *trainer = try_new_draft(settings, wanted, impossible);
+    struct trainer *trainer = try_new_draft(settings, wanted, problem);
     if (!trainer)
         return NULL;
-    *impossible = place_draft(trainer);
-    if (*impossible) {
+    *problem = place_draft(trainer);
+    if (*problem) {
         free_trainer(trainer);
         return NULL;
     }

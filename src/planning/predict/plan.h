@@ -10,11 +10,11 @@
 
 /* As new_trainer() of train.h, but nothing is allocated on devices, which --hardware may describe. */
 struct trainer *new_plan(const struct settings *settings, unsigned wanted);
-/* new_plan(), but where it would end the program, this returns NULL, and *impossible, which the caller frees.  Else
- * *impossible is NULL. */
-struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **impossible);
+/* new_plan(), but where it would end the program, this returns NULL, and *problem, which the caller frees.  Else
+ * *problem is NULL. */
+struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **problem);
 /* try_new_plan() in three calls, for a caller that wants to know something between them. */
-struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **impossible);
+struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **problem);
 struct problem *place_draft(struct trainer *trainer); /* NULL: all lists have their addresses, but no edges yet */
 void depend_draft(struct trainer *trainer);
 

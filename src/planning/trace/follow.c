@@ -298,12 +298,12 @@ struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed)
 {
     enum trace_life before = follow->life;
     follow->changed = false;
-    struct problem *wrong = attempt(take_all, follow);
+    struct problem *problem = attempt(take_all, follow);
     follow->life = find_life(follow->trace);
     *changed = follow->changed || follow->life != before;
     if (follow->request.until) /* the lease is renewed */
         trace_send_request(follow, follow->request);
-    return wrong;
+    return problem;
 }
 
 static void open_now(void *follower)
@@ -330,13 +330,13 @@ struct problem *trace_follow_open(const char *path, struct trace_follow **follow
 {
     struct trace_follow *opened = allocate(1, sizeof *opened);
     *opened = (struct trace_follow){.path = path, .fd = -1, .trace = allocate(1, sizeof *opened->trace)};
-    struct problem *wrong = attempt(open_now, opened);
+    struct problem *problem = attempt(open_now, opened);
     *follow = opened;
-    if (wrong) {
+    if (problem) {
         trace_follow_close(opened);
         *follow = NULL;
     }
-    return wrong;
+    return problem;
 }
 
 /* Returns the trace, which the caller owns from now on. */

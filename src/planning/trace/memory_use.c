@@ -175,9 +175,10 @@ void trace_update_memory(struct trace *trace, size_t first)
     const uint32_t n_devices = trace->header.n_devices;
     uint64_t from = find_start(trace, first);
     forget_amounts(trace, from);
-    size_t *kept = allocate(n_devices, sizeof *kept); /* the amounts that stay; the last of them may be changed */
+    size_t *last_amount =
+        allocate(n_devices, sizeof *last_amount); /* the amounts that stay; the last of them may be changed */
     for (uint32_t i = 0; i < n_devices; i++)
-        kept[i] = trace->memory_use[i].n - 1;
+        last_amount[i] = trace->memory_use[i].n - 1;
     struct memory_changes all = find_changes(trace, from);
     for (size_t i = 0; i < all.n; i++) {
         const struct memory_change *change = &all.changes[i];
@@ -189,9 +190,9 @@ void trace_update_memory(struct trace *trace, size_t first)
         use->amounts[use->n - 1].bytes[change->class] += change->bytes;
     }
     for (uint32_t i = 0; i < n_devices; i++)
-        update_sums(&trace->memory_use[i], kept[i]);
+        update_sums(&trace->memory_use[i], last_amount[i]);
     trace->memory_use_step = trace->whole_step;
-    free(kept);
+    free(last_amount);
     free(all.changes);
 }
 

@@ -245,10 +245,10 @@ static void tell_when_removed(void)
 static void print_overlap(struct trace_follow *follow)
 {
     bool grew = false;
-    struct problem *damaged = trace_follow_poll(follow, &grew);
-    if (damaged) {
-        warn("%s", damaged->sentence);
-        free(damaged);
+    struct problem *problem = trace_follow_poll(follow, &grew);
+    if (problem) {
+        warn("%s", problem->sentence);
+        free(problem);
         return;
     }
     const struct trace *trace = trace_follow_trace(follow);

@@ -363,14 +363,14 @@ static char *describe_gather(const struct survey *survey)
 {
     const struct pool *pool = survey->list->pool;
     const int n_devices = pool->machine->n_devices;
-    size_t *kept = allocate((size_t)n_devices + 1, sizeof *kept); /* bytes of shards, by device */
+    size_t *shard_bytes = allocate((size_t)n_devices + 1, sizeof *shard_bytes); /* bytes of shards, by device */
     for (size_t i = 0; i < pool->n; i++)
         if (pool->tensors[i]->replica.is_shard)
-            kept[pool->tensors[i]->device->index] += pool->tensors[i]->bytes;
+            shard_bytes[pool->tensors[i]->device->index] += pool->tensors[i]->bytes;
     size_t most = 0;
     for (int d = 0; d < n_devices; d++)
-        most = MAX(most, kept[d]);
-    free(kept);
+        most = MAX(most, shard_bytes[d]);
+    free(shard_bytes);
     char bytes[32];
     return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
                          "a layer, %d ahead",

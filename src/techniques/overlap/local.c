@@ -475,7 +475,7 @@ static size_t fix_as_few_as_fit(struct local_rule *rule, const struct question *
     return rule->n_fixed;
 }
 
-/* How updates are chosen, when `n_fixed` has been settled.  The caller frees the text. */
+/* How updates are chosen, when `n_fixed` is known.  The caller frees the text. */
 static char *describe_fixed(const struct local_rule *rule)
 {
     if (rule->n_fixed == rule->survey->buckets.n)

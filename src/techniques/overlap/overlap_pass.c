@@ -8,7 +8,7 @@
  * run_overlap() is the pass:
  *
  *     plan_each_mode()   a plan for each mode: its moves are made in the list, simulated, and undone
- *     settle_plan()      the plan of the mode that is asked for, unless a file or the running step says otherwise
+ *     replace_plan()      the plan of the mode that is asked for, unless a file or the running step says otherwise
  *     rewrite_list()     makes its moves
  *     report_moves()     says how many updates have moved, or why none has
  *     report_plans()     says how long a step would be with each mode
@@ -116,7 +116,7 @@ static double period_of(const struct update_survey *survey, const struct candida
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
-static char *letters_of(const struct update_survey *survey, const unsigned char *side)
+static char *make_letters(const struct update_survey *survey, const unsigned char *side)
 {
     size_t layers = 0;
     for (size_t i = 0; i < survey->list->n; i++)
@@ -196,7 +196,7 @@ static void report_plans(const struct planning *planning, const struct plans *pl
 {
     const struct update_survey *survey = &planning->survey;
     const struct candidate *chosen = &plans->by_mode[mode];
-    char *letters = letters_of(survey, chosen->side);
+    char *letters = make_letters(survey, chosen->side);
     report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
@@ -222,8 +222,8 @@ static struct plans plan_each_mode(struct planning *planning)
     return plans_for_later_room(planning, &plans);
 }
 
-/* Settles what the --overlap that is asked for does: *chosen, unless a file or the running step says otherwise. */
-static void settle_plan(struct planning *planning, struct candidate *chosen, struct pass_report *report)
+/* Replaces *chosen, the plan of the --overlap that is asked for, where a file or the running step says otherwise. */
+static void replace_plan(struct planning *planning, struct candidate *chosen, struct pass_report *report)
 {
     const struct run_facts *facts = planning->facts;
     const struct update_survey *survey = &planning->survey;
@@ -254,7 +254,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     struct planning *planning = open_planning(list, costs, facts);
     struct plans plans = plan_each_mode(planning);
     struct candidate *chosen = &plans.by_mode[mode];
-    settle_plan(planning, chosen, report);
+    replace_plan(planning, chosen, report);
     bool changed = rewrite_list(planning, chosen);
     report_moves(planning, chosen, changed, report);
     const struct reserved_room room = reserve_room(list, facts);
@@ -291,9 +291,9 @@ static void check_overlap_options(struct settings *settings)
 }
 
 /* How often the running step has chosen what. */
-static void tell_choices(struct trainer *trainer, struct kept_run *kept)
+static void tell_choices(struct trainer *trainer, struct kept_run *kept_run)
 {
-    (void)kept;
+    (void)kept_run;
     char *choices = describe_choices(trainer->train);
     if (choices)
         note("overlap: %s", choices);

@@ -7,7 +7,7 @@
  * checkpoint is here.
  */
 #include "checkpoint.h"
-#include "store.h"
+#include "other_form.h"
 
 struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
 {
@@ -27,7 +27,7 @@ void free_checkpoint(struct checkpoint *checkpoint)
     if (checkpoint->pieces)
         free_pieces(checkpoint->pieces);
     if (checkpoint->other_form)
-        free_in_store(checkpoint->other_form);
+        free_other_form(checkpoint->other_form);
     if (checkpoint->buffer) {
         free(checkpoint->buffer->bytes);
         free(checkpoint->buffer);
@@ -52,7 +52,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
     return text ? text : "";
 }
 
-struct mesh strategy_of(const struct checkpoint *checkpoint)
+struct mesh read_strategy(const struct checkpoint *checkpoint)
 {
     struct mesh mesh = checkpoint->pieces->mesh;
     const char *text = recorded_option(checkpoint, "mesh");

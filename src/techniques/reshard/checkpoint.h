@@ -7,7 +7,7 @@
  *     compare.h           two checkpoints, element by element
  *     manifest.h          the description of a checkpoint as a file, written, and read strictly
  *     find_checkpoint.h   the folder that --save fills: found, opened, made whole, pruned
- *     store.h             another form of a checkpoint, read by the folder that brings it
+ *     other_form.h        another form of a checkpoint, read by the folder that brings it
  *     folder.h            a folder that appears whole
  *     rank_files.h        the files of a checkpoint that is being written
  *     save_and_load.h     from devices to files and back
@@ -45,9 +45,9 @@ struct read_buffer {
 };
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
 struct checkpoint {
-    char *path;                  /* its folder, or the file of another form */
-    struct in_store *other_form; /* what another form adds (store.h); NULL: the checkpoint is a folder */
-    uint32_t step;               /* the last step that was trained */
+    char *path;                    /* its folder, or the file of another form */
+    struct other_form *other_form; /* what another form adds (other_form.h); NULL: the checkpoint is a folder */
+    uint32_t step;                 /* the last step that was trained */
     uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; 0: not known */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too: find_checkpoint.h */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
@@ -55,7 +55,7 @@ struct checkpoint {
     uint64_t data;    /* XXH64 of the tokens that it was trained on, 0: not known */
     unsigned vector;  /* width of the devices' vectors, in floats; 0: the devices differ */
     char *tokenizer;
-    json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see strategy_of() */
+    json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
     struct pieces *pieces;
     uint64_t *bytes;            /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
     struct read_buffer *buffer; /* NULL: nothing is read from it, it is only described */
@@ -70,6 +70,6 @@ char *rank_file(const struct checkpoint *checkpoint, int rank);
 const char *recorded_option(const struct checkpoint *checkpoint, const char *name);
 /* The mesh under which training goes on; its layers are not cut.  Fails (EXIT_FAILED) where the recorded text is no
  * mesh, which reading the manifest does before anyone else. */
-struct mesh strategy_of(const struct checkpoint *checkpoint);
+struct mesh read_strategy(const struct checkpoint *checkpoint);
 
 #endif

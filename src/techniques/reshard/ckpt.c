@@ -10,7 +10,7 @@
 
 /* ---- what several words need ----------------------------------------------------------------------------------- */
 
-const char *run_of(char out[20], const struct checkpoint *checkpoint)
+const char *format_run(char out[20], const struct checkpoint *checkpoint)
 {
     snprintf(out, 20, "%016llx", (unsigned long long)checkpoint->run);
     return checkpoint->run ? out : NULL;

@@ -30,7 +30,7 @@ int export_checkpoint(char **paths);
 /* ---- what several words need: ckpt.c ----------------------------------------------------------------------------- */
 
 /* The id of the checkpoint's run, written into `out`; NULL: it is not known. */
-const char *run_of(char out[20], const struct checkpoint *checkpoint);
+const char *format_run(char out[20], const struct checkpoint *checkpoint);
 /* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
 void expect_place(const char *claimant, const char *path);
 /* Fails when something would be replaced: the name must be free, or that of an empty folder that no run is using. */

@@ -18,8 +18,9 @@ static void print_diff_json(const struct checkpoint *a, const struct checkpoint 
     char run[2][20];
     const struct checkpoint *later = later_of(a, b);
     print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
-                         run_of(run[0], a), run_of(run[1], b), "later", later ? text_json(later->path) : json_null(),
-                         "same", differing->n == 0, "tensors", (int)a->pieces->n, "different", table_json(differing)));
+                         format_run(run[0], a), format_run(run[1], b), "later",
+                         later ? text_json(later->path) : json_null(), "same", differing->n == 0, "tensors",
+                         (int)a->pieces->n, "different", table_json(differing)));
 }
 
 static void print_diff(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)

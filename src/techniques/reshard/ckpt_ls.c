@@ -2,8 +2,8 @@
 #include "ckpt.h"
 #include "find_checkpoint.h"
 #include "manifest.h"
+#include "other_form.h"
 #include "planning/command/table.h"
-#include "store.h"
 
 /* "rows", "columns in 3": how tensor parallelism cuts it. */
 static void format_cut(char out[32], const struct kept_tensor *tensor)
@@ -47,17 +47,17 @@ static void list_tensor(struct table *out, const struct kept_tensor *tensor)
 
 static void print_ls_json(const struct checkpoint *checkpoint)
 {
-    const struct store *store = checkpoint->other_form ? checkpoint->other_form->store : NULL;
-    const struct mesh strategy = strategy_of(checkpoint);
+    const struct checkpoint_form *form = checkpoint->other_form ? checkpoint->other_form->form : NULL;
+    const struct mesh strategy = read_strategy(checkpoint);
     char run[20];
     json_t *all = json_object();
     json_object_set_new(all, "checkpoint", text_json(checkpoint->path));
     json_object_set_new(all, "step", json_integer(checkpoint->step));
-    json_object_set_new(all, "run", run_of(run, checkpoint) ? json_string(run) : json_null());
+    json_object_set_new(all, "run", format_run(run, checkpoint) ? json_string(run) : json_null());
     json_object_set_new(all, "session", json_integer(checkpoint->session));
     json_object_set_new(all, "program", *checkpoint->program ? text_json(checkpoint->program) : json_null());
-    if (store)
-        json_object_set_new(all, store->name, store->to_json(checkpoint));
+    if (form)
+        json_object_set_new(all, form->name, form->to_json(checkpoint));
     json_object_set_new(all, "mesh", mesh_json(&checkpoint->pieces->mesh));
     json_object_set_new(all, "strategy", mesh_json(&strategy));
     json_object_set_new(all, "tensors", tensors_json(checkpoint));
@@ -74,7 +74,7 @@ static void print_ls(const struct checkpoint *checkpoint)
     char run[20], bytes[32], sizes[160], mesh[64];
     struct table *out = new_table(columns, COUNT(columns));
     const struct pieces *pieces = checkpoint->pieces;
-    const struct mesh strategy = strategy_of(checkpoint);
+    const struct mesh strategy = read_strategy(checkpoint);
     size_t elements = 0;
     for (size_t i = 0; i < pieces->n; i++) {
         elements += tensor_elements(&pieces->tensors[i]);
@@ -83,8 +83,8 @@ static void print_ls(const struct checkpoint *checkpoint)
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);
     if (checkpoint->other_form)
-        checkpoint->other_form->store->print(checkpoint);
-    print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, checkpoint) ? run : "not known",
+        checkpoint->other_form->form->print(checkpoint);
+    print_line(stdout, "run         %s, session %lld; written by %s%s", format_run(run, checkpoint) ? run : "not known",
                (long long)checkpoint->session, *checkpoint->program ? "yard " : "an older yard", checkpoint->program);
     print_line(stdout, "model       %s", describe_sizes(sizes, &pieces->config));
     print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &pieces->mesh), pieces->mesh.zero,

@@ -39,7 +39,7 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
  * strategy; without it the pieces are merged, and the strategy stays. */
 static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
-    struct mesh strategy = strategy_of(from), mesh = new_mesh(from, strategy.zero);
+    struct mesh strategy = read_strategy(from), mesh = new_mesh(from, strategy.zero);
     struct checkpoint *to = like_checkpoint(from, path);
     char text[64];
     to->pieces = cut_state(&from->pieces->config, &mesh);
@@ -98,7 +98,7 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
 static void report_reshard(const struct checkpoint *to, uint64_t moved, double seconds)
 {
     char bytes[32], held[64], mesh[64];
-    const struct mesh strategy = strategy_of(to);
+    const struct mesh strategy = read_strategy(to);
     if (ckpt_given.json)
         print_json(json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
                              mesh_json(&to->pieces->mesh), "strategy", mesh_json(&strategy), "read", (json_int_t)moved,

@@ -1,8 +1,8 @@
 /* ckpt_verify.c - yard ckpt verify: is every byte as it was written? */
 #include "ckpt.h"
 #include "find_checkpoint.h"
+#include "other_form.h"
 #include "planning/command/table.h"
-#include "store.h"
 #include "transfer.h"
 
 struct opened { /* the argument of try_open(), for attempt() */
@@ -13,9 +13,9 @@ struct opened { /* the argument of try_open(), for attempt() */
 static void try_open(void *argument)
 {
     struct opened *opened = argument;
-    const struct store *store = find_store(opened->path);
-    if (store) /* open_checkpoint() would warn of damage, which is counted here */
-        opened->checkpoint = store->open(opened->path);
+    const struct checkpoint_form *form = find_checkpoint_form(opened->path);
+    if (form) /* open_checkpoint() would warn of damage, which is counted here */
+        opened->checkpoint = form->open(opened->path);
     else
         opened->checkpoint = open_checkpoint(opened->path);
 }

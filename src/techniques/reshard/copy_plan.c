@@ -133,25 +133,25 @@ static struct problem *plan_problem(const struct copies *plan, size_t to, size_t
 
 struct problem *prove_copies(const struct copies *plan)
 {
-    struct problem *found = NULL;
+    struct problem *problem = NULL;
     size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: so many elements of it, from its first on */
     struct copy *sorted = copy_bytes(plan->copies, plan->n * sizeof *sorted);
     SORT(sorted, plan->n, by_destination);
-    for (size_t i = 0; i < plan->n && !found; i++) {
+    for (size_t i = 0; i < plan->n && !problem; i++) {
         const struct copy *copy = &sorted[i];
         if (!is_sound(plan, copy))
-            found = plan_problem(plan, copy->to_piece, copy->to_offset, "gets the value of another element");
+            problem = plan_problem(plan, copy->to_piece, copy->to_offset, "gets the value of another element");
         else if (copy->to_offset < written[copy->to_piece])
-            found = plan_problem(plan, copy->to_piece, copy->to_offset, "is written twice");
+            problem = plan_problem(plan, copy->to_piece, copy->to_offset, "is written twice");
         else if (copy->to_offset > written[copy->to_piece])
-            found = plan_problem(plan, copy->to_piece, copy->to_offset, "comes after one that is not written");
+            problem = plan_problem(plan, copy->to_piece, copy->to_offset, "comes after one that is not written");
         else
             written[copy->to_piece] += copy->n;
     }
-    for (size_t k = 0; k < plan->to->n && !found; k++)
+    for (size_t k = 0; k < plan->to->n && !problem; k++)
         if (written[k] != piece_elements(&plan->to->pieces[k]))
-            found = plan_problem(plan, k, written[k], "is not written");
+            problem = plan_problem(plan, k, written[k], "is not written");
     free(sorted);
     free(written);
-    return found;
+    return problem;
 }

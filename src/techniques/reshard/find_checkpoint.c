@@ -228,9 +228,9 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
          path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
 }
 
-static struct checkpoint *open_stored(const struct store *store, const char *path)
+static struct checkpoint *open_other_form(const struct checkpoint_form *form, const char *path)
 {
-    struct checkpoint *checkpoint = store->open(path);
+    struct checkpoint *checkpoint = form->open(path);
     for (size_t i = 0; i < checkpoint->other_form->n_damage; i++)
         warn("%s", checkpoint->other_form->damage[i]);
     return checkpoint;
@@ -239,9 +239,9 @@ static struct checkpoint *open_stored(const struct store *store, const char *pat
 struct checkpoint *open_checkpoint(const char *path)
 {
     enum exit_code code;
-    const struct store *store = find_store(path);
-    if (store)
-        return open_stored(store, path);
+    const struct checkpoint_form *form = find_checkpoint_form(path);
+    if (form)
+        return open_other_form(form, path);
     char *folder = find_newest(path, &code);
     if (!folder)
         refuse_path(path, code);

@@ -31,11 +31,11 @@ static void keep_rest(const char *path)
     if (!end)
         end = name + strlen(name);
     char *folder = format_string("%.*s", (int)(end - path), path);
-    char *kept = format_string("%s.kept-%ld", folder, (long)getpid());
-    if (rename(path, kept) == 0)
-        warn("%s held more than yard had written there: the rest is in %s now", folder, kept);
+    char *aside = format_string("%s.kept-%ld", folder, (long)getpid());
+    if (rename(path, aside) == 0)
+        warn("%s held more than yard had written there: the rest is in %s now", folder, aside);
     free(folder);
-    free(kept);
+    free(aside);
 }
 
 static void remove_ours(DIR *entries, const char *name)

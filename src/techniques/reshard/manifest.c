@@ -6,7 +6,7 @@
  * version 1 have neither "run" nor "program".  A manifest of a version above ours is refused: only these two fields of
  * it, "version" and "program", are read, for the message.
  *
- * A checkpoint in another form (struct store) has a manifest too, with fewer fields.
+ * A checkpoint in another form (struct checkpoint_form) has a manifest too, with fewer fields.
  */
 #include "manifest.h"
 

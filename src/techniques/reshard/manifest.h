@@ -6,13 +6,13 @@
  *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
  *     ...]}
  *
- * In a folder it is the file MANIFEST.  A file of another form (store.h) has it in it.
+ * In a folder it is the file MANIFEST.  A file of another form (other_form.h) has it in it.
  */
 #ifndef MANIFEST_H
 #define MANIFEST_H
 
 #include "checkpoint.h"
-#include "store.h"
+#include "other_form.h"
 
 #define MANIFEST "manifest.json"
 enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
@@ -38,6 +38,6 @@ json_t *mesh_json(const struct mesh *mesh);
 struct checkpoint *read_manifest(const char *folder);
 /* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its
  * sizes set; the checkpoint owns it then. */
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *other_form);
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form);
 
 #endif

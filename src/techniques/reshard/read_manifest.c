@@ -167,7 +167,7 @@ static void read_recorded_options(const char *path, json_t *options, struct chec
             REFUSE(&at, "\"%.40s\" must be a text", name);
     }
     checkpoint->options = json_incref(options);
-    strategy_of(checkpoint); /* fails where the text "mesh" is no mesh */
+    read_strategy(checkpoint); /* fails where the text "mesh" is no mesh */
 }
 
 static void read_files(const char *path, json_t *files, struct checkpoint *checkpoint)
@@ -259,11 +259,11 @@ struct piece_space {
 };
 static struct piece_space space_of(const struct checkpoint *checkpoint, int rank)
 {
-    const struct in_store *other_form = checkpoint->other_form;
+    const struct other_form *other_form = checkpoint->other_form;
     struct piece_space space;
     if (other_form) {
         space = (struct piece_space){.bytes = other_form->bytes, .first = 0};
-        snprintf(space.name, sizeof space.name, "%s", other_form->store->place);
+        snprintf(space.name, sizeof space.name, "%s", other_form->form->place);
     } else {
         space = (struct piece_space){.bytes = checkpoint->bytes[rank], .first = 8}; /* 8: its header's length */
         snprintf(space.name, sizeof space.name, RANK_FILE, rank);
@@ -381,7 +381,7 @@ static void check_version(const char *path, json_t *all)
              path, program, version, MANIFEST_VERSION);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *other_form)
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form)
 {
     const struct place at = {.path = path};
     check_hash(&at, text, n);

@@ -7,8 +7,8 @@
 #include "resume.h"
 #include "find_checkpoint.h"
 #include "manifest.h"
+#include "other_form.h"
 #include "save_and_load.h"
-#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static const struct resumed_run *find_resumed_run(void)
     checkpoint->buffer->open = now_ns() - this_life->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
     found = (struct resumed_run){
         .given_path = path,
-        .kept_by = checkpoint->other_form ? checkpoint->other_form->store->option : "--save",
+        .kept_by = checkpoint->other_form ? checkpoint->other_form->form->option : "--save",
         .path = checkpoint->path,
         .step = checkpoint->step,
         .samples = checkpoint->samples,
@@ -51,7 +51,7 @@ static bool open_run(const char *path, struct source *source)
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
         refuse_foreign_folder(path);
-    const bool ours = newest || find_store(path) || (is_folder(path) && !model);
+    const bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
         struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
         *source = (struct source){copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer};
@@ -95,7 +95,7 @@ static _Noreturn void refuse_devices(const struct settings *settings, const stru
 
 static struct mesh resumed_mesh(const struct settings *settings, int devices)
 {
-    struct mesh mesh = strategy_of(settings->source.checkpoint);
+    struct mesh mesh = read_strategy(settings->source.checkpoint);
     int each = mesh.pp * mesh.tp; /* devices of a replica */
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
@@ -118,7 +118,7 @@ static void record_training(struct trainer *trainer, struct list *list)
     struct run_record *record = allocate(1, sizeof *record);
     bool without_mesh =
         settings->resumed && !settings->mesh && n_ranks(&trainer->mesh) == 1; /* then the old strategy is recorded */
-    struct mesh strategy = without_mesh ? strategy_of(settings->source.checkpoint) : trainer->mesh;
+    struct mesh strategy = without_mesh ? read_strategy(settings->source.checkpoint) : trainer->mesh;
     char text[64];
     record->options = options_json(RECORDED_OPTIONS);
     json_object_set_new(record->options, "mesh", json_string(format_mesh(text, &strategy)));
@@ -289,19 +289,19 @@ static void print_resumed(struct trainer *trainer)
     free(path);
 }
 
-static void add_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     const struct settings *settings = trainer->settings;
     if (!settings->save)
         return;
-    append_text(&kept->command, " --resume ");
-    append_quoted(&kept->command, settings->save);
-    append_text(&kept->command, " --save ");
-    append_quoted(&kept->command, settings->save);
+    append_text(&kept_run->command, " --resume ");
+    append_quoted(&kept_run->command, settings->save);
+    append_text(&kept_run->command, " --save ");
+    append_quoted(&kept_run->command, settings->save);
     if (settings->save_every)
-        append_text(&kept->command, " --save-every %d", settings->save_every);
+        append_text(&kept_run->command, " --save-every %d", settings->save_every);
     if (reshard_options.keep)
-        append_text(&kept->command, " --keep %d", reshard_options.keep);
+        append_text(&kept_run->command, " --keep %d", reshard_options.keep);
 }
 
 const struct archive archive = {

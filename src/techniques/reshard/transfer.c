@@ -6,8 +6,8 @@
  */
 #include "transfer.h"
 #include "copy_plan.h"
+#include "other_form.h"
 #include "rank_files.h"
-#include "store.h"
 #include "trainer/file/file.h"
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static void load_piece(const struct checkpoint *checkpoint, const struct kept_te
              file->path, tensor->name, kept_name[tensor->role], (unsigned long long)piece->file_offset,
              (unsigned long long)(piece->file_offset + bytes), (unsigned long long)hash,
              (unsigned long long)piece->hash,
-             checkpoint->other_form ? checkpoint->other_form->store->advice : "take another checkpoint");
+             checkpoint->other_form ? checkpoint->other_form->form->advice : "take another checkpoint");
 }
 
 static struct reader *open_file_of(const struct checkpoint *checkpoint, int rank)

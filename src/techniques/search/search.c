@@ -48,7 +48,7 @@ static struct score try_choice(const struct question *question, const unsigned c
     bool simulated = forecast.excess_bytes <= most;
     struct score score = {
         .excess_bytes = forecast.excess_bytes, .period = forecast.period, .copied_bytes = sum_copies(&forecast)};
-    if (forecast.why_not)
+    if (forecast.problem)
         score.excess_bytes = INFINITY;
     if (isnan(forecast.period))
         score.period = simulated ? 0 : INFINITY;

@@ -98,19 +98,19 @@ struct pieces *cut_stored(const struct snap_plan *plan)
 
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {
-    CHECK(checkpoint->other_form && checkpoint->other_form->store == &snapshot_store, "%s is no snapshot",
+    CHECK(checkpoint->other_form && checkpoint->other_form->form == &snapshot_form, "%s is no snapshot",
           checkpoint->path);
     return (struct snapfile *)checkpoint->other_form;
 }
 
 uint64_t slot_at(const struct snapfile *snapfile, int slot)
 {
-    return snapfile->slots_at + (uint64_t)(slot - 1) * snapfile->in.bytes;
+    return snapfile->slots_at + (uint64_t)(slot - 1) * snapfile->base.bytes;
 }
 
 uint64_t hashes_at(const struct snapfile *snapfile, int slot)
 {
-    return slot_at(snapfile, slot + 1) - round_up(sizeof(uint64_t) * snapfile->in.n, SNAP_PAGE);
+    return slot_at(snapfile, slot + 1) - round_up(sizeof(uint64_t) * snapfile->base.n, SNAP_PAGE);
 }
 
 static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PAGE - 8, 0); }
@@ -122,7 +122,7 @@ void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit
                                  .file_bytes = slot_at(snapfile, snapfile->slots + 1),
                                  .run = snapfile->run,
                                  .slots = (uint32_t)snapfile->slots,
-                                 .pieces = (uint32_t)snapfile->in.n,
+                                 .pieces = (uint32_t)snapfile->base.n,
                                  .manifest_bytes = snapfile->manifest_bytes,
                                  .manifest_hash = snapfile->manifest_hash,
                                  .commit = *commit};
@@ -164,7 +164,7 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], co
         return "the file is not as long as it says";
     if (!is_possible(&contents))
         return "it has impossible numbers";
-    *snapfile = (struct snapfile){.in = {.store = &snapshot_store, .n = contents.pieces},
+    *snapfile = (struct snapfile){.base = {.form = &snapshot_form, .n = contents.pieces},
                                   .run = contents.run,
                                   .slots = (int)contents.slots,
                                   .manifest_bytes = contents.manifest_bytes,
@@ -172,10 +172,10 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], co
                                   .slots_at = MANIFEST_AT + round_up(contents.manifest_bytes, SNAP_PAGE),
                                   .newest = contents.commit};
     uint64_t least =
-        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(sizeof(uint64_t) * snapfile->in.n, SNAP_PAGE);
+        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(sizeof(uint64_t) * snapfile->base.n, SNAP_PAGE);
     if (file_bytes < least || (file_bytes - snapfile->slots_at) % ((uint64_t)snapfile->slots * SNAP_PAGE))
         return "the file does not end with a slot";
-    snapfile->in.bytes = (file_bytes - snapfile->slots_at) / (uint64_t)snapfile->slots;
+    snapfile->base.bytes = (file_bytes - snapfile->slots_at) / (uint64_t)snapfile->slots;
     return NULL;
 }
 

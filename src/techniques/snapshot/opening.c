@@ -135,7 +135,7 @@ static void recover(struct opening *opening)
 
 static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
 {
-    return a->slots == b->slots && a->in.bytes == b->in.bytes && a->manifest_bytes == b->manifest_bytes &&
+    return a->slots == b->slots && a->base.bytes == b->base.bytes && a->manifest_bytes == b->manifest_bytes &&
            a->manifest_hash == b->manifest_hash;
 }
 
@@ -156,23 +156,23 @@ static void take_over(struct snap_writer *snap_writer, const struct snapfile *ol
 static char *plan_layout(struct snap_writer *snap_writer, const struct snap_plan *plan)
 {
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
-    snapfile->in.store = &snapshot_store;
-    snap_writer->file->other_form = &snapfile->in;
+    snapfile->base.form = &snapshot_form;
+    snap_writer->file->other_form = &snapfile->base;
     snap_writer->n = plan->n;
     snap_writer->payload_at = allocate(plan->n + 1, sizeof *snap_writer->payload_at);
     for (size_t i = 0; i < plan->n; i++)
         snap_writer->payload_at[i + 1] = snap_writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
     snap_writer->file->pieces = cut_stored(plan);
-    snapfile->in.n = count_pieces(snap_writer->file->pieces);
+    snapfile->base.n = count_pieces(snap_writer->file->pieces);
     char *manifest = manifest_text(snap_writer->file);
     snapfile->slots = plan->ring->n;
-    snapfile->in.bytes = snap_writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->in.n, SNAP_PAGE);
+    snapfile->base.bytes = snap_writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAP_PAGE);
     snapfile->manifest_bytes = strlen(manifest);
     snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAP_PAGE);
     snapfile->run = snap_writer->file->run;
     for (int k = 1; k <= snapfile->slots; k++)
-        snap_writer->slots[k].hashes = allocate(snapfile->in.n, sizeof *snap_writer->slots[k].hashes);
+        snap_writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *snap_writer->slots[k].hashes);
     return manifest;
 }
 

@@ -116,7 +116,7 @@ struct snap_commit look_for_commit(const char *path)
 /* The manifest describes the pieces; a commit says in which slot they lie, and which hashes they have. */
 
 #define NOTE_DAMAGE(f, ...)                                                                                            \
-    (void)(*APPEND((f)->in.damage, (f)->in.n_damage, (f)->in.cap_damage) = format_string(__VA_ARGS__))
+    (void)(*APPEND((f)->base.damage, (f)->base.n_damage, (f)->base.cap_damage) = format_string(__VA_ARGS__))
 
 /* Gives the pieces their hashes, which are in the manifest's order, and moves their places from slot `before` to
  * `slot`. before 0: so far the places count from 0. */
@@ -140,24 +140,24 @@ static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *ha
 static bool install_commit(struct reader *reader, struct checkpoint *checkpoint, const struct snap_commit *commit)
 {
     struct snapfile *snapfile = snapfile_of(checkpoint);
-    uint64_t *hashes = allocate(snapfile->in.n, sizeof *hashes);
+    uint64_t *hashes = allocate(snapfile->base.n, sizeof *hashes);
     uint32_t slot_before = snapfile->newest.slot;
-    size_t damage = snapfile->in.n_damage;
+    size_t damage = snapfile->base.n_damage;
     snapfile->newest = *commit;
-    read_at(reader, hashes, sizeof *hashes * snapfile->in.n, hashes_at(snapfile, (int)commit->slot));
-    if (hash_bytes(hashes, sizeof *hashes * snapfile->in.n, 0) != commit->hash)
+    read_at(reader, hashes, sizeof *hashes * snapfile->base.n, hashes_at(snapfile, (int)commit->slot));
+    if (hash_bytes(hashes, sizeof *hashes * snapfile->base.n, 0) != commit->hash)
         NOTE_DAMAGE(snapfile,
                     "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
                     checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
     put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
-    for (size_t i = 0; i < checkpoint->pieces->n && snapfile->in.n_damage == damage; i++) {
+    for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage; i++) {
         struct problem *problem = verify_tensor(checkpoint, i);
         if (problem)
             NOTE_DAMAGE(snapfile, "iteration %u is torn or damaged: %s", commit->step, problem->sentence);
         free(problem);
     }
     free(hashes);
-    return snapfile->in.n_damage == damage;
+    return snapfile->base.n_damage == damage;
 }
 
 /* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns snapfile. */
@@ -171,11 +171,11 @@ static struct checkpoint *read_description(struct reader *reader, const char *pa
              "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say; use a checkpoint or "
              "another snapshot",
              path, MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *checkpoint = parse_manifest(path, manifest, n, &snapfile->in);
+    struct checkpoint *checkpoint = parse_manifest(path, manifest, n, &snapfile->base);
     size_t pieces = count_pieces(checkpoint->pieces);
-    if (pieces != snapfile->in.n)
+    if (pieces != snapfile->base.n)
         fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces,
-             snapfile->in.n);
+             snapfile->base.n);
     free(manifest);
     return checkpoint;
 }
@@ -247,7 +247,7 @@ static struct checkpoint *read_once(const char *path, enum writers writers, bool
     struct checkpoint *checkpoint = read_description(reader, path, snapfile);
     note_pages(snapfile, path, &pages);
     snapfile->page = choose_commit(reader, checkpoint, &pages);
-    *overtaken = writers == RUN_MAY_WRITE && snapfile->in.n_damage && has_moved_on(reader, &pages);
+    *overtaken = writers == RUN_MAY_WRITE && snapfile->base.n_damage && has_moved_on(reader, &pages);
     close_reader(reader);
     take_facts(checkpoint, &pages);
     return checkpoint;
@@ -275,14 +275,14 @@ struct checkpoint *open_newest_snapshot(const char *path)
 {
     struct checkpoint *checkpoint = read_snapshot(path);
     const struct snapfile *snapfile = snapfile_of(checkpoint);
-    if (!snapfile->newest.slot && snapfile->in.n_damage)
-        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, snapfile->in.damage[0]);
+    if (!snapfile->newest.slot && snapfile->base.n_damage)
+        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, snapfile->base.damage[0]);
     if (!snapfile->newest.slot)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     return checkpoint;
 }
 
-/* ---- a snapshot file as a store (struct store) ------------------------------------------------------------------- */
+/* ---- a snapshot file as another form of a checkpoint (other_form.h) ---------------------------------------------- */
 
 /* With this reshard/ reads, verifies and shows it like any checkpoint. */
 
@@ -290,7 +290,7 @@ static json_t *snapshot_json(const struct checkpoint *checkpoint)
 {
     const struct snapfile *snapfile = snapfile_of(checkpoint);
     return json_pack("{s:i, s:i, s:I, s:I}", "slots", snapfile->slots, "slot", (int)snapfile->newest.slot, "commit",
-                     (json_int_t)snapfile->newest.seq, "slot_bytes", (json_int_t)snapfile->in.bytes);
+                     (json_int_t)snapfile->newest.seq, "slot_bytes", (json_int_t)snapfile->base.bytes);
 }
 
 static void print_snapshot(const struct checkpoint *checkpoint)
@@ -298,14 +298,15 @@ static void print_snapshot(const struct checkpoint *checkpoint)
     const struct snapfile *snapfile = snapfile_of(checkpoint);
     char bytes[32];
     printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", snapfile->newest.slot, snapfile->slots,
-           snapfile->in.n, format_bytes(bytes, (double)snapfile->in.bytes), (unsigned long long)snapfile->newest.seq);
+           snapfile->base.n, format_bytes(bytes, (double)snapfile->base.bytes),
+           (unsigned long long)snapfile->newest.seq);
 }
 
-const struct store snapshot_store = {.name = "snapshot",
-                                     .option = "--snapshot",
-                                     .place = "a slot",
-                                     .advice = "or a run writes there: read it once more, or copy it",
-                                     .is_ours = is_snapshot,
-                                     .open = open_newest_snapshot,
-                                     .to_json = snapshot_json,
-                                     .print = print_snapshot};
+const struct checkpoint_form snapshot_form = {.name = "snapshot",
+                                              .option = "--snapshot",
+                                              .place = "a slot",
+                                              .advice = "or a run writes there: read it once more, or copy it",
+                                              .is_ours = is_snapshot,
+                                              .open = open_newest_snapshot,
+                                              .to_json = snapshot_json,
+                                              .print = print_snapshot};

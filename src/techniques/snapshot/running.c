@@ -23,9 +23,9 @@ struct snapshot_run {
     size_t *payload;      /* by position of a persist task: the payload that it stores */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    uint32_t reported;           /* the last step that has been reported */
-    uint32_t bad_step;           /* the first step that was not sound */
-    struct stored_step *commits; /* those that have not been shown yet */
+    uint32_t reported;            /* the last step that has been reported */
+    uint32_t bad_step;            /* the first step that was not sound */
+    struct commit_times *commits; /* those that have not been shown yet */
     size_t n_commits, cap_commits;
     struct snap_counts counts; /* set when the file is closed */
     bool closed;
@@ -56,16 +56,16 @@ static void commit_iteration(void *context, const struct task *task, uint32_t nu
 {
     (void)task;
     struct snapshot_run *snapshot_run = context;
-    struct stored_step stored;
+    struct commit_times times;
     pthread_mutex_lock(&snapshot_run->lock);
     while (snapshot_run->reported < number)
         pthread_cond_wait(&snapshot_run->changed, &snapshot_run->lock);
     bool sound = number < snapshot_run->bad_step;
     pthread_mutex_unlock(&snapshot_run->lock);
-    if (!snap_finish(snapshot_run->file, number, sound, &stored))
+    if (!snap_finish(snapshot_run->file, number, sound, &times))
         return;
     pthread_mutex_lock(&snapshot_run->lock);
-    *APPEND(snapshot_run->commits, snapshot_run->n_commits, snapshot_run->cap_commits) = stored;
+    *APPEND(snapshot_run->commits, snapshot_run->n_commits, snapshot_run->cap_commits) = times;
     pthread_mutex_unlock(&snapshot_run->lock);
 }
 
@@ -133,7 +133,7 @@ void start_snapshots(struct trainer *trainer)
     start_late(trainer->train, begin_iteration, snapshot_run);
 }
 
-size_t take_commits(struct trainer *trainer, struct stored_step **commits)
+size_t take_commits(struct trainer *trainer, struct commit_times **commits)
 {
     struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     *commits = NULL;
@@ -162,7 +162,7 @@ struct snap_counts close_snapshots(struct trainer *trainer)
 /* Writes each commit to the log, and none to the terminal.  Times count from the run's beginning. */
 static void show_commits(struct trainer *trainer)
 {
-    struct stored_step *commits;
+    struct commit_times *commits;
     size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++)
         write_log(trainer, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
@@ -190,18 +190,18 @@ static void end_snapshots(struct trainer *trainer)
     fflush(stdout);
 }
 
-static void add_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_options.file)
         return;
     if (!trainer->settings->save && snapshot_run && snapshot_run->counts.newest) {
-        kept->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
-        append_text(&kept->command, " --resume ");
-        append_quoted(&kept->command, snapshot_options.file);
+        kept_run->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
+        append_text(&kept_run->command, " --resume ");
+        append_quoted(&kept_run->command, snapshot_options.file);
     }
-    append_text(&kept->more_words, " --snapshot ");
-    append_quoted(&kept->more_words, snapshot_options.file);
+    append_text(&kept_run->more_words, " --snapshot ");
+    append_quoted(&kept_run->more_words, snapshot_options.file);
 }
 
 static void free_snapshot_run(struct trainer *trainer)

@@ -118,10 +118,10 @@ bool is_state(const struct access *access)
 /* Copies the tensors that `update` wrote into the buffers, in the order of the accesses of `whole`, each on the host's
  * alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part of each
  * tensor. */
-void copy_written(const struct storing *storing, struct tensor *buffers, const struct task *whole,
+void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
                   const struct task *update, enum snapshot_in in)
 {
-    struct pool *pool = storing->list->pool;
+    struct pool *pool = snapshot_edit->list->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
     for (int i = 0; i < whole->n_accesses; i++) {
         struct tensor *tensor = update->accesses[i].tensor;
@@ -129,30 +129,30 @@ void copy_written(const struct storing *storing, struct tensor *buffers, const s
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (in == IN_DEVICE && !tensor->device->is_host)
-            add_snapshot_by_device(storing->list, to, tensor);
+            add_snapshot_by_device(snapshot_edit->list, to, tensor);
         else
-            add_snapshot(storing->list, to, tensor);
+            add_snapshot(snapshot_edit->list, to, tensor);
         begin += round_up(whole->accesses[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
 
-void add_persist(const struct storing *storing, struct tensor *buffers, const struct task *update)
+void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update)
 {
-    struct list *list = storing->list;
+    struct list *list = snapshot_edit->list;
     struct task *persist = in_slot(add_host(list, list->pool->machine->host->lanes[LANE_DISK], "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->member.aside = true;
     persist->state = update->state;
-    if (storing->by_hand)
+    if (snapshot_edit->by_hand)
         persist->seconds = given_seconds(persist);
 }
 
-void store_update(struct storing *storing, struct task *update, size_t bytes)
+void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
 {
-    struct list *list = storing->list;
+    struct list *list = snapshot_edit->list;
     struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
-    insert_behind(storing->edit, update);
+    insert_behind(snapshot_edit->edit, update);
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
-    copy_written(storing, buffers, update, update, storing->place);
-    add_persist(storing, buffers, update);
+    copy_written(snapshot_edit, buffers, update, update, snapshot_edit->place);
+    add_persist(snapshot_edit, buffers, update);
 }

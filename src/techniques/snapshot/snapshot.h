@@ -25,8 +25,8 @@
 
 #include "planning/pass/pass.h"
 
-struct snap_counts; /* snapshot_writer.h */
-struct stored_step; /* snapshot_writer.h */
+struct snap_counts;  /* snapshot_writer.h */
+struct commit_times; /* snapshot_writer.h */
 
 enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
 enum snapshot_in { IN_HOST, IN_DEVICE };
@@ -43,22 +43,22 @@ extern const struct module module_snapshot;
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
-struct storing { /* what the functions below need to know of a list whose updates are stored */
+struct snapshot_edit { /* the rewrite of a list whose updates are to be stored */
     struct list *list;
     struct edit *edit;
     enum snapshot_in place;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
 /* Adds the tasks that store what an update writes: so many bytes. */
-void store_update(struct storing *storing, struct task *update, size_t bytes);
+void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes);
 /* The parts of store_update().  in_slot() makes a task run only where its iteration has a slot.  new_buffers() makes a
  * buffer of so many bytes on the device for each slot.  copy_written() adds the copies of what `update` wrote into the
  * buffers; add_persist() adds the task that writes the buffers to the disk. */
 struct task *in_slot(struct task *task);
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes);
-void copy_written(const struct storing *storing, struct tensor *buffers, const struct task *whole,
+void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
                   const struct task *update, enum snapshot_in in);
-void add_persist(const struct storing *storing, struct tensor *buffers, const struct task *update);
+void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update);
 
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *access);
@@ -71,7 +71,7 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
  * update of the device; NULL: there is none. */
 struct task *last_on_host(const struct list *list, size_t n, const struct task *update);
 /* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found. */
-void store_either(struct storing *storing, struct task *update, struct task *last, size_t n, size_t bytes);
+void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n, size_t bytes);
 
 /* ---- running.c: in a training ------------------------------------------------------------------------------------ */
 
@@ -82,6 +82,6 @@ struct snap_counts close_snapshots(struct trainer *trainer); /* after a drain */
  * committed. */
 void note_reported(struct trainer *trainer, uint32_t number, bool sound);
 /* The commits since the last call; the caller frees them. */
-size_t take_commits(struct trainer *trainer, struct stored_step **commits);
+size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 
 #endif

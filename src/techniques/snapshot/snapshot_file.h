@@ -1,13 +1,13 @@
 /* snapshot_file.h - the snapshot file: where its bytes lie, and how it is read.  The words are snapshot.h's.
  *
- * To reshard/ the file is another form of a checkpoint (struct store): the same pieces, the same manifest, read and
- * verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot, since they
- * change with each iteration.
+ * To reshard/ the file is another form of a checkpoint (struct checkpoint_form): the same pieces, the same manifest,
+ * read and verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot,
+ * since they change with each iteration.
  */
 #ifndef SNAPSHOT_FILE_H
 #define SNAPSHOT_FILE_H
 
-#include "techniques/reshard/store.h"
+#include "techniques/reshard/other_form.h"
 #include "trainer/file/bytes.h" /* defines: reader */
 
 /* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
@@ -31,10 +31,10 @@ struct snap_commit {     /* a commit page's contents (on the disk: struct disk_p
     int64_t samples, session;
     uint64_t hash; /* XXH64 of the hashes of its pieces */
 };
-extern const struct store snapshot_store;
+extern const struct checkpoint_form snapshot_form;
 struct snapfile {
-    struct in_store in; /* its `bytes` is the size of a slot */
-    uint64_t run;       /* id of the run that writes the file, or that made its newest commit */
+    struct other_form base; /* its `bytes` is the size of a slot */
+    uint64_t run;           /* id of the run that writes the file, or that made its newest commit */
     int slots;
     uint64_t manifest_bytes, manifest_hash;
     uint64_t slots_at;         /* offset of the first slot in the file */

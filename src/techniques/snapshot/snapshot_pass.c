@@ -4,7 +4,7 @@
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
 #include "snapshot.h"
-#include "snapshot_file.h" /* defines: snapshot_store */
+#include "snapshot_file.h" /* defines: snapshot_form */
 #include "trainer/train/settings.h"
 
 #include <math.h>
@@ -223,35 +223,35 @@ static void report_snapshot(struct list *list, const struct costs *costs, const 
 
 /* Adds the commit, which stays the last task of the list, since all others are inserted before it.  So with --serial
  * the report, for which the commit waits, comes before it. */
-static void add_commit(const struct storing *storing)
+static void add_commit(const struct snapshot_edit *snapshot_edit)
 {
-    struct list *list = storing->list;
+    struct list *list = snapshot_edit->list;
     struct device *host = list->pool->machine->host;
     list->tags.role = ROLE_SNAPSHOT;
     struct task *task = in_slot(add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->member.aside = true;
     task->member.returned = true;
-    if (storing->by_hand)
+    if (snapshot_edit->by_hand)
         task->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
 
 /* Adds all tasks.  Returns how many updates are stored. */
-static size_t store_all(struct storing *storing)
+static size_t store_all(struct snapshot_edit *snapshot_edit)
 {
-    struct list *list = storing->list;
+    struct list *list = snapshot_edit->list;
     size_t n = list->n, updates = 0;
     size_t *bytes = bytes_to_store(list->tasks, n, list->pool);
     list->pool->ring.n = snapshot_options.slots;
-    add_commit(storing);
+    add_commit(snapshot_edit);
     for (size_t i = 0; i < n; i++) {
         struct task *update = list->tasks[i];
         if (!bytes[i])
             continue;
         struct task *last = last_on_host(list, n, update);
         if (last)
-            store_either(storing, update, last, n, bytes[i]);
+            store_either(snapshot_edit, update, last, n, bytes[i]);
         else
-            store_update(storing, update, bytes[i]);
+            store_update(snapshot_edit, update, bytes[i]);
         updates++;
     }
     free(bytes);
@@ -265,12 +265,12 @@ static bool wants_snapshot(const struct run_facts *facts) { return snapshot_opti
 /* The period with copies in this place; INFINITY: the list does not fit then. */
 static double try_place(struct list *list, const struct costs *costs, enum snapshot_in in)
 {
-    struct storing storing = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
-    store_all(&storing);
+    struct snapshot_edit snapshot_edit = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
+    store_all(&snapshot_edit);
     struct forecast forecast = forecast_list_within(list, costs, 0, NULL, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
-    undo_edit(storing.edit);
+    undo_edit(snapshot_edit.edit);
     return period;
 }
 
@@ -280,12 +280,12 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
     enum snapshot_in in = snapshot_options.place;
     enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
-    struct storing storing = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
-    bool stored = store_all(&storing) > 0;
+    struct snapshot_edit snapshot_edit = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
+    bool stored = store_all(&snapshot_edit) > 0;
     if (stored)
-        commit_edit(storing.edit); /* from here on the list has the tasks */
+        commit_edit(snapshot_edit.edit); /* from here on the list has the tasks */
     else
-        undo_edit(storing.edit);
+        undo_edit(snapshot_edit.edit);
     report_snapshot(list, costs, facts, other_period, report);
     return stored;
 }
@@ -407,5 +407,5 @@ const struct module module_snapshot = {
     .n_rules = COUNT(rules),
     .check = check_snapshot_options,
     .hooks = &snapshot_hooks,
-    .store = &snapshot_store,
+    .checkpoint_form = &snapshot_form,
 };

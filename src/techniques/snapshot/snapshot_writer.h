@@ -81,13 +81,13 @@ int snap_begin(struct snap_writer *snap_writer, uint32_t iteration);
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snap_finish() drops the iteration. */
 void snap_write(struct snap_writer *snap_writer, uint32_t iteration, size_t payload, const void *bytes);
-struct stored_step {
+struct commit_times { /* of a step that was committed */
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
-/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
+/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct stored_step *stored);
+bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct commit_times *times);
 
 /* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 

@@ -129,25 +129,25 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
  * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
-void store_either(struct storing *storing, struct task *update, struct task *last, size_t n, size_t bytes)
+void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n, size_t bytes)
 {
-    struct list *list = storing->list;
+    struct list *list = snapshot_edit->list;
     struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
     struct tensor *word = choice_word(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
-    insert_behind(storing->edit, last);
+    insert_behind(snapshot_edit->edit, last);
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     for (size_t i = update->index + 1; i < n; i++) {
         const struct task *piece = list->tasks[i];
         size_t from = list->n;
         if (piece->origin != update->origin)
             continue;
-        copy_written(storing, buffers, update, piece, IN_HOST);
+        copy_written(snapshot_edit, buffers, update, piece, IN_HOST);
         need_side(list, from, word, CHOICE_CPU, piece);
     }
     size_t from = list->n;
-    copy_written(storing, buffers, update, update, IN_HOST);
+    copy_written(snapshot_edit, buffers, update, update, IN_HOST);
     need_side(list, from, word, CHOICE_DEVICE, update);
-    add_persist(storing, buffers, update);
+    add_persist(snapshot_edit, buffers, update);
 }

@@ -159,7 +159,7 @@ static bool write_commit(struct snap_writer *snap_writer, int slot)
     char page[SNAP_PAGE];
     const struct snapfile *snapfile = snapfile_of(snap_writer->file);
     const struct held_slot *held = &snap_writer->slots[slot];
-    size_t n = sizeof *held->hashes * snapfile->in.n;
+    size_t n = sizeof *held->hashes * snapfile->base.n;
     struct snap_commit commit = {
         .seq = snap_writer->seq + 1,
         .step = held->iteration,
@@ -212,7 +212,7 @@ static void return_slot(struct snap_writer *snap_writer, uint32_t iteration, boo
     pthread_mutex_unlock(&snap_writer->lock);
 }
 
-bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct stored_step *stored)
+bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct commit_times *times)
 {
     const int slot = member_of(snap_writer->ring, iteration);
     const struct held_slot *held = &snap_writer->slots[slot];
@@ -223,12 +223,12 @@ bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound
     CHECK(!sound || held->payloads == snap_writer->n, "iteration %u is committed with %zu of %zu payloads", iteration,
           held->payloads, snap_writer->n);
     bool recoverable = sound && !held->not_finite && !snap_writer->failed && write_commit(snap_writer, slot);
-    stored->step = iteration;
-    stored->recoverable = now_ns();
+    times->step = iteration;
+    times->recoverable = now_ns();
     bool durable = recoverable && make_durable(snap_writer);
-    stored->durable = now_ns();
+    times->durable = now_ns();
     if (!has_name)
-        stored->recoverable = stored->durable;
-    return_slot(snap_writer, iteration, durable, stored->durable - begin);
+        times->recoverable = times->durable;
+    return_slot(snap_writer, iteration, durable, times->durable - begin);
     return durable;
 }

@@ -114,7 +114,7 @@ static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
         int begin = use[i - 1].position, end = use[i].position;
         bool is_state = tensor->persistent && !renewed;
         if (lies_idle(uses, begin, end) && (is_state || is_whole_before(uses, tensor, end)))
-            add_gap(gaps, tensor, i, begin, end)->closes = renewed && may_close(gaps, tensor, end);
+            add_gap(gaps, tensor, i, begin, end)->may_close = renewed && may_close(gaps, tensor, end);
     }
     if (tensor->persistent)
         add_gap(gaps, tensor, n, use[n - 1].position, (int)uses->n)->renewed = renewed;
@@ -132,7 +132,7 @@ COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPA
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
     struct gaps gaps = {.list = list, .bare = forecast_list(list, costs), .classes = classes};
-    must(gaps.bare.why_not);
+    must(gaps.bare.problem);
     gaps.uses = find_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
         struct tensor *tensor = list->pool->tensors[i];
@@ -318,59 +318,65 @@ static struct tensor *held_before(const struct absence *absence)
     return absence->earlier && absence->earlier->back ? absence->earlier->back : absence->gap->tensor;
 }
 
+struct rewrite { /* the list, while swap_gaps() edits it */
+    struct edit *edit;
+    struct list *list;
+    const struct uses *uses; /* those before the edit */
+};
+
 /* Makes the tensors that hold the gap's tensor while it is away and after it has come back.  Its later users use the
  * second one. */
-static void make_tensors(struct edit *edit, struct list *list, const struct uses *uses, struct absence *absence)
+static void make_tensors(const struct rewrite *rewrite, struct absence *absence)
 {
     struct tensor *tensor = absence->gap->tensor;
-    struct device *host = list->pool->machine->host;
+    struct device *host = rewrite->list->pool->machine->host;
     if (absence->gap->renewed) {
-        make_transient(edit, tensor);
+        make_transient(rewrite->edit, tensor);
         return;
     }
     if (tensor->persistent)
         absence->on_host = tensor;
     else if (absence->sent)
-        absence->on_host = tensor_like(list->pool, host, tensor);
+        absence->on_host = tensor_like(rewrite->list->pool, host, tensor);
     else
         absence->on_host = absence->earlier->on_host;
-    if (absence->end < (int)uses->n) {
-        absence->back = tensor_like(list->pool, absence->gap->device, tensor);
-        switch_readers(edit, uses, tensor, absence->end, held_before(absence), absence->back);
+    if (absence->end < (int)rewrite->uses->n) {
+        absence->back = tensor_like(rewrite->list->pool, absence->gap->device, tensor);
+        switch_readers(rewrite->edit, rewrite->uses, tensor, absence->end, held_before(absence), absence->back);
     }
     if (tensor->persistent && !absence->earlier)
-        set_home(edit, tensor, host);
+        set_home(rewrite->edit, tensor, host);
 }
 
-/* New tasks come right after the task at `position` (NONE: they begin the list), with the layer and micro-batch of
- * the task that made the gap's tensor. */
-static void insert_for(struct edit *edit, struct list *list, const struct uses *uses, int position,
-                       const struct gap *gap)
+/* New tasks come right after the task at `position` (NONE: they begin the list), with the layer and micro-batch of the
+ * task that made the gap's tensor. */
+static void insert_for(const struct rewrite *rewrite, int position, const struct gap *gap)
 {
-    insert_behind(edit, position == NONE ? list->head : uses->tasks[position]);
-    list->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
+    insert_behind(rewrite->edit, position == NONE ? rewrite->list->head : rewrite->uses->tasks[position]);
+    rewrite->list->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
 }
 
 /* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
  * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
 void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps)
 {
+    const struct rewrite rewrite = {edit, list, uses};
     for (size_t k = 0; k < swaps->n; k++)
-        make_tensors(edit, list, uses, swaps->leaving[k]);
+        make_tensors(&rewrite, swaps->leaving[k]);
     for (size_t k = swaps->n; k-- > 0;) {
         const struct absence *absence = swaps->returning[k];
         if (!absence->back)
             continue;
         CHECK(absence->out < absence->in, "tensor %s leaves after task %d, and comes back before task %d",
               absence->back->name, absence->out, absence->in);
-        insert_for(edit, list, uses, absence->in - 1, absence->gap);
+        insert_for(&rewrite, absence->in - 1, absence->gap);
         add_copy_for(list, "swap.in", absence->back, absence->on_host, FOR_SWAP);
     }
     for (size_t k = swaps->n; k-- > 0;) {
         struct absence *absence = swaps->leaving[k];
         if (!absence->sent)
             continue;
-        insert_for(edit, list, uses, absence->out, absence->gap);
+        insert_for(&rewrite, absence->out, absence->gap);
         absence->leaves = add_copy_for(list, "swap.out", absence->on_host, held_before(absence), FOR_SWAP);
     }
     for (size_t k = 0; k < swaps->n; k++)

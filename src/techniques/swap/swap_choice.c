@@ -109,7 +109,7 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
     const struct gaps *gaps = &swapper->gaps;
     for (size_t i = 0; i < gaps->n; i++) {
         struct absence *absence = &swapper->absences[i];
-        if (absence->action != SWAP || !absence->gap->closes)
+        if (absence->action != SWAP || !absence->gap->may_close)
             continue;
         struct task *first = gaps->uses->tasks[absence->gap->begin], *last = gaps->uses->tasks[absence->gap->end];
         if (hoist(edit, last, first->next))
@@ -153,7 +153,7 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
         const struct gap *gap = &gaps->gaps[i];
         find_gap_ends(&swapper->absences[i], uses, new_position);
         const int begin = new_position[gap->begin], end = new_position[gap->end];
-        if (gap->closes && end == begin + 1) { /* it has closed */
+        if (gap->may_close && end == begin + 1) { /* it has closed */
             span[end].start = span[begin].end;
             span[end].end = span[begin].end;
         }

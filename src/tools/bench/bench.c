@@ -383,7 +383,7 @@ static int run_bench(int argc, char **argv)
     struct bench bench = {
         .settings = settings, .text = settings->json ? stderr : stdout, .config = config_of(settings)};
     bench.gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    bench.machine = machine_of(settings, SHARED_CONTEXTS);
+    bench.machine = open_machine_for(settings, SHARED_CONTEXTS);
     /* A model that training would refuse is refused now, and not after the products. */
     free_trainer(new_plan(settings, LIST_TRAIN | OPEN_GIVEN_DATA));
     bench.probe = open_probe(&bench.machine->devices[0]);

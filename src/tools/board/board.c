@@ -75,9 +75,9 @@ static struct problem *simulate_board(struct board *board)
     board->problem = NULL;
     struct forecast f = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
     struct problem *problem = board->problem;
-    if (f.why_not) { /* it was not simulated, so look_at_board() was not called */
-        problem = f.why_not;
-        f.why_not = NULL;
+    if (f.problem) { /* it was not simulated, so look_at_board() was not called */
+        problem = f.problem;
+        f.problem = NULL;
     }
     free_forecast(&f);
     return problem;

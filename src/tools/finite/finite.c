@@ -14,7 +14,7 @@ struct first_bad {
     bool before; /* it was not finite before the task ran */
 };
 
-static uint32_t *bits_of(struct tensor *tensor)
+static uint32_t *read_bits(struct tensor *tensor)
 {
     uint32_t *words = allocate(count_elements(tensor), sizeof *words);
     read_tensor(tensor, words);
@@ -38,7 +38,7 @@ static size_t first_not_finite(struct tensor *tensor, const uint32_t *stale)
 {
     const uint32_t exponent = 0x7F800000; /* all ones in infinities and NaNs, and only there */
     size_t n = count_elements(tensor), i = 0;
-    uint32_t *words = bits_of(tensor);
+    uint32_t *words = read_bits(tensor);
     while (i < n && ((words[i] & exponent) != exponent || (stale && words[i] == stale[i])))
         i++;
     free(words);
@@ -91,7 +91,7 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
         struct tensor *out = partly_written(task);
         uint32_t *stale = NULL;
         if (out)
-            stale = bits_of(out);
+            stale = read_bits(out);
         found = find_bad(task, BEFORE_TASK, out, stale, bad);
         if (!found) {
             struct task_flight flight = {.iteration = number};

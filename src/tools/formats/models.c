@@ -174,7 +174,7 @@ static struct form find_form(const char *path, const char *head, size_t n)
     return form;
 }
 
-static struct form form_of(const char *path)
+static struct form read_form(const char *path)
 {
     size_t n;
     char *head = read_first_bytes(path, FIRST_BYTES, &n);
@@ -185,7 +185,7 @@ static struct form form_of(const char *path)
 
 static void refuse_model(const char *path)
 {
-    struct form form = form_of(path);
+    struct form form = read_form(path);
     if (form.noun)
         fail(EXIT_USAGE, "%s is %s, not a model that is read here: %s", path, form.noun, form.way);
 }
@@ -224,7 +224,7 @@ static void look_at_file(struct found_file *found, const char *folder, const cha
     if (is_readable_file(path)) {
         if (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC))
             refuse_other_name(folder, name);
-        struct form form = is_json(path) ? (struct form){.noun = NULL} : form_of(path);
+        struct form form = is_json(path) ? (struct form){.noun = NULL} : read_form(path);
         bool tells_more = !found->form.noun || (is_aside(&found->form) && !is_aside(&form));
         if (form.noun && !is_unrelated(&form) && tells_more) {
             free(found->name);

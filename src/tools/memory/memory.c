@@ -144,14 +144,14 @@ static struct strategy without_limits(const struct settings *settings, bool is_m
 /* A row for each device, or a note why this strategy is impossible. */
 static void try_strategy(struct table *table, struct strategy *strategy)
 {
-    struct problem *impossible;
+    struct problem *problem;
     const char *word = word_of("recompute", (int)strategy->recompute);
     const struct value_before recompute = try_option("recompute", word);
-    strategy->trainer = try_new_plan(&strategy->settings, PLANNED, &impossible);
+    strategy->trainer = try_new_plan(&strategy->settings, PLANNED, &problem);
     restore_value(&recompute);
-    if (impossible) {
-        note("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, impossible->sentence);
-        free(impossible);
+    if (problem) {
+        note("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, problem->sentence);
+        free(problem);
         return;
     }
     add_rows(table, strategy);

@@ -27,7 +27,7 @@
 
 /* The unit of each task, by position: tasks of no layer are the embedding's before and after all layers, else the
  * head's. */
-static int *units_of(const struct list *list, int layers)
+static int *find_units(const struct list *list, int layers)
 {
     int *unit = allocate(list->n, sizeof *unit);
     int now = 0; /* the unit of the task before */
@@ -126,14 +126,14 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 {
     char mesh[64];
     struct settings settings = *like;
-    struct problem *impossible;
+    struct problem *problem;
     settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
     settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
     settings.micro_batch = micro_batch;
     settings.host_memory = NO_LIMIT;
     settings.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct trainer *trainer = try_new_plan(&settings, LIST_TRAIN, &impossible);
-    free(impossible);
+    struct trainer *trainer = try_new_plan(&settings, LIST_TRAIN, &problem);
+    free(problem);
     if (!trainer)
         return NULL;
     const struct config *config = &trainer->config;
@@ -141,7 +141,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train->n / 2};
     sketch->passed = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
     sketch->units = allocate((size_t)config->layers + 2, sizeof *sketch->units);
-    int *unit = units_of(trainer->train, config->layers);
+    int *unit = find_units(trainer->train, config->layers);
     note_times(sketch, trainer, unit);
     note_link(sketch, trainer);
     note_bytes(sketch, trainer, unit);

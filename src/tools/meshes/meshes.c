@@ -105,22 +105,22 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
         mesh.chunks = order->chunks;
         mesh.folded = order->folded;
     }
-    struct problem *wrong = cut_layers(&mesh, search->config.layers, NULL);
-    if (!wrong)
-        wrong = check_tp_ranks(&search->config, &mesh);
+    struct problem *problem = cut_layers(&mesh, search->config.layers, NULL);
+    if (!problem)
+        problem = check_tp_ranks(&search->config, &mesh);
     *APPEND(search->meshes, search->n_meshes, search->cap_meshes) = mesh;
     int begin = 1, end = share;
     if (was_given("micro-batch")) {
         begin = search->asked->micro_batch;
         end = begin;
     }
-    for (int b = begin; b <= end && !wrong; b *= 2) {
+    for (int b = begin; b <= end && !problem; b *= 2) {
         struct mesh_candidate candidate = {
             .mesh = mesh, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
         if (search->settings.batch % (mesh.dp * b) == 0 && takes_micros(order, &mesh, candidate.micros))
             add_levels(search, &candidate);
     }
-    free(wrong);
+    free(problem);
 }
 
 static void add_candidates(struct mesh_search *search)
@@ -160,7 +160,7 @@ void free_mesh_search(struct mesh_search *search)
         free_sketch(search->sketches[i]);
     for (size_t i = 0; i < search->n_meshes; i++)
         free_mesh(&search->meshes[i]);
-    free(search->why_not);
+    free(search->problem);
     free(search->sketches);
     free(search->meshes);
     free(search->candidates);
@@ -187,7 +187,7 @@ static bool repeat_option(const struct option *option)
 }
 
 /* The caller frees it. */
-static char *command_of(const struct mesh_candidate *candidate)
+static char *make_command(const struct mesh_candidate *candidate)
 {
     char mesh[64];
     command = NULL;
@@ -217,7 +217,7 @@ static void print_search(const struct mesh_search *search, size_t n)
                                             {"command", "command", CELL_TEXT, 4096, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     for (const struct planned *planned = search->plans; planned < search->plans + n; planned++) {
-        char *words = command_of(&planned->candidate);
+        char *words = make_command(&planned->candidate);
         const double tenths =
             ceil(10 * planned->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
         ROW(table, number_cell(1e3 * planned->seconds), number_cell(tenths / 10), number_cell(planned->bytes),
@@ -272,8 +272,8 @@ static int plan_search(const struct settings *settings)
     const size_t n = find_front(&search, search.budget);
     if (interrupted())
         tell_what_is_left(&search);
-    else if (search.n == 0 && search.why_not)
-        fail_with(search.why_not);
+    else if (search.n == 0 && search.problem)
+        fail_with(search.problem);
     else if (n == 0)
         fail_for_memory(&search);
     print_search(&search, n);

@@ -26,7 +26,7 @@ struct mesh_search {
     size_t n_candidates, cap_candidates;
     struct planned *plans; /* after search_meshes() by time */
     size_t n, cap;
-    struct problem *why_not;    /* of the first candidate that could not be planned; NULL: all could */
+    struct problem *problem;    /* of the first candidate that could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
     size_t left;                /* how many others were not simulated, since the search was ended before */
     double left_seconds;        /* the least bound of the time of these; INFINITY: there are none */

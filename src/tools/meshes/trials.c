@@ -73,19 +73,19 @@ static double placed_bytes(const struct machine *machine)
     return (double)most;
 }
 
-static void note_problem(struct trial_result *result, const struct problem *impossible)
+static void note_problem(struct trial_result *result, const struct problem *problem)
 {
-    result->code = impossible->code;
-    snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
+    result->code = problem->code;
+    snprintf(result->why_not, sizeof result->why_not, "%s", problem->sentence);
 }
 
 /* Places the list, and simulates it, unless its bytes rule it out. */
 static void measure_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
                               struct trainer *trainer, struct trial_result *result)
 {
-    struct problem *impossible = place_draft(trainer);
-    if (impossible) {
-        note_problem(result, impossible);
+    struct problem *problem = place_draft(trainer);
+    if (problem) {
+        note_problem(result, problem);
         return;
     }
     result->bytes = placed_bytes(trainer->machine);
@@ -101,7 +101,7 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
 {
     char mesh[64];
     struct settings settings = search->settings;
-    struct problem *impossible;
+    struct problem *problem;
     settings.mesh = format_mesh(mesh, &candidate->mesh);
     settings.zero = candidate->mesh.zero;
     settings.order = candidate->order;
@@ -111,11 +111,11 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
         settings.device_memory = search->asked->device_memory;
     (void)try_option("recompute", word_of("recompute", candidate->recompute));
     (void)try_option("swap", word_of("swap", candidate->swap));
-    struct trainer *trainer = try_new_draft(&settings, LIST_TRAIN, &impossible);
+    struct trainer *trainer = try_new_draft(&settings, LIST_TRAIN, &problem);
     if (trainer)
         measure_candidate(search, candidate, trainer, result);
     else
-        note_problem(result, impossible);
+        note_problem(result, problem);
 }
 
 /* ---- in the parent ----------------------------------------------------------------------------------------------- */
@@ -202,8 +202,8 @@ static void finish_trial(struct trials *trials, size_t i)
              format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
         end_silently(WEXITSTATUS(status)); /* the child has said why */
-    if (!result->is_placed && !search->why_not)
-        search->why_not = new_problem(result->code, "%s", result->why_not);
+    if (!result->is_placed && !search->problem)
+        search->problem = new_problem(result->code, "%s", result->why_not);
     if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
         *APPEND(search->plans, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};

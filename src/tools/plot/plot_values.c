@@ -68,16 +68,16 @@ void smooth_losses(struct plot *plot, double by)
 /* Removes the series without points. */
 static void drop_empty(struct plot *plot)
 {
-    size_t kept = 0;
+    size_t n_series = 0;
     for (size_t i = 0; i < plot->n; i++) {
         if (plot->series[i].n > 0) {
-            plot->series[kept] = plot->series[i];
-            kept++;
+            plot->series[n_series] = plot->series[i];
+            n_series++;
         } else {
             free(plot->series[i].points);
         }
     }
-    plot->n = kept;
+    plot->n = n_series;
 }
 
 /* A series without later points goes. */

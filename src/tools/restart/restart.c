@@ -132,11 +132,11 @@ static void check_restart_options(struct settings *settings)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
-static void add_kept(struct trainer *trainer, struct kept_run *kept)
+static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     (void)trainer;
     if (restarts)
-        append_text(&kept->more_words, " --restart");
+        append_text(&kept_run->more_words, " --restart");
 }
 
 static const struct option options[] = {

@@ -11,7 +11,7 @@ static struct {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static struct schedule *schedule_of_file(const char *path)
+static struct schedule *read_schedule_file(const char *path)
 {
     char *text = read_text(path);
     struct schedule *schedule = read_schedule(path, text);
@@ -23,16 +23,16 @@ static struct schedule *schedule_of_file(const char *path)
 static const struct turn_order *read_order(const char *from)
 {
     const bool is_text = strchr(from, '\n');
-    struct schedule *schedule = is_text ? read_schedule("the schedule of the run", from) : schedule_of_file(from);
-    const struct turn_order *order = order_of(schedule);
+    struct schedule *schedule = is_text ? read_schedule("the schedule of the run", from) : read_schedule_file(from);
+    const struct turn_order *order = new_turn_order(schedule);
     free_schedule(schedule);
     return order;
 }
 
 static char *read_as_list(const char *path)
 {
-    struct schedule *schedule = schedule_of_file(path);
-    char *list = step_file_of(schedule, given.times);
+    struct schedule *schedule = read_schedule_file(path);
+    char *list = format_step_file(schedule, given.times);
     free_schedule(schedule);
     return list;
 }
@@ -44,7 +44,7 @@ static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
 static bool is_wanted(void) { return given.print; }
 
-static struct schedule *schedule_of_order(const struct turn_order *order, const struct mesh *mesh, int micros)
+static struct schedule *new_schedule_of_order(const struct turn_order *order, const struct mesh *mesh, int micros)
 {
     struct schedule *schedule = allocate(1, sizeof *schedule);
     schedule->path = "--pipeline";
@@ -62,22 +62,21 @@ static struct schedule *schedule_of_order(const struct turn_order *order, const 
 }
 
 /* A schedule from a file is printed as it was there: with the turns that overlap. */
-static struct schedule *schedule_of_model(const struct settings *settings)
+static struct schedule *new_schedule_of_model(const struct settings *settings)
 {
     struct schedule *schedule;
     struct trainer *trainer = new_plan(settings, 0);
     if (trainer->order->written)
         schedule = read_schedule("--pipeline", trainer->order->written->text);
     else
-        schedule = schedule_of_order(trainer->order, &trainer->mesh, trainer->micros);
+        schedule = new_schedule_of_order(trainer->order, &trainer->mesh, trainer->micros);
     free_trainer(trainer);
     return schedule;
 }
 
 static void print_and_free(struct schedule *schedule)
 {
-    size_t n;
-    free(order_cells(schedule, UNTIED, &n));
+    refuse_endless_waits(schedule, UNTIED);
     refuse_wrong_in_pytorch(schedule);
     char *text = format_schedule(schedule);
     fputs(text, stdout);
@@ -90,7 +89,7 @@ static void print_schedule_of_list(const char *path)
     struct list *list = read_list(path);
     struct pool *pool = list->pool;
     struct machine *machine = pool->machine;
-    print_and_free(schedule_of(path, list));
+    print_and_free(new_schedule_of_list(path, list));
     free_list(list);
     free_pool(pool);
     close_machine(machine);
@@ -100,9 +99,9 @@ static int print_schedule(const struct settings *settings)
 {
     const char *list = plan_options.list;
     if (!list)
-        print_and_free(schedule_of_model(settings));
+        print_and_free(new_schedule_of_model(settings));
     else if (ends_with(list, form.ending))
-        print_and_free(schedule_of_file(list));
+        print_and_free(read_schedule_file(list));
     else
         print_schedule_of_list(list);
     return EXIT_OK;

@@ -82,6 +82,8 @@ const struct turn_cell **cell_of(const struct schedule *schedule, enum computati
  * head do.  The caller frees the array. */
 enum head_weights { UNTIED, TIED };
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n);
+/* Ends the program where order_cells() does. */
+void refuse_endless_waits(const struct schedule *schedule, enum head_weights head);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
 void refuse_wrong_in_pytorch(const struct schedule *schedule);
 
@@ -89,18 +91,18 @@ void refuse_wrong_in_pytorch(const struct schedule *schedule);
 
 /* The schedule as an order for training, which lives as long as the program.  Ends the program (EXIT_USAGE) if training
  * with it would not give one device's bits. */
-struct turn_order *order_of(const struct schedule *schedule);
+struct turn_order *new_turn_order(const struct schedule *schedule);
 
 /* ---- schedule_write.c -------------------------------------------------------------------------------------------- */
 
 /* A list that follows the schedule, as the text of a step file, which the caller frees.  times: the words of --times,
  * or NULL. */
-char *step_file_of(const struct schedule *schedule, const char *times);
+char *format_step_file(const struct schedule *schedule, const char *times);
 
 /* ---- schedule_read.c --------------------------------------------------------------------------------------------- */
 
 /* The schedule that the list of a step file follows.  Ends the program (EXIT_USAGE) with the task that fits into none.
  * The caller frees it with free_schedule(). */
-struct schedule *schedule_of(const char *path, const struct list *list);
+struct schedule *new_schedule_of_list(const char *path, const struct list *list);
 
 #endif

@@ -117,6 +117,12 @@ const struct turn_cell **order_cells(const struct schedule *schedule, enum head_
     return all;
 }
 
+void refuse_endless_waits(const struct schedule *schedule, enum head_weights head)
+{
+    size_t n;
+    free(order_cells(schedule, head, &n));
+}
+
 /* PyTorch keeps the losses of the last stage in the order in which its forwards come, and backwards take a loss by the
  * number of their micro-batch. */
 void refuse_wrong_in_pytorch(const struct schedule *schedule)

@@ -88,13 +88,12 @@ static struct written_turns *write_turns(const struct schedule *schedule)
     return written;
 }
 
-struct turn_order *order_of(const struct schedule *schedule)
+struct turn_order *new_turn_order(const struct schedule *schedule)
 {
-    size_t n;
     struct turn_order *order = allocate(1, sizeof *order);
     set_places(schedule, order);
     expect_ascending(schedule);
-    free(order_cells(schedule, TIED, &n));
+    refuse_endless_waits(schedule, TIED);
     order->written = write_turns(schedule);
     return order;
 }

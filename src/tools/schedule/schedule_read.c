@@ -50,7 +50,7 @@ static struct turn_cell *open_cell(const struct row *row, const struct turn *tur
 }
 
 /* The stage to which the task's micro-batch has come: the next one, if what its last forward made has been sent. */
-static int forward_stage_of(struct list_reading *reading, const struct task *task)
+static int enter_stage(struct list_reading *reading, const struct task *task)
 {
     const int micro = micro_of(reading, task), device = task->lane->device->index;
     int *stage = &reading->stage[micro];
@@ -126,7 +126,7 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
 static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
     struct turn_cell cell = {
-        .turns = {{FORWARD, forward_stage_of(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
+        .turns = {{FORWARD, enter_stage(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
     struct row *row = &reading->rows[task->lane->device->index];
     if (backward) {
         cell.turns[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
@@ -224,7 +224,7 @@ static void gather_rows(struct list_reading *reading)
     }
 }
 
-struct schedule *schedule_of(const char *path, const struct list *list)
+struct schedule *new_schedule_of_list(const char *path, const struct list *list)
 {
     struct list_reading reading = {.list = list, .s = allocate(1, sizeof *reading.s)};
     reading.s->path = path;

@@ -188,7 +188,7 @@ static void write_cell(struct writing *writing, const struct turn_cell *cell)
     free(writes);
 }
 
-char *step_file_of(const struct schedule *schedule, const char *times)
+char *format_step_file(const struct schedule *schedule, const char *times)
 {
     struct begun_text begun;
     size_t n;

@@ -144,10 +144,10 @@ int find_added(const struct bpe *bpe, const char *text)
 /* ---- encoding: merging a word ----------------------------------------------------------------------------------- */
 
 /* The tokens of a word are a linked list, in which a token is known by the place of its first byte. */
-enum { GONE = -1 };
+enum { JOINED = -1 };
 enum { WINDOW_BYTES = 1 << 16 };
 struct linked_token {
-    int token;               /* GONE: a merge joined it to the token before it */
+    int token;               /* JOINED: a merge joined it to the token before it */
     uint32_t previous, next; /* places of its neighbours; of the first token: 0; of the last: the word's length */
 };
 /* A short word that was met before, and its tokens. */
@@ -200,7 +200,7 @@ static void join(struct encoder *encoder, const struct merge *merge, uint32_t pl
 {
     struct linked_token *left = &encoder->word[place], *right = &encoder->word[left->next];
     left->token = merge->result;
-    right->token = GONE;
+    right->token = JOINED;
     left->next = right->next;
     if (left->next < n)
         encoder->word[left->next].previous = place;

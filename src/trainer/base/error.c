@@ -16,7 +16,7 @@ struct attempt {
 static _Thread_local struct attempt *attempting; /* the innermost one on this thread, or NULL */
 /* The problem that this thread's last attempt() ended with, or NULL.  It is no local variable of attempt(): one that
  * changes between setjmp() and longjmp() has no certain value afterwards (C11, 7.13.2.1). */
-static _Thread_local struct problem *caught;
+static _Thread_local struct problem *caught_problem;
 
 void on_fail(struct cleanup *cleanup)
 {
@@ -115,7 +115,7 @@ struct problem *attempt(void (*work)(void *), void *argument)
     attempting = &this_attempt;
     if (setjmp(this_attempt.back) == 0) {
         work(argument);
-        caught = NULL; /* an attempt() inside of `work` may have left one */
+        caught_problem = NULL; /* an attempt() inside of `work` may have left one */
     }
     pthread_mutex_lock(&cleanups_lock);
     /* After a success the cleanups that `work` has left belong to the attempt around this one. */
@@ -124,7 +124,7 @@ struct problem *attempt(void (*work)(void *), void *argument)
             cleanup->attempt = this_attempt.outer;
     pthread_mutex_unlock(&cleanups_lock);
     attempting = this_attempt.outer;
-    return caught;
+    return caught_problem;
 }
 
 void clean_up_in_handler(void)
@@ -149,7 +149,7 @@ _Noreturn void fail_with(struct problem *problem)
     static _Thread_local bool failing;
     if (attempting) {
         run_cleanups(attempting);
-        caught = problem;
+        caught_problem = problem;
         longjmp(attempting->back, 1);
     }
     if (failing) /* a cleanup has failed in turn; the first sentence is already printed */

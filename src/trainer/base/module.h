@@ -116,9 +116,9 @@ struct module {
     const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
 
     /* for other folders */
-    const struct pass *pass;           /* a function that rewrites lists: planning/pass/pass.h */
-    const struct store *store;         /* another form of a checkpoint: techniques/reshard/store.h */
-    const struct other_plan *plan;     /* another way to show a plan: planning/lists/plan_command.h */
+    const struct pass *pass;                       /* a function that rewrites lists: planning/pass/pass.h */
+    const struct checkpoint_form *checkpoint_form; /* another form of a checkpoint: techniques/reshard/other_form.h */
+    const struct other_plan *plan;                 /* another way to show a plan: planning/lists/plan_command.h */
     const struct list_form *list_form; /* another form of files that describe a list: planning/lists/lists.h */
 
     struct sole_parts sole; /* what no other folder may have */

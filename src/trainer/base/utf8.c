@@ -134,9 +134,9 @@ char *make_printable(char *text, enum text_lines lines)
         uint32_t c = 0;
         size_t n = utf8_decode(at, left, &c);
         bool allowed = !is_control(c) || c == '\t' || (c == '\n' && lines == MANY_LINES);
-        bool kept = n > 0 && allowed;
+        bool is_shown = n > 0 && allowed;
         n = MAX(n, 1);
-        if (!kept)
+        if (!is_shown)
             memset(at, '?', n);
         at += n;
         left -= n;

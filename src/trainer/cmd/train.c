@@ -5,7 +5,7 @@
 #include "trainer/train/hooks.h"
 
 /* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
-static void settle_settings(struct settings *settings, const struct trainer *trainer)
+static void fill_in_settings(struct settings *settings, const struct trainer *trainer)
 {
     char mesh[64];
     settings->micro_batch = trainer->micro_batch;
@@ -37,10 +37,10 @@ int run_train(int argc, char **argv)
         return code;
     settings->demands.time_tasks = true; /* a step's time is known from the end of its last task */
     unsigned wanted = LIST_TRAIN | LIST_EVAL | OPEN_DATA;
-    if (settings->sample_tokens)
+    if (settings->sample_length)
         wanted |= LIST_SAMPLE;
     struct trainer *trainer = new_trainer(settings, wanted);
-    settle_settings(settings, trainer);
+    fill_in_settings(settings, trainer);
     fill_model(settings, trainer->model);
     code = train_loop(trainer);
     free_trainer(trainer);

@@ -16,7 +16,7 @@ const char *const format_name[] = {
 
 /* ---- formats ---------------------------------------------------------------------------------------------------- */
 
-static enum data_format format_of(const char *path)
+static enum data_format find_format(const char *path)
 {
     if (has_magic(path, LLMC_TOKENS_MAGIC))
         return FILE_SHARD;
@@ -47,14 +47,14 @@ static void refuse_foreign(const char *path, enum data_format format, bool named
 
 /* ---- a folder of nanoGPT's -------------------------------------------------------------------------------------- */
 
-static char *file_of(const char *folder, const char *name)
+static char *join_path(const char *folder, const char *name)
 {
     return format_string(ends_with(folder, "/") ? "%s%s" : "%s/%s", folder, name);
 }
 
 static bool holds_file(const char *folder, const char *name)
 {
-    char *path = file_of(folder, name);
+    char *path = join_path(folder, name);
     bool there = access(path, F_OK) == 0 && !is_folder(path);
     free(path);
     return there;
@@ -71,13 +71,13 @@ struct data_options name_files(struct dataset *dataset, const struct data_option
     struct data_options named = *options;
     const char *val_folder = options->val_data && is_nanogpt(options->val_data) ? options->val_data : NULL;
     if (options->path && is_nanogpt(options->path)) {
-        dataset->own_path[0] = file_of(options->path, "train.bin");
+        dataset->own_path[0] = join_path(options->path, "train.bin");
         named.path = dataset->own_path[0];
         if (!options->val_data)
             val_folder = options->path;
     }
     if (val_folder) {
-        dataset->own_path[1] = file_of(val_folder, "val.bin");
+        dataset->own_path[1] = join_path(val_folder, "val.bin");
         named.val_data = dataset->own_path[1];
     }
     if (dataset->own_path[0])
@@ -162,9 +162,9 @@ static size_t match_files(struct files *files, const char *pattern)
 /* named: the user has named the one file itself. */
 static void check_files(struct files *files, bool named)
 {
-    files->format = format_of(files->paths[0]);
+    files->format = find_format(files->paths[0]);
     for (size_t i = 0; i < files->n; i++) {
-        enum data_format format = format_of(files->paths[i]);
+        enum data_format format = find_format(files->paths[i]);
         claim_input("--data", files->paths[i]);
         refuse_foreign(files->paths[i], format, named);
         if (format != files->format)

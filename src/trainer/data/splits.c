@@ -116,11 +116,11 @@ static void cut_tokens(struct dataset *dataset, double share, size_t parts)
     for (size_t p = 0; p < parts; p++) {
         const size_t begin = n * p / parts;
         const size_t size = n * (p + 1) / parts - begin;
-        const size_t kept = (size_t)((double)size * (1 - share));
-        memcpy(val + dataset->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
-        memmove(tokens + dataset->train.n, tokens + begin, kept * sizeof *tokens);
-        dataset->train.n += kept;
-        dataset->val.n += size - kept;
+        const size_t n_train = (size_t)((double)size * (1 - share));
+        memcpy(val + dataset->val.n, tokens + begin + n_train, (size - n_train) * sizeof *tokens);
+        memmove(tokens + dataset->train.n, tokens + begin, n_train * sizeof *tokens);
+        dataset->train.n += n_train;
+        dataset->val.n += size - n_train;
     }
     dataset->val.tokens = tokens + dataset->train.n;
     dataset->val.shares_memory = true;

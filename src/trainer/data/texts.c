@@ -144,8 +144,8 @@ void cut_texts(const struct texts *all, double share, size_t parts, struct texts
     for (size_t p = 0; p < parts; p++) {
         const size_t begin = bytes * p / parts;
         const size_t end = bytes * (p + 1) / parts;
-        const size_t kept = (size_t)((double)(end - begin) * (1 - share));
-        const size_t cut = first_byte(all, begin + kept);
+        const size_t n_train = (size_t)((double)(end - begin) * (1 - share));
+        const size_t cut = first_byte(all, begin + n_train);
         const size_t until = first_byte(all, end);
         add_text_range(train, all, from, cut);
         add_text_range(val, all, cut, until);

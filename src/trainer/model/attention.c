@@ -165,15 +165,15 @@ struct tiles {   /* how a work-group cuts the (T, T) square */
 };
 
 /* The largest tiles for which local memory has room; many columns matter more than many rows.  Local memory holds
- * `kept` blocks of (hs, columns) floats at a time, `streams` blocks of (rows, hs + 1), for each stream a square (rows,
- * columns), and up to three vectors of (columns). */
-static struct tiles choose_tiles(const struct device *device, int hs, int kept, int streams)
+ * `n_owned` blocks of (hs, columns) floats at a time, `streams` blocks of (rows, hs + 1), for each stream a square
+ * (rows, columns), and up to three vectors of (columns). */
+static struct tiles choose_tiles(const struct device *device, int hs, int n_owned, int streams)
 {
     enum { MOST = 64, LEAST_ROWS = 8 };
     int least = (int)(device->shape.vector * device->shape.tile_vectors);
     for (int columns = MOST; columns >= least; columns /= 2)
         for (int rows = MOST; rows >= LEAST_ROWS; rows /= 2) {
-            size_t floats = (size_t)(kept * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
+            size_t floats = (size_t)(n_owned * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
             if (floats * ELEMENT_BYTES <= device->shape.local_memory)
                 return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
         }

@@ -98,10 +98,10 @@ static void make_running(struct list *list)
 
 struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_t n)
 {
-    struct problem *wrong = place(pool, lists, n, PLACE_TO_RUN);
-    for (size_t k = 0; k < n && !wrong; k++) {
+    struct problem *problem = place(pool, lists, n, PLACE_TO_RUN);
+    for (size_t k = 0; k < n && !problem; k++) {
         depend(lists[k], ALL_EDGES);
         make_running(lists[k]);
     }
-    return wrong;
+    return problem;
 }

@@ -250,21 +250,21 @@ static void note_lanes(struct clocks *clocks, const struct list *list)
 static void list_crossings(struct clocks *clocks, const struct list *list)
 {
     size_t n = 0;
-    int *settled = allocate((size_t)clocks->n_lanes, sizeof *settled); /* by lane: the last task with such a crossing */
-    fill_none(settled, (size_t)clocks->n_lanes);
+    int *listed = allocate((size_t)clocks->n_lanes, sizeof *listed); /* by lane: the last task with such a crossing */
+    fill_none(listed, (size_t)clocks->n_lanes);
     for (int i = 0; i < clocks->n; i++) {
         struct task *task = list->tasks[i];
         for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = (int)edge->producer, lane = clocks->lane[producer];
-            if (lane == clocks->lane[i] || settled[lane] == i)
+            if (lane == clocks->lane[i] || listed[lane] == i)
                 continue;
             clocks->crossings[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
             if (!clocks->conditional[producer])
-                settled[lane] = i;
+                listed[lane] = i;
         }
         clocks->end[i] = n;
     }
-    free(settled);
+    free(listed);
 }
 
 /* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen

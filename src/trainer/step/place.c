@@ -105,14 +105,14 @@ static struct problem *place_life(struct arena *arena, struct map *map, struct l
 /* Gives the arena's lives addresses, in the order of arena->lives.  Returns NULL, or a problem if one does not fit. */
 static struct problem *place_lives(struct arena *arena)
 {
-    struct problem *wrong = NULL;
+    struct problem *problem = NULL;
     struct map *map = open_map(arena);
     arena->n_slabs = 0;
     memset(arena->slab_bytes, 0, sizeof arena->slab_bytes);
-    for (size_t i = 0; i < arena->n && !wrong; i++)
-        wrong = place_life(arena, map, &arena->lives[i]);
+    for (size_t i = 0; i < arena->n && !problem; i++)
+        problem = place_life(arena, map, &arena->lives[i]);
     close_map(map);
-    return wrong;
+    return problem;
 }
 
 /* Persistent tensors come first, in the order they were made; then the others, as they begin to live. */
@@ -151,15 +151,15 @@ static void place_apart(struct arena *arena)
 static struct problem *place_in_best_order(struct arena *arena)
 {
     SORT(arena->lives, arena->n, by_life);
-    struct problem *wrong_by_life = place_lives(arena);
+    struct problem *problem_by_life = place_lives(arena);
     const size_t bytes_by_life = arena_bytes(arena);
     SORT(arena->lives, arena->n, by_size);
-    struct problem *wrong_by_size = place_lives(arena);
-    if (wrong_by_life || (!wrong_by_size && arena_bytes(arena) <= bytes_by_life)) {
-        free(wrong_by_life);
-        return wrong_by_size;
+    struct problem *problem_by_size = place_lives(arena);
+    if (problem_by_life || (!problem_by_size && arena_bytes(arena) <= bytes_by_life)) {
+        free(problem_by_life);
+        return problem_by_size;
     }
-    free(wrong_by_size);
+    free(problem_by_size);
     SORT(arena->lives, arena->n, by_life);
     return place_lives(arena);
 }
@@ -178,10 +178,10 @@ static bool has_room_for_all(const struct arena *arena)
 
 static struct problem *place_device(struct arena *arena)
 {
-    struct problem *wrong = place_in_best_order(arena);
-    if (!wrong && has_room_for_all(arena))
+    struct problem *problem = place_in_best_order(arena);
+    if (!problem && has_room_for_all(arena))
         place_apart(arena);
-    return wrong;
+    return problem;
 }
 
 /* Forgets addresses of an earlier call. */
@@ -213,10 +213,10 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, siz
             arena->first_slab = arena[-1].first_slab + arena[-1].n_slabs;
         }
         arena->n_positions = n_positions;
-        struct problem *wrong = place_device(arena);
+        struct problem *problem = place_device(arena);
         arena->device->placed_bytes = arena_bytes(arena);
-        if (wrong)
-            return wrong;
+        if (problem)
+            return problem;
         if (arena->device->uses_ram)
             *ram += arena->device->placed_bytes - arena->bytes_before;
     }
@@ -235,11 +235,11 @@ static struct problem *refuse_ram(const struct machine *machine, size_t ram)
 /* Takes memory for what lies in the arena.  Returns NULL, or the problem when there is no room. */
 static struct problem *add_slabs(struct machine *machine, const struct arena *arena)
 {
-    struct problem *wrong = NULL;
-    for (int k = 0; k < arena->n_slabs && !wrong; k++)
-        wrong = add_slab(machine, arena->device, arena->lives[0].tensor->copier,
-                         round_up(arena->slab_bytes[k], arena->device->alignment));
-    return wrong;
+    struct problem *problem = NULL;
+    for (int k = 0; k < arena->n_slabs && !problem; k++)
+        problem = add_slab(machine, arena->device, arena->lives[0].tensor->copier,
+                           round_up(arena->slab_bytes[k], arena->device->alignment));
+    return problem;
 }
 
 /* Adds to its arena each tensor that a list or all lists hold.  Returns the number of positions of all lists. */
@@ -278,14 +278,14 @@ struct problem *place(struct pool *pool, struct list *const *lists, size_t n, en
     for (size_t i = 0; i < n; i++)
         set_least_bytes(machine, lists[i], arenas, n_arenas);
     size_t ram = 0;
-    struct problem *wrong = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
-    if (!wrong && ram > machine->host->memory)
-        wrong = refuse_ram(machine, ram);
+    struct problem *problem = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
+    if (!problem && ram > machine->host->memory)
+        problem = refuse_ram(machine, ram);
     for (size_t i = 0; i < n_arenas; i++) {
-        if (!wrong && purpose == PLACE_TO_RUN)
-            wrong = add_slabs(machine, &arenas[i]);
+        if (!problem && purpose == PLACE_TO_RUN)
+            problem = add_slabs(machine, &arenas[i]);
         free(arenas[i].lives);
     }
     free(arenas);
-    return wrong;
+    return problem;
 }

@@ -176,7 +176,7 @@ void prepare_sample(void *context, const struct task *task, uint32_t iteration)
     struct feed *feed = context;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
-    memcpy(tokens, feed->trainer->sample_tokens, (size_t)feed->n * sizeof *tokens);
+    memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);
     targets[0] = feed->trainer->sample_position; /* the row of logits that is wanted */
     fill_others(task);
 }

@@ -96,11 +96,11 @@ void tell_steps_ended(struct trainer *trainer)
             hooks_of(i)->steps_ended(trainer);
 }
 
-void ask_kept(struct trainer *trainer, struct kept_run *kept)
+void ask_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->kept)
-            hooks_of(i)->kept(trainer, kept);
+            hooks_of(i)->kept(trainer, kept_run);
 }
 
 void tell_trainer_closing(struct trainer *trainer)

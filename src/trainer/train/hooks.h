@@ -78,7 +78,7 @@ void tell_step_issued(struct trainer *trainer);
 void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound);
 void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 void tell_steps_ended(struct trainer *trainer);
-void ask_kept(struct trainer *trainer, struct kept_run *kept);
+void ask_kept(struct trainer *trainer, struct kept_run *kept_run);
 void tell_trainer_closing(struct trainer *trainer);
 
 double ask_predicted_seconds(const struct trainer *trainer, const struct task *task); /* NAN: no folder can tell */

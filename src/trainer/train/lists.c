@@ -286,7 +286,7 @@ void build_sample(struct trainer *trainer)
     struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
     struct feed *feed = &trainer->sample_feed;
     const int channels = trainer->config.channels;
-    trainer->sample_tokens = allocate((size_t)trainer->seq, sizeof *trainer->sample_tokens);
+    trainer->sample_window = allocate((size_t)trainer->seq, sizeof *trainer->sample_window);
     trainer->sample_logits =
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     trainer->sample_logits->persistent = true;

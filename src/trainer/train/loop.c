@@ -47,7 +47,7 @@ static void save_run(struct training *training, uint32_t step, bool last)
 }
 
 /* Shows all results up to `step`, waiting for those that have not been reported. */
-static void settle(struct training *training, uint32_t step)
+static void show_results(struct training *training, uint32_t step)
 {
     while (training->shown < step) {
         training->shown++;
@@ -95,7 +95,7 @@ static void after_step(struct training *training, uint32_t step, bool last)
     bool sound = true;
     if (!evaluates && !saves && !last)
         return;
-    settle(training, step);
+    show_results(training, step);
     drain_but_disk(trainer->train);
     calibrate_clocks(trainer->machine);
     training->bad = find_bad_parameter(trainer->model);
@@ -110,7 +110,7 @@ static void after_step(struct training *training, uint32_t step, bool last)
 }
 
 /* True when the next result is to be shown now: its step has reported it; or a step is about to be issued whose result
- * takes its place in trainer->results, and settle() then waits until it is reported. */
+ * takes its place in trainer->results, and show_results() then waits until it is reported. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;
@@ -136,7 +136,7 @@ static void train(struct training *training, uint32_t last)
         run_step(trainer, step);
         take_signals_back();
         while (shows_next(training, step))
-            settle(training, training->shown + 1);
+            show_results(training, training->shown + 1);
         tell_step_issued(trainer);
         if (interrupted())
             last = step;
@@ -146,7 +146,7 @@ static void train(struct training *training, uint32_t last)
             after_step(training, step, true);
         }
     }
-    settle(training, last);
+    show_results(training, last);
     drain(trainer->train);
     tell_steps_ended(trainer);
 }
@@ -180,35 +180,35 @@ static void tell_end(struct trainer *trainer, uint32_t step)
 {
     const struct settings *settings = trainer->settings;
     const bool stopped = interrupted();
-    struct kept_run kept = {NULL, NULL, NULL};
-    ask_kept(trainer, &kept);
+    struct kept_run run = {NULL, NULL, NULL};
+    ask_kept(trainer, &run);
     if (stopped && settings->save)
         note("interrupted after step %u, saved", step);
     else if (stopped)
-        note("interrupted after step %u; %s", step, kept.where ? kept.where : "nothing is saved without --save DIR");
-    if (kept.command && (stopped || (settings->stop_after && settings->stop_after < settings->steps))) {
+        note("interrupted after step %u; %s", step, run.where ? run.where : "nothing is saved without --save DIR");
+    if (run.command && (stopped || (settings->stop_after && settings->stop_after < settings->steps))) {
         if (settings->log) {
-            append_text(&kept.more_words, " --log ");
-            append_quoted(&kept.more_words, settings->log);
+            append_text(&run.more_words, " --log ");
+            append_quoted(&run.more_words, settings->log);
         }
         char *program = NULL;
         append_quoted(&program, program_name);
-        note("it goes on with: %s train%s%s", program, kept.command, kept.more_words ? kept.more_words : "");
+        note("it goes on with: %s train%s%s", program, run.command, run.more_words ? run.more_words : "");
         free(program);
     } else if (settings->resumed && !settings->save && !settings->demands.kept_elsewhere) {
         note("nothing of this is saved: %s %s goes on saving there", settings->resumed->kept_by,
              settings->resumed->given_path);
     }
-    free(kept.where);
-    free(kept.command);
-    free(kept.more_words);
+    free(run.where);
+    free(run.command);
+    free(run.more_words);
 }
 
 static void print_sample(struct trainer *trainer)
 {
     printf("\nsample:\n");
     sample_tokens(trainer, trainer->data->train.tokens, first_character(trainer->data),
-                  trainer->settings->sample_tokens);
+                  trainer->settings->sample_length);
 }
 
 int train_loop(struct trainer *trainer)
@@ -231,7 +231,7 @@ int train_loop(struct trainer *trainer)
     if (interrupted())
         return EXIT_INTERRUPTED;
     /* A sample of token numbers would say nothing. */
-    if (trainer->sample && settings->sample_tokens && trainer->data->tokenizer.kind != &token_ids)
+    if (trainer->sample && settings->sample_length && trainer->data->tokenizer.kind != &token_ids)
         print_sample(trainer);
     return (int)code;
 }

@@ -80,8 +80,8 @@ static const float *find_logits(struct trainer *trainer, const int32_t *tokens, 
 {
     const float *logits = tensor_memory(trainer->sample_logits);
     size_t used = MIN(n, (size_t)trainer->seq);
-    memset(trainer->sample_tokens, 0, (size_t)trainer->seq * sizeof *trainer->sample_tokens);
-    memcpy(trainer->sample_tokens, tokens + n - used, used * sizeof *tokens);
+    memset(trainer->sample_window, 0, (size_t)trainer->seq * sizeof *trainer->sample_window);
+    memcpy(trainer->sample_window, tokens + n - used, used * sizeof *tokens);
     trainer->sample_position = (int)used - 1;
     execute(trainer->sample, iteration);
     drain(trainer->sample);

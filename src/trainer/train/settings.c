@@ -342,7 +342,7 @@ static void set_options(const struct page *page, const struct past *past, int ar
 }
 
 /* The sizes are those of the model that is read; what it leaves open is the preset's. */
-static void settle_sizes(void)
+static void choose_sizes(void)
 {
     const bool has_source = asked.source.path;
     if (has_source)
@@ -369,7 +369,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
         asked.init = NULL;
     if (asked.init)
         open_init();
-    settle_sizes();
+    choose_sizes();
     return &asked;
 }
 

@@ -76,7 +76,7 @@ struct settings {
     bool serial, json;
     const char *log, *save; /* paths: a file, a folder */
     int save_every;         /* in steps; 0: only at the end */
-    int sample_tokens;      /* tokens of the sample after the training; 0: none */
+    int sample_length;      /* tokens of the sample after the training; 0: none */
     /* yard sample */
     const char *from;   /* a path */
     const char *prompt; /* a text */

@@ -39,8 +39,8 @@ struct result {        /* what the report task says of one training step */
     bool halted;       /* the step was not finite, and has updated nothing */
     uint64_t ended_ns; /* when the step's last task on a compute lane ended (step_result), by now_ns() */
 };
-enum { RESULTS = KEPT_ENDS }; /* how many are kept */
-struct losses {               /* those of n tokens */
+enum { RESULTS = KEPT_ENDS, MOST_LISTS = 3 }; /* how many results are kept; how many lists a trainer may have */
+struct losses {                               /* those of n tokens */
     double sum;
     uint64_t n;
 };
@@ -98,7 +98,7 @@ struct trainer {
 
     /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */
-    int32_t *sample_tokens;       /* (seq) window for the next sampled token */
+    int32_t *sample_window;       /* (seq) window for the next sampled token */
     int sample_position;          /* where the last token stands in that window */
 
     /* what it writes */
@@ -119,7 +119,7 @@ enum wanted {
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
-struct machine *machine_of(const struct settings *settings, enum contexts contexts);
+struct machine *open_machine_for(const struct settings *settings, enum contexts contexts);
 /* The model's sizes: its source's, else those of the options. */
 struct config config_of(const struct settings *settings);
 /* Opens devices and data, makes the model and the lists, places them. */
@@ -131,7 +131,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
  * The lists of a draft have no addresses and no edges (planning/predict/plan.h goes on from there). */
 struct trainer *new_draft(const struct settings *settings, unsigned wanted);
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
-size_t lists_of(const struct trainer *trainer, struct list *all[3]);
+size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS]);
 void free_trainer(struct trainer *trainer);
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);

@@ -11,7 +11,7 @@ double tokens_per_step(const struct trainer *trainer) { return (double)trainer->
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-struct machine *machine_of(const struct settings *settings, enum contexts contexts)
+struct machine *open_machine_for(const struct settings *settings, enum contexts contexts)
 {
     struct machine_options options = {
         .devices = settings->devices,
@@ -41,7 +41,7 @@ struct config config_of(const struct settings *settings)
     };
 }
 
-size_t lists_of(const struct trainer *trainer, struct list *all[3])
+size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
 {
     struct list *each[] = {trainer->train, trainer->eval, trainer->sample};
     size_t n = 0;
@@ -55,7 +55,7 @@ size_t lists_of(const struct trainer *trainer, struct list *all[3])
 
 static void build_lists(struct trainer *trainer, unsigned wanted)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     if (wanted & LIST_TRAIN)
         build_train(trainer);
     if (wanted & LIST_EVAL)
@@ -123,7 +123,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     execution.serial = settings->serial;
     trainer->machine = ask_machine(trainer);
     if (!trainer->machine) /* devices as -d says */
-        trainer->machine = machine_of(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
+        trainer->machine = open_machine_for(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
     set_mesh(trainer);
     set_batch(trainer, wanted);
     new_feeds(trainer);
@@ -156,7 +156,7 @@ static struct trainer *open_trainer(const struct settings *settings, unsigned wa
 /* The rest of what a trainer needs to run: memory on devices, and files. */
 static void make_ready(struct trainer *trainer)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
     must(finish_lists(trainer->pool, all, n));
     if (trainer->settings->save)
@@ -190,7 +190,7 @@ struct trainer *new_draft(const struct settings *settings, unsigned wanted)
 
 void free_trainer(struct trainer *trainer)
 {
-    struct list *all[3];
+    struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         drain(all[i]);
@@ -212,7 +212,7 @@ void free_trainer(struct trainer *trainer)
         close_dataset(trainer->data);
     free_feeds(trainer);
     free(trainer->rank_total);
-    free(trainer->sample_tokens);
+    free(trainer->sample_window);
     free(trainer->folder_data);
     free(trainer);
 }

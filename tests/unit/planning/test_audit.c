@@ -21,7 +21,7 @@ enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *settings =
-        settings_of("--layers 1 --heads 2 --channels 16 --seq-len 8 --batch 4 --micro-batch 1 -d 0:0x2 --serial");
+        parse_words("--layers 1 --heads 2 --channels 16 --seq-len 8 --batch 4 --micro-batch 1 -d 0:0x2 --serial");
     settings->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     settings->mesh = mesh;
     if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one rank would have all words */

@@ -298,12 +298,12 @@ static struct list *random_list(uint64_t seed)
         append_text(&text, " writes=%s%zu%s\n", device[owner], to, draw_below(&draws, 8) ? "" : " every=2");
         written[owner][to] = true;
     }
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     free(text);
     return list;
 }
 
-static struct trace *trace_of(const struct simulation *sim)
+static struct trace *write_and_open_trace(const struct simulation *sim)
 {
     const char *path = temp_path("sim.trace");
     write_simulation(sim, path, "");
@@ -346,8 +346,9 @@ TEST(causes_of_absurd_records)
  * in step 6, and at no time for the host. */
 TEST(a_producer_that_skips_steps)
 {
-    struct list *list = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
-                                "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
+    struct list *list =
+        read_list_text("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
+                       "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
     finish_list(list);
     struct simulation *sim = must_simulate(list, NULL);
     json_t *told = simulation_json(sim);
@@ -370,7 +371,7 @@ TEST(causes_of_random_lists)
         for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
             machine->lanes[i]->gap_seconds = 20e-6;
         struct simulation *sim = must_simulate(list, NULL);
-        struct trace *trace = trace_of(sim);
+        struct trace *trace = write_and_open_trace(sim);
         expect_same_causes(lasting("list %d", (int)seed), trace, all);
         json_t *told = simulation_json(sim), *lane;
         size_t i;

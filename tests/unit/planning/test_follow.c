@@ -290,7 +290,7 @@ static int exit_code(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static uint64_t head_of(struct trace_follow *follow)
+static uint64_t poll_for_head(struct trace_follow *follow)
 {
     poll_trace(follow);
     return trace_follow_trace(follow)->header.head;
@@ -299,10 +299,10 @@ static uint64_t head_of(struct trace_follow *follow)
 /* Until the trainer, paused, has begun `head` records; then a while longer, in which there must be no more. */
 static void expect_head(struct trace_follow *follow, uint64_t head)
 {
-    for (int i = 0; i < 10000 && (head_of(follow) < head || trace_follow_life(follow) != LIFE_PAUSED); i++)
+    for (int i = 0; i < 10000 && (poll_for_head(follow) < head || trace_follow_life(follow) != LIFE_PAUSED); i++)
         usleep(1000);
     usleep(20000);
-    assert_int_equal(head_of(follow), head);
+    assert_int_equal(poll_for_head(follow), head);
 }
 
 /* Pauses come one after another, nothing runs in them, and what comes after one was queued then. */
@@ -347,7 +347,7 @@ static void step_through(const char *more)
     const struct trace *trace = trace_follow_trace(follower);
     ask(follower, true, 0, 0);
     assert_true(becomes(follower, LIFE_PAUSED));
-    uint64_t head = head_of(follower);
+    uint64_t head = poll_for_head(follower);
     uint32_t next = (uint32_t)trace->header.paused_task - 1, in_step = 0;
     ask(follower, true, 1, 0);
     expect_head(follower, head + 1);
@@ -391,13 +391,13 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
     pid_t trainer = start_training(trace, log, NULL);
     struct trace_follow *follower = follow(trace);
     assert_true(becomes(follower, LIFE_PAUSED));
-    uint64_t head = head_of(follower);
+    uint64_t head = poll_for_head(follower);
     for (int i = 0; i < 100; i++, usleep(10000))
-        assert_int_equal(head_of(follower), head);
+        assert_int_equal(poll_for_head(follower), head);
     kill(viewer, SIGKILL);
     waitpid(viewer, NULL, 0);
     assert_true(becomes(follower, LIFE_CLOSED));
-    assert_true(head_of(follower) > head);
+    assert_true(poll_for_head(follower) > head);
     assert_int_equal(exit_code(trainer), 0);
     trace_follow_close(follower);
 }

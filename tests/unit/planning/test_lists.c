@@ -178,7 +178,7 @@ TEST(roles_that_are_offered_are_taken)
 
 static void place_list(void *text)
 {
-    struct list *list = list_of("%s", (char *)text);
+    struct list *list = read_list_text("%s", (char *)text);
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
 }
 

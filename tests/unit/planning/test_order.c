@@ -26,7 +26,7 @@
 
 static struct list *gated_list(const char *text)
 {
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     gate_updates(list);
     struct values *values = number_values(list);
     finish_list(list);
@@ -110,7 +110,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
 {
     const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
                            "task c gpu.compute 1 reads=x\n";
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     struct task *task = list->tasks[2];
     list->tasks[1]->member.needed = true;
     finish_list(list);
@@ -126,7 +126,7 @@ TEST(verify_looks_at_all_sets_that_run_together)
 {
     const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
                            "task r gpu.compute 1 every=4 rest=1 reads=x\n";
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     finish_list(list);
     expect_wrong("the list", verify(list, NULL), "task 1 r reads tensor x before anything is written to it");
     free_list_and_machine(list);
@@ -152,7 +152,7 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         "task 1 look touches ring b, and may run when its iteration has no member of it",
         "task 0 copy touches ring b, and may run when its iteration has returned its member of it"};
     for (int k = 0; k < 4; k++) {
-        struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
+        struct list *list = read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < list->n; i++) {
             struct task *task = list->tasks[i];
             task->member.needed = strcmp(task->name, "look") != 0;
@@ -180,7 +180,7 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
                                         "task copy gpu.download 1 reads=x writes=b\n"
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
     for (int k = 0; k < 4; k++) {
-        struct list *list = list_of("%s", text);
+        struct list *list = read_list_text("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < list->n; i++)
             list->tasks[i]->member.needed = true;
@@ -202,9 +202,10 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
 /* What an iteration reads of a ring it has written itself: another iteration's value is in another member. */
 TEST(verify_sees_a_read_of_a_ring_before_its_write)
 {
-    struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
-                                    "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
-                                    "task commit host.disk 1\n");
+    struct list *list =
+        read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
+                           "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
+                           "task commit host.disk 1\n");
     for (size_t i = 0; i < list->n; i++)
         list->tasks[i]->member.needed = true;
     list->tasks[2]->member.returned = true;
@@ -298,7 +299,7 @@ TEST(verify_sees_a_task_that_does_not_wait)
         expect_wrong("the list", verify(list, NULL), dropped[i].says);
         free_list_and_machine(list);
     }
-    struct list *list = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
+    struct list *list = read_list_text(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
     struct task *a = list->tasks[0];
     list->tasks[0] = list->tasks[1];
     list->tasks[1] = a;

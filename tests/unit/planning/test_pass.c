@@ -19,7 +19,7 @@ enum { STEPS = 3 };
 /* Passes do not decline, but on a single device there may be nothing to do, and with ZeRO-3 nothing to send. */
 static struct state train_with(const char *words, int64_t delays)
 {
-    struct settings *settings = settings_of(words);
+    struct settings *settings = parse_words(words);
     settings->serial = delays < 0;
     settings->demands.draw_seed = pace_options.delay_seed = delays;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
@@ -99,7 +99,7 @@ LONG_TEST(combinations_with_clblast)
 static struct trainer *plan_recompute(enum recompute how)
 {
     struct settings *settings =
-        settings_of("--layers 4 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1");
+        parse_words("--layers 4 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1");
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.mode = how;
     return new_plan(settings, LIST_TRAIN);
@@ -146,7 +146,7 @@ TEST(less_is_kept)
         period[i] = sim->period;
         free_simulation(sim);
         free_trainer(trainer);
-        struct settings *settings = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
+        struct settings *settings = parse_words(TINY "--layers 4 --seq-len 64 -d 0:0");
         recompute_options.mode = how[i];
         trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
         allocated[i] = trainer->machine->allocated;
@@ -178,7 +178,7 @@ TEST(plan_reports_passes)
     expect_yard(EXIT_USAGE, "off|full|selective|auto", "train --recompute some");
 }
 
-static json_t *overlap_of(const char *options)
+static json_t *plan_overlap(const char *options)
 {
     json_t *plan = yard_json("plan --model nano --hardware data/hardware/workstation.txt --clip 0 --json "
                              "--overlap plan --swap auto %s",
@@ -189,7 +189,7 @@ static json_t *overlap_of(const char *options)
 /* Overlap chooses before swap has made room, in a budget in which no choice fits: as if it had the room. */
 TEST(overlap_counts_on_swap)
 {
-    json_t *all = overlap_of(""), *tight = overlap_of("--device-mem 30M");
+    json_t *all = plan_overlap(""), *tight = plan_overlap("--device-mem 30M");
     const char *same[] = {"declined", "choice", "period_ms", "local_ms"};
     for (size_t i = 0; i < COUNT(same); i++)
         assert_true(json_equal(json_object_get(all, same[i]), json_object_get(tight, same[i])));
@@ -260,10 +260,11 @@ TEST(lists_that_no_model_has)
          0},
     };
     for (size_t i = 0; i < COUNT(lists); i++) {
-        struct list *list = list_of("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
-                                    "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
-                                    "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
-                                    lists[i].tasks);
+        struct list *list =
+            read_list_text("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
+                           "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
+                           "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
+                           lists[i].tasks);
         struct values *values = number_values(list);
         size_t n, before = list->n;
         recompute_options.mode = RECOMPUTE_FULL;

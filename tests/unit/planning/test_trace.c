@@ -87,7 +87,7 @@ TEST(file_of_a_killed_writer_opens)
     assert_int_equal(steps.counted, 1); /* step 2 is not whole: only the warm-up is left */
     assert_int_equal(steps.steps[steps.first].step, 1);
     free_trace(trace);
-    free(output_of(COMMAND("summary", (char *)path), 0));
+    free(run_for_output(COMMAND("summary", (char *)path), 0));
 }
 
 /* A step that is not whole is no last step, nor are those after it: how they would end is not known. */

@@ -100,7 +100,7 @@ static json_t *exported(const char *trace, const char *out, const char *steps)
 {
     size_t n;
     json_error_t error;
-    free(output_of(COMMAND("export", (char *)trace, "--chrome", (char *)out, "--steps", (char *)steps), 0));
+    free(run_for_output(COMMAND("export", (char *)trace, "--chrome", (char *)out, "--steps", (char *)steps), 0));
     char *text = read_bytes(out, &n);
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!root)
@@ -265,7 +265,7 @@ TEST(chrome_shows_one_list)
         const char *says;
     } shown[] = {{"train", COUNT(example_runs) - 1, "of list train"}, {"eval", 1, "of list eval"}};
     for (size_t i = 0; i < COUNT(shown); i++) {
-        char *text = output_of(COMMAND("export", path, "--chrome", out, "--list", shown[i].list), 0);
+        char *text = run_for_output(COMMAND("export", path, "--chrome", out, "--list", shown[i].list), 0);
         assert_non_null(strstr(text, shown[i].says));
         json_t *root = json_load_file(out, JSON_REJECT_DUPLICATES, NULL);
         assert_int_equal(collect(root).n_x, shown[i].n);

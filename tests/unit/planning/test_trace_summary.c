@@ -46,7 +46,7 @@ static void check_example_summary(const json_t *json)
 
 TEST(summary_of_the_example)
 {
-    json_t *json = json_of(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
+    json_t *json = run_for_json(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
     check_example_summary(json);
     expect_task(json, "fwd", 2, 30, 155);
     expect_task(json, "load", 1, 70, 210);
@@ -72,7 +72,7 @@ TEST(a_slow_disk_cuts_nothing)
         if (example_runs[i].task != SIDE)
             when[n++] = example_runs[i];
     when[n++] = (struct task_run){1, SIDE, 600, 915, 0};
-    json_t *json = json_of(COMMAND("summary", (char *)make_trace("disk.trace", &slow, when, n), "--json"), 0);
+    json_t *json = run_for_json(COMMAND("summary", (char *)make_trace("disk.trace", &slow, when, n), "--json"), 0);
     expect_near(number_at(json, "period_ms"), 0.110);
     expect_lane(json, "0:0 compute", 50 + 60 + 45);
     expect_lane(json, "host disk", 315);
@@ -91,7 +91,7 @@ TEST(no_lane_is_busier_than_the_period)
             uneven[i].start = 1800;
             uneven[i].end = 1830;
         }
-    json_t *json = json_of(
+    json_t *json = run_for_json(
         COMMAND("summary", (char *)make_trace("uneven.trace", &example_trace, uneven, COUNT(uneven)), "--json"), 0);
     expect_near(number_at(json, "period_ms"), (1.830 - 0.600) / 3);
     expect_near(number_at(json, "median_period_ms"), 0.120);
@@ -115,7 +115,7 @@ TEST(approximate_times_are_called_so)
                       i < approximate ? TRACE_APPROXIMATE : 0);
         }
         close_trace_writer(writer);
-        char *text = output_of(COMMAND("summary", (char *)path), 0),
+        char *text = run_for_output(COMMAND("summary", (char *)path), 0),
              *warning = strstr(text, "The driver tells few times");
         assert_int_equal(warning != NULL, 10 * approximate > COUNT(example_runs));
         assert_true(!warning || warning < strstr(text, "lane  "));
@@ -134,7 +134,7 @@ static void expect_part(const json_t *path, const char *name, double hops, doubl
 /* Step 4 has the median period: 820 to 930.  Back from adamw's end, each through an edge. */
 TEST(critical_path_of_the_example)
 {
-    json_t *json = json_of(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
+    json_t *json = run_for_json(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
     const json_t *path = json_object_get(json, "critical_path");
     expect_near(number_at(path, "step"), 4);
     expect_near(number_at(path, "ms"), 0.110);
@@ -152,8 +152,8 @@ TEST(critical_path_follows_lanes)
 {
     static const struct task_run when[] = {
         {1, LOAD, 0, 5, 0}, {1, EVAL, 6, 30, 0}, {1, FWD0, 30, 40, 0}, {1, FWD1, 40, 110, 0}};
-    json_t *json =
-        json_of(COMMAND("summary", (char *)make_trace("lane.trace", &example_trace, when, COUNT(when)), "--json"), 0);
+    json_t *json = run_for_json(
+        COMMAND("summary", (char *)make_trace("lane.trace", &example_trace, when, COUNT(when)), "--json"), 0);
     const json_t *path = json_object_get(json, "critical_path");
     expect_part(path, "fwd", 2, 80);
     expect_part(path, "eval", 1, 24);
@@ -211,10 +211,10 @@ static const char *make_paced(const char *name)
 TEST(paced_times_are_modelled_times)
 {
     const char *example_path = make_example("a.trace"), *paced = make_paced("paced.trace");
-    json_t *summary = json_of(COMMAND("summary", (char *)paced, "--json"), 0);
+    json_t *summary = run_for_json(COMMAND("summary", (char *)paced, "--json"), 0);
     check_example_summary(summary);
     json_decref(summary);
-    json_t *difference = json_of(COMMAND("diff", (char *)example_path, (char *)paced, "--json"), 0);
+    json_t *difference = run_for_json(COMMAND("diff", (char *)example_path, (char *)paced, "--json"), 0);
     expect_near(number_at(difference, "task_mape"), 0);
     expect_near(number_at(difference, "makespan_error"), 0);
     expect_near(number_at(difference, "makespan_b_ns"), 110000);
@@ -224,11 +224,11 @@ TEST(paced_times_are_modelled_times)
 TEST(other_list_and_tables)
 {
     const char *path = make_example("a.trace");
-    json_t *json = json_of(COMMAND("summary", (char *)path, "--list", "eval", "--json"), 0);
+    json_t *json = run_for_json(COMMAND("summary", (char *)path, "--list", "eval", "--json"), 0);
     expect_near(number_at(json, "step_ms"), 0.040);
     expect_near(number_at(json, "period_ms"), 0.040);
     json_decref(json);
-    char *text = output_of(COMMAND("summary", (char *)path), 0);
+    char *text = run_for_output(COMMAND("summary", (char *)path), 0);
     assert_non_null(strstr(text, "critical path of step 4"));
     assert_null(strchr(text, '\033')); /* stdout is no terminal */
     expect_narrow(text);
@@ -238,9 +238,9 @@ TEST(other_list_and_tables)
 TEST(empty_trace)
 {
     const char *path = make_trace("empty.trace", &example_trace, NULL, 0);
-    free(output_of(COMMAND("summary", (char *)path), 0));
-    json_decref(json_of(COMMAND("summary", (char *)path, "--json"), 0));
-    json_t *json = json_of(COMMAND("diff", (char *)path, (char *)path, "--json"), EXIT_FAILED);
+    free(run_for_output(COMMAND("summary", (char *)path), 0));
+    json_decref(run_for_json(COMMAND("summary", (char *)path, "--json"), 0));
+    json_t *json = run_for_json(COMMAND("diff", (char *)path, (char *)path, "--json"), EXIT_FAILED);
     assert_true(json_is_null(json_object_get(json, "task_mape")));
     json_decref(json);
 }
@@ -258,7 +258,7 @@ TEST(diff_of_two_traces)
     strcpy(renamed[SIDE].name, "other");
     with.tasks = renamed;
     const char *a = make_example("a.trace"), *b = make_trace("b.trace", &with, other, COUNT(other));
-    json_t *json = json_of(COMMAND("diff", (char *)a, (char *)b, "--json"), 0);
+    json_t *json = run_for_json(COMMAND("diff", (char *)a, (char *)b, "--json"), 0);
     expect_near(number_at(json, "task_mape"), 10.0 / 210);
     expect_near(number_at(json, "makespan_a_ns"), 110000);
     expect_near(number_at(json, "makespan_b_ns"), 174000);
@@ -273,8 +273,8 @@ TEST(diff_of_two_traces)
                         "other on 0:0 compute2 (train)");
     assert_int_equal(json_array_size(json_object_get(json, "unmatched_b")), 1);
     json_decref(json);
-    free(output_of(COMMAND("diff", (char *)a, (char *)b), 0));
-    json = json_of(COMMAND("diff", (char *)a, (char *)b, "--json", "--list", "train"), 0);
+    free(run_for_output(COMMAND("diff", (char *)a, (char *)b), 0));
+    json = run_for_json(COMMAND("diff", (char *)a, (char *)b, "--json", "--list", "train"), 0);
     expect_near(number_at(json, "task_mape"), 10.0 / 170);
     json_decref(json);
 }
@@ -290,7 +290,7 @@ TEST(diff_of_equal_names)
         same[i] = example_tasks[LOAD];
     with.tasks = same;
     const char *a = make_trace("two.trace", &with, two, 2), *b = make_trace("three.trace", &with, three, 3);
-    json_t *json = json_of(COMMAND("diff", (char *)a, (char *)b, "--json"), 0);
+    json_t *json = run_for_json(COMMAND("diff", (char *)a, (char *)b, "--json"), 0);
     expect_near(number_at(json, "task_mape"), 0);
     expect_near(number_at(json, "matched"), 2);
     assert_int_equal(json_array_size(json_object_get(json, "unmatched_a")), 0);

@@ -365,7 +365,7 @@ static uint64_t fingerprint(const struct list *list)
 static void expect_forecast(const struct forecast *forecast, const struct list *list, const struct costs *costs)
 {
     struct simulation *sim = must_simulate(list, costs);
-    assert_null(forecast->why_not);
+    assert_null(forecast->problem);
     assert_int_equal(forecast->n, list->n);
     assert_true(forecast->period == sim->period);
     for (int d = 0; d <= list->pool->machine->n_devices; d++) {
@@ -433,7 +433,7 @@ static void expect_most(const struct list *list, const struct costs *costs, size
     uint64_t before = fingerprint(list);
     struct forecast forecast = forecast_list(list, costs);
     assert_int_equal(fingerprint(list), before);
-    assert_null(forecast.why_not);
+    assert_null(forecast.problem);
     assert_int_equal(forecast.peak_total[0], bytes);
     assert_int_equal(forecast.peak_position[0], at);
     free_forecast(&forecast);
@@ -478,14 +478,14 @@ TEST(without_times_there_is_no_period)
 {
     struct four four = new_four();
     struct forecast none = forecast_list(four.paper.list, NULL);
-    assert_null(none.why_not);
+    assert_null(none.problem);
     assert_true(isnan(none.period));
     free_forecast(&none);
     for (size_t i = 0; i < four.paper.list->n; i++)
         four.paper.list->tasks[i]->seconds = 1e9;
     none = forecast_list(four.paper.list, NULL);
-    assert_non_null(none.why_not);
-    assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
+    assert_non_null(none.problem);
+    assert_non_null(strstr(none.problem->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
     free_forecast(&none);
     end_paper(&four.paper);
 }
@@ -520,7 +520,7 @@ TEST(of_equal_periods_the_fewest_bytes)
 
 /* ---- many devices ------------------------------------------------------------------------------------------------ */
 
-static const char *hardware_of(int devices)
+static const char *write_many_devices(int devices)
 {
     char *text = hardware_text(&plausible_speeds), *more = lasting("%sdevices = %d\n", text, devices);
     const char *path = write_file("many.txt", more, strlen(more));
@@ -530,7 +530,7 @@ static const char *hardware_of(int devices)
 
 TEST(64_devices_on_paper)
 {
-    struct trainer *trainer = plan_tiny(hardware_of(64), 64);
+    struct trainer *trainer = plan_tiny(write_many_devices(64), 64);
     assert_int_equal(trainer->machine->n_devices, 64);
     expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
     struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
@@ -542,7 +542,7 @@ TEST(64_devices_on_paper)
 TEST(how_many_devices_a_plan_may_have)
 {
     expect_yard(EXIT_USAGE, "a plan can use 1024 devices at most, not 1025",
-                "plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", hardware_of(5000));
+                "plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", write_many_devices(5000));
     expect_yard(EXIT_USAGE, "has devices = 2, not 4: use a smaller --mesh, or -d",
-                "plan --model tiny --hardware %s --mesh dp=4", hardware_of(2));
+                "plan --model tiny --hardware %s --mesh dp=4", write_many_devices(2));
 }

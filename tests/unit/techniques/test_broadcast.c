@@ -76,7 +76,7 @@ static const char *draw_plan(size_t seed)
 static struct state train_on(const char *mesh, const char *how, bool timed, size_t *copies)
 {
     struct settings *settings =
-        settings_of(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
+        parse_words(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
     predict_options.hardware = timed ? "data/hardware/workstation.txt" : NULL;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     run_steps(trainer, 1, STEPS);
@@ -500,7 +500,7 @@ TEST(the_builder_numbers_messages)
             contexts_apart(apart);
             if (!apart)
                 contexts_joined();
-            struct settings *settings = settings_of(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
+            struct settings *settings = parse_words(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
             struct trainer *trainer = open_training(settings, LIST_TRAIN);
             assert_true(expect_numbers(trainer->train) >= 4);
             free_trainer(trainer);

@@ -47,7 +47,7 @@ static int after_call(int result)
 }
 
 static void note_call(const char *what, const char *path, const char *other, const void *bytes, size_t n);
-static const char *path_of(int fd);
+static const char *read_path(int fd);
 static char *watched; /* the folder, from the root on; other files are not ours */
 
 int open(const char *path, int flags, ...)
@@ -67,7 +67,7 @@ int open(const char *path, int flags, ...)
 
 int close(int fd)
 {
-    bool ours = path_of(fd), bad = ours && spoil(false);
+    bool ours = read_path(fd), bad = ours && spoil(false);
     int result = REAL(close)(fd);
     if (bad) {
         errno = EIO;
@@ -78,7 +78,7 @@ int close(int fd)
 
 ssize_t write(int fd, const void *bytes, size_t n)
 {
-    const char *path = path_of(fd);
+    const char *path = read_path(fd);
     if (!path)
         return REAL(write)(fd, bytes, n);
     if (spoil(true))
@@ -96,7 +96,7 @@ int fsync(int fd)
 {
     if (spoil(false))
         return -1;
-    note_call("sync", path_of(fd), NULL, NULL, 0);
+    note_call("sync", read_path(fd), NULL, NULL, 0);
     return after_call(0); /* the real one takes long */
 }
 
@@ -139,7 +139,7 @@ int unlinkat(int folder, const char *name, int flags)
     if (spoil(false))
         return -1;
     int result = REAL(unlinkat)(folder, name, flags);
-    const char *parent = path_of(folder);
+    const char *parent = read_path(folder);
     char *path = parent ? format_string("%s/%s", parent, name) : NULL;
     if (result == 0)
         note_call("remove", path, NULL, NULL, 0);
@@ -176,7 +176,7 @@ static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq
 static void save_step(const char *folder, uint32_t step)
 {
     char *path = lasting("%s/step-%u", folder, step);
-    struct mesh mesh = mesh_of(&sizes, (struct mesh){.dp = 2, .zero = 1});
+    struct mesh mesh = cut_mesh(&sizes, (struct mesh){.dp = 2, .zero = 1});
     write_random_state(path, &sizes, &mesh, step, step, step);
     free_mesh(&mesh);
     *acknowledged = (int)step;
@@ -271,7 +271,7 @@ static struct {
     size_t n, cap;
 } tape;
 
-static const char *path_of(int fd)
+static const char *read_path(int fd)
 {
     static char path[4096];
     char link[64];

@@ -118,7 +118,7 @@ static int end_life(pid_t child, const char *log, double seconds, bool from_step
 }
 
 /* The newest iteration that the file has; 0: none. */
-static uint32_t newest_of(const char *snapshot)
+static uint32_t read_newest(const char *snapshot)
 {
     uint32_t step = 0;
     struct stat there;
@@ -169,7 +169,7 @@ static bool live(struct chain *chain, int life, bool may_end)
 {
     char log[1200], words[8192];
     bool starting = draw(6) == 0, politely = draw(10) == 0;
-    uint32_t before = newest_of(chain->snapshot);
+    uint32_t before = read_newest(chain->snapshot);
     snprintf(log, sizeof log, "%s/%d.jsonl", chain->folder, life);
     while (draw(4) == 0 || !chain->course->variant[chain->variant])
         chain->variant = draw(MOST_VARIANTS);
@@ -184,7 +184,7 @@ static bool live(struct chain *chain, int life, bool may_end)
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK;
     bool killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGINT);
     uint32_t first = logged(log, "{\"step\":", true), told = logged(log, "{\"snapshot\":", false);
-    uint32_t newest = newest_of(chain->snapshot);
+    uint32_t newest = read_newest(chain->snapshot);
     if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED) {
         show_end(words, log, status);
         _fail(__FILE__, __LINE__);
@@ -269,7 +269,7 @@ LAW(killed_and_resumed)
 
 /* ---- a single command -------------------------------------------------------------------------------------------- */
 
-static pid_t child_of(pid_t parent)
+static pid_t find_child(pid_t parent)
 {
     int child = 0;
     char path[64];
@@ -311,17 +311,17 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
         nap(0.0003);
         if (killed == most)
             continue;
-        child = child_of(parent);
+        child = find_child(parent);
         if (child == 0 || child == last)
             continue;
-        uint32_t commit = newest_of(chain->snapshot);
+        uint32_t commit = read_newest(chain->snapshot);
         double share = draw(1000) * 1e-3;
         double longest = draw(3) ? chain->begin + chain->seconds : chain->begin;
         double until = now() + share * longest;
-        while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && newest_of(chain->snapshot) == commit)) &&
-               child_of(parent) == child)
+        while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && read_newest(chain->snapshot) == commit)) &&
+               find_child(parent) == child)
             nap(0.0003);
-        killed += child_of(parent) == child && kill(child, SIGKILL) == 0;
+        killed += find_child(parent) == child && kill(child, SIGKILL) == 0;
         last = child;
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
@@ -338,7 +338,7 @@ LONG_TEST(killed_under_restart)
     int kills = kills_wanted(6);
     int killed = 0;
     int runs = 0;
-    if (!child_of(getppid())) /* this one */
+    if (!find_child(getppid())) /* this one */
         skip();
     for (int i = 0; i < 2; i++) {
         struct chain chain = begin_chain(&courses[i]);

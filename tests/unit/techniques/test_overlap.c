@@ -137,7 +137,7 @@ static char *write_choice(const struct instance *instance, size_t on_cpu, bool f
 static struct list *read_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
     char *text = write_choice(instance, on_cpu, forward);
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     free(text);
     depend(list, DATA_EDGES);
     if (instance->clip > 0)
@@ -150,7 +150,7 @@ static double simulate_choice(const struct instance *instance, size_t on_cpu, bo
 {
     struct list *list = read_choice(instance, on_cpu, forward);
     struct forecast forecast = forecast_list(list, NULL);
-    double period = forecast.why_not || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    double period = forecast.problem || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     free_list_and_machine(list);
     return period;
@@ -430,7 +430,7 @@ TEST(the_host_updates_in_the_order_of_the_plan)
             for (const char *layer = updates[i]; *layer; layer++)
                 append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n",
                             *layer, *layer, *layer, *layer);
-            struct list *list = list_of("%s", text);
+            struct list *list = read_list_text("%s", text);
             const char *order = order_on_host(list, side);
             const char *expected = side == ON_CPU ? "210" : "012";
             if (strcmp(order, expected) != 0)
@@ -452,11 +452,11 @@ TEST(a_layer_is_released_by_its_last_gradient)
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
     for (size_t i = 0; i < COUNT(updates); i++) {
-        struct list *list = list_of("%s"
-                                    "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
-                                    "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
-                                    "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
-                                    describe_layers(2, (int[]){1000, 1000}), updates[i]);
+        struct list *list = read_list_text("%s"
+                                           "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                                           "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
+                                           "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
+                                           describe_layers(2, (int[]){1000, 1000}), updates[i]);
         struct update_buckets buckets;
         struct uses *uses = find_uses(list->tasks, list->n, list->pool);
         find_buckets(&buckets, uses);
@@ -472,7 +472,7 @@ TEST(a_layer_is_released_by_its_last_gradient)
 /* What all updates read, as the norm of the gradients, is copied to the host once: no tensor goes down twice. */
 TEST(what_updates_share_goes_down_once)
 {
-    struct settings *settings = settings_of("--model tiny --overlap all-cpu");
+    struct settings *settings = parse_words("--model tiny --overlap all-cpu");
     predict_options.hardware = "data/hardware/server.txt";
     struct trainer *trainer = new_plan(settings, LIST_TRAIN);
     size_t downloads = 0;
@@ -563,7 +563,7 @@ TEST(updates_wait_for_nothing)
     for (size_t i = 0; i < COUNT(mesh); i++)
         for (int clip = 0; clip < 2; clip++) {
             char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
-            struct trainer *trainer = new_plan(settings_of(words), LIST_TRAIN);
+            struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
             const struct list *list = trainer->train;
             size_t norm = 0;
             for (size_t k = 0; k < list->n; k++)
@@ -588,7 +588,7 @@ struct choices_made {
 /* The state after the second step, which others follow, and after the fourth. */
 static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
 {
-    struct settings *settings = settings_of(words);
+    struct settings *settings = parse_words(words);
     struct choices_made made = {0, 0, 0};
     settings->serial = serial;
     settings->demands.draw_seed = pace_options.delay_seed = delay_seed;
@@ -658,7 +658,7 @@ TEST(choices_are_made_when_gradients_are_there)
     static const char *const mesh[] = {"", "--mesh dp=2 --zero 2", "--mesh pp=2 --micro-batch 2"};
     for (size_t i = 0; i < COUNT(mesh); i++) {
         char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
-        struct settings *settings = settings_of(words);
+        struct settings *settings = parse_words(words);
         predict_options.hardware = "data/hardware/server.txt";
         struct trainer *trainer = new_plan(settings, LIST_TRAIN);
         size_t choices = 0;

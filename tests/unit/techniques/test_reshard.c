@@ -55,10 +55,10 @@ TEST(pieces_cover_each_tensor_once)
 
 static void expect_refuted(const struct copies *copies, const char *what)
 {
-    struct problem *found = prove_copies(copies);
-    if (!found)
+    struct problem *problem = prove_copies(copies);
+    if (!problem)
         test_failed("a plan with %s was not refused\n", what);
-    free(found);
+    free(problem);
 }
 
 /* One copy at a time is made wrong. */
@@ -150,7 +150,7 @@ static void plan_with_an_overlap(void *argument)
 
 TEST(holes_and_overlaps_have_no_plan)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.tp = 2});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.tp = 2});
     struct pieces *pieces = cut_state(&small_config, &mesh);
     expect_refusal(plan_with_a_hole, &pieces->tensors[0], 1, "do not cover it once: none has element 32 of 72");
     expect_refusal(plan_with_a_replica, &pieces->tensors[0], 1,
@@ -241,9 +241,9 @@ TEST(merged_pieces_keep_the_strategy)
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &chosen.to));
         struct checkpoint *whole = open_checkpoint(merged), *recut = open_checkpoint(cut);
         expect_mesh(whole->pieces->mesh, &one_rank, chosen.from.zero);
-        expect_mesh(strategy_of(whole), &chosen.from, chosen.from.zero);
+        expect_mesh(read_strategy(whole), &chosen.from, chosen.from.zero);
         expect_mesh(recut->pieces->mesh, &chosen.to, chosen.from.zero);
-        expect_mesh(strategy_of(recut), &chosen.to, chosen.from.zero);
+        expect_mesh(read_strategy(recut), &chosen.to, chosen.from.zero);
         expect_state(whole, i);
         expect_state(recut, i);
         json_t *said = yard_json("ckpt ls --json '%s'", merged);
@@ -289,8 +289,8 @@ TEST(large_tensors_are_streamed)
 {
     struct config config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
     const char *path = temp_path("large"), *cut_path = temp_path("cut");
-    struct mesh from = mesh_of(&config, (struct mesh){.tp = 3}),
-                to = mesh_of(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 3});
+    struct mesh from = cut_mesh(&config, (struct mesh){.tp = 3}),
+                to = cut_mesh(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 3});
     write_random_state(path, &config, &from, 1, 1, 9);
     assert_true(reshard_to(path, cut_path, &config, &to) > 5000000);
     struct checkpoint *cut = open_checkpoint(cut_path), *whole = open_checkpoint(path);
@@ -315,10 +315,10 @@ TEST(large_tensors_are_streamed)
     char *bytes = read_whole(file, &size);
     bytes[piece->file_offset + 4 * piece_elements(piece) - 1] ^= 1;
     overwrite(file, bytes, size);
-    struct problem *found = verify_tensor(cut, 0);
-    assert_true(found);
-    assert_true(strstr(found->sentence, "is damaged: tensor wte.weight"));
-    free(found);
+    struct problem *problem = verify_tensor(cut, 0);
+    assert_true(problem);
+    assert_true(strstr(problem->sentence, "is damaged: tensor wte.weight"));
+    free(problem);
     free(bytes);
     free(file);
     free_checkpoint(cut);

@@ -57,7 +57,7 @@ TEST(a_folder_is_verified_whole)
 {
     size_t n;
     char *folder = temp_path("several"), *file = lasting("%s/step-2/rank-0.safetensors", folder);
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     make_folder(folder);
     for (uint32_t step = 1; step <= 3; step++) {
         char *path = lasting("%s/step-%u", folder, step);
@@ -167,7 +167,7 @@ TEST(a_head_of_its_own_is_exported)
 {
     struct config config = small_config;
     config.tied = false;
-    struct mesh mesh = mesh_of(&config, (struct mesh){.tp = 2});
+    struct mesh mesh = cut_mesh(&config, (struct mesh){.tp = 2});
     const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
     write_random_state(path, &config, &mesh, 3, 1, 5);
     struct checkpoint *checkpoint = open_checkpoint(path);

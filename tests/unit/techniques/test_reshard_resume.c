@@ -44,7 +44,7 @@ static void expect_zeros_between(const struct model *model)
 
 static struct trainer *start(const char *words)
 {
-    struct settings *settings = settings_of(words);
+    struct settings *settings = parse_words(words);
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
     if (settings->resumed) {
         load_checkpoint(trainer->model, settings->source.checkpoint, LOAD_ALL_STATE);
@@ -165,7 +165,7 @@ TEST(any_mesh_loads_any_other)
             free(loaded.values);
         }
         struct source source = open_source(folder, 0);
-        trainer = new_trainer(settings_of("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"),
+        trainer = new_trainer(parse_words("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"),
                               LIST_TRAIN | OPEN_DATA);
         if (!untied) {
             init_from_source(trainer->model, &source);
@@ -206,7 +206,7 @@ TEST(the_strategy_is_rescaled)
                 merged);
     for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
         const size_t k = i / 2;
-        trainer = new_plan(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN | OPEN_DATA);
+        trainer = new_plan(parse_words(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN | OPEN_DATA);
         assert_int_equal(trainer->mesh.dp, cases[k].dp);
         assert_int_equal(trainer->mesh.pp, cases[k].pp);
         assert_int_equal(trainer->mesh.tp, cases[k].tp);
@@ -219,7 +219,7 @@ TEST(the_strategy_is_rescaled)
         int ahead;
     } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
     for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
-        trainer = new_plan(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA);
+        trainer = new_plan(parse_words(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA);
         assert_int_equal(trainer->ahead, batches[i].ahead);
         struct checkpoint *checkpoint = describe_training(trainer, HALF + 1); /* whole batches, and one more */
         assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);
@@ -290,7 +290,7 @@ TEST(the_command_line_resumes)
     free(expected);
 }
 
-static uint64_t run_of(const char *path)
+static uint64_t read_run_id(const char *path)
 {
     struct checkpoint *checkpoint = open_checkpoint(path);
     uint64_t run = checkpoint->run;
@@ -338,11 +338,11 @@ TEST(a_folder_is_one_run_s)
     assert_int_equal(ran.code, 0);
     assert_int_equal(last_session(folder), 2);
     assert_int_equal(last_session(other), 3);
-    const uint64_t run = run_of(folder);
+    const uint64_t run = read_run_id(folder);
     assert_true(run);
-    assert_int_equal(run, run_of(first));
-    assert_int_equal(run, run_of(other));
-    assert_int_equal(run, run_of(snapshot));
+    assert_int_equal(run, read_run_id(first));
+    assert_int_equal(run, read_run_id(other));
+    assert_int_equal(run, read_run_id(snapshot));
     ran = expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_text(ran.out, lasting("later is %s/step-3\n", other));
     expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
@@ -350,7 +350,7 @@ TEST(a_folder_is_one_run_s)
     assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
     assert_int_equal(ran.code, 0);
     assert_int_equal(last_session(folder), 3);
-    assert_true(run_of(folder) != run);
+    assert_true(read_run_id(folder) != run);
     expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_other_models_refused(words, folder);
 }

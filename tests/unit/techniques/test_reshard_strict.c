@@ -155,7 +155,7 @@ TEST(other_lengths_are_found)
 static void add_state(const char *folder, uint32_t step, int64_t session)
 {
     char *path = lasting("%s/step-%u", folder, step);
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     write_random_state(path, &small_config, &mesh, step, session, step);
     free_mesh(&mesh);
 }

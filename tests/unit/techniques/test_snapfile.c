@@ -250,14 +250,14 @@ static void write_one(void)
 
 static void commit_one(void)
 {
-    struct stored_step step;
+    struct commit_times step;
     struct flight flight = life.flight[0];
     if (!life.n || flight.written < life.stored->plan.n)
         return;
     life.n--;
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (draw(20) == 0)
-        snap_finish(life.snap_writer, flight.step, false, &(struct stored_step){0});
+        snap_finish(life.snap_writer, flight.step, false, &(struct commit_times){0});
     else if (snap_finish(life.snap_writer, flight.step, true, &step))
         acknowledged = flight.step;
 }
@@ -317,12 +317,12 @@ static void run_life(void)
     disk.calls.n = 0;
     disk.on = true;
     disk.while_syncing = go_on_meanwhile;
-    struct problem *thrown = attempt(live, NULL);
+    struct problem *problem = attempt(live, NULL);
     disk.on = false;
     disk.while_syncing = NULL;
-    if (thrown && life.snap_writer)
+    if (problem && life.snap_writer)
         close_snap_writer(life.snap_writer);
-    free(thrown);
+    free(problem);
     close_from(first_fd); /* their locks go with them */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
         printf("# a life ends with: %s\n", life.problem->sentence);
@@ -449,10 +449,10 @@ static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
     const char *path = temp_path("power.snap"), *log = temp_path("power.log");
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored[3] = {store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS),
-                               store_of(&small_config, &mesh, 3, HALF_PAYLOADS),
-                               store_of(&small_config, &mesh, 4, HALF_PAYLOADS)};
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored[3] = {new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS),
+                               new_stored(&small_config, &mesh, 3, HALF_PAYLOADS),
+                               new_stored(&small_config, &mesh, 4, HALF_PAYLOADS)};
     life.options = json_object();
     disk.no_sync = no_sync;
     be_quiet(log);
@@ -475,9 +475,9 @@ LONG_TEST(killed_and_then_cut)
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
     const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored[3] = {
-        store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS), {0}, store_of(&small_config, &mesh, 4, HALF_PAYLOADS)};
+        new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS), {0}, new_stored(&small_config, &mesh, 4, HALF_PAYLOADS)};
     life.options = json_object();
     be_quiet(log);
     for (int at = 1; at <= CALLS; at++)
@@ -533,8 +533,8 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
 
 TEST(every_call_may_fail)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     int tried = 0;
     life.options = json_object();
     for (int fresh = 0; fresh < 2; fresh++) {

@@ -48,7 +48,7 @@ TEST(every_bit_matters)
                     test_failed("bit %zu of %s: step %u, %s\n", bit, checkpoint->pieces->tensors[i].name, image.step,
                                 image.said);
         }
-    for (size_t bit = 0; bit < 64 * snapfile.in.n; bit += every, tried++)
+    for (size_t bit = 0; bit < 64 * snapfile.base.n; bit += every, tried++)
         if (!notices_flip(&image, hashes_at(&snapfile, (int)snapfile.newest.slot) + bit / 8, (int)(bit % 8)) ||
             image.step != 1)
             test_failed("bit %zu of the hashes\n", bit);
@@ -158,8 +158,8 @@ TEST(a_made_up_count_asks_for_no_memory)
     assert_true(notices(&image));
     assert_int_equal(image.step, 2);
     assert_true(strstr(image.said, "page 0 is torn or damaged: it has impossible numbers"));
-    snapfile.in.n = (size_t)1 << 31;
-    snapfile.in.bytes = ((uint64_t)1 << 40) / 2 - snapfile.slots_at;
+    snapfile.base.n = (size_t)1 << 31;
+    snapfile.base.bytes = ((uint64_t)1 << 40) / 2 - snapfile.slots_at;
     fill_page(&snapfile, &(struct snap_commit){0}, page);
     memcpy(image.bytes, page, SNAP_PAGE);
     memcpy(image.bytes + SNAP_PAGE, page, SNAP_PAGE);
@@ -176,7 +176,7 @@ TEST(a_made_up_count_asks_for_no_memory)
 /* The other words take it like the folder that has the same. */
 TEST(the_command_takes_it)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 3});
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 3});
     const char *path = temp_path("words.snap");
     const char *folder = temp_path("words");
     const char *other = temp_path("words.other");

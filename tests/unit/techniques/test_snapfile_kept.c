@@ -47,38 +47,38 @@ TEST(stored_comes_back)
 TEST(what_is_refused)
 {
     struct snap_writer *one, *two;
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct snap_plan *snap_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
     must(open_snap_writer(path, &checkpoint, snap_plan, &one));
-    struct problem *problem[] = {open_snap_writer(path, &checkpoint, snap_plan, &two),
-                                 open_snap_writer(text, &checkpoint, snap_plan, &two),
-                                 open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
-                                 open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
+    struct problem *problems[] = {open_snap_writer(path, &checkpoint, snap_plan, &two),
+                                  open_snap_writer(text, &checkpoint, snap_plan, &two),
+                                  open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
+                                  open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
     const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
     for (int i = 0; i < 4; i++) {
-        assert_non_null(problem[i]);
-        assert_int_equal(problem[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
-        if (!strstr(problem[i]->sentence, part[i]))
-            test_failed("%s\n", problem[i]->sentence);
-        free(problem[i]);
+        assert_non_null(problems[i]);
+        assert_int_equal(problems[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
+        if (!strstr(problems[i]->sentence, part[i]))
+            test_failed("%s\n", problems[i]->sentence);
+        free(problems[i]);
     }
     assert_int_equal(snap_begin(one, 1), 1);
     assert_int_equal(snap_begin(one, 2), 2);
     assert_int_equal(snap_begin(one, 3), 0);
-    snap_finish(one, 2, false, &(struct stored_step){0});
+    snap_finish(one, 2, false, &(struct commit_times){0});
     assert_int_equal(snap_begin(one, 4), 2);
     assert_int_equal(close_snap_writer(one).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     snap_plan->n--; /* a part is missing */
-    struct problem *hole = open_snap_writer(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
-    assert_true(hole);
-    assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
+    struct problem *problem = open_snap_writer(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
+    assert_true(problem);
+    assert_true(strstr(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
-    free(hole);
+    free(problem);
     snap_plan->n++;
     free_stored(&stored);
     json_decref(checkpoint.options);
@@ -88,8 +88,8 @@ TEST(what_is_refused)
 /* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
 TEST(no_value_is_overlooked)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     struct snap_writer *snap_writer;
     must(open_snap_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap_writer));
@@ -106,7 +106,7 @@ TEST(no_value_is_overlooked)
                 snap_write(snap_writer, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snap_finish(snap_writer, 1, true, &(struct stored_step){0}), between);
+            assert_int_equal(snap_finish(snap_writer, 1, true, &(struct commit_times){0}), between);
             store_iteration(snap_writer, &stored, 2, 1);
         }
     close_snap_writer(snap_writer);
@@ -131,8 +131,8 @@ TEST(who_reads_notices_a_writer)
     struct snapfile snapfile;
     struct snap_writer *snap_writer;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
                       *opened = open_newest_snapshot(image.path);
     read_first(opened);
@@ -141,7 +141,7 @@ TEST(who_reads_notices_a_writer)
     float *bytes = fill_payload(&stored, 0, 9);
     snap_write(snap_writer, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snap_finish(snap_writer, 3, false, &(struct stored_step){0});
+    snap_finish(snap_writer, 3, false, &(struct commit_times){0});
     store_iteration(snap_writer, &stored, 3, 1);
     read_first(opened); /* still it is */
     assert_int_equal(snap_begin(snap_writer, 4), 2);
@@ -223,8 +223,8 @@ static void commit_for_ever(const struct stored *stored, const char *path, int t
 
 LONG_TEST(who_is_overtaken_reads_again)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     char *path = temp_path("fast.snap"), byte;
     int told[2];
     assert_int_equal(pipe(told), 0);
@@ -258,8 +258,8 @@ TEST(what_was_found_stays)
         struct snap_writer *snap_writer;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
-        struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-        struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+        struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+        struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
         struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
@@ -270,7 +270,7 @@ TEST(what_was_found_stays)
         char *now = read_whole(image.path, &n);
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&snapfile, slot);
         assert_memory_equal(now + page, image.bytes + page, SNAP_PAGE);
-        assert_memory_equal(now + bytes, image.bytes + bytes, snapfile.in.bytes);
+        assert_memory_equal(now + bytes, image.bytes + bytes, snapfile.base.bytes);
         assert_false(notices(&image));
         assert_int_equal(image.step, 3);
         assert_true(!image.damage);
@@ -289,8 +289,8 @@ TEST(what_was_found_stays)
 /* It is called in a process of its own, so that what it says can be read. */
 static void lose_the_name(void *path)
 {
-    struct mesh mesh = mesh_of(&small_config, (struct mesh){.dp = 2, .zero = 1});
-    struct stored stored = store_of(&small_config, &mesh, 2, WHOLE_PAYLOADS);
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
+    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snap_writer *snap_writer;
     must(open_snap_writer(path, &checkpoint, &stored.plan, &snap_writer));
@@ -302,7 +302,7 @@ static void lose_the_name(void *path)
         snap_write(snap_writer, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snap_finish(snap_writer, 2, true, &(struct stored_step){0}));
+    assert_false(snap_finish(snap_writer, 2, true, &(struct commit_times){0}));
     assert_int_equal(snap_begin(snap_writer, 3), 0);
     struct snap_counts counts = close_snap_writer(snap_writer);
     assert_int_equal(counts.newest, 0);

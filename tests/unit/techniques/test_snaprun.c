@@ -62,7 +62,7 @@ static struct trainer *open_kind(const struct kind *kind, const char *more)
 {
     char *words = lasting(TINY "%s %s", kind->words, more);
     contexts_apart(kind->apart);
-    struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | OPEN_DATA);
+    struct trainer *trainer = new_trainer(parse_words(words), LIST_TRAIN | OPEN_DATA);
     contexts_apart(false);
     init_random(trainer->model, 1337);
     return trainer;
@@ -117,24 +117,24 @@ static void expect_kind(const struct kind *kind, const struct state states[STEPS
         expect_stored(reader, kind->words, file, i, &states[i]);
     }
     drain(trainer->train);
-    struct stored_step *stored;
-    size_t n = take_commits(trainer, &stored);
+    struct commit_times *commits;
+    size_t n = take_commits(trainer, &commits);
     struct state end = read_whole_state(trainer);
     expect_same_bits(kind->words, end.values, states[STEPS].values, end.n);
     struct snap_counts counts = close_snapshots(trainer);
     assert_int_equal(counts.stored + counts.dropped, STEPS);
     assert_int_equal(counts.stored, n);
-    assert_int_equal(counts.newest, stored[n - 1].step);
+    assert_int_equal(counts.newest, commits[n - 1].step);
     for (size_t i = 0; i < n; i++) {
-        assert_true(stored[i].recoverable <= stored[i].durable);
-        assert_true(i == 0 || stored[i].step > stored[i - 1].step);
-        assert_true(i == 0 || stored[i].recoverable > stored[i - 1].durable);
+        assert_true(commits[i].recoverable <= commits[i].durable);
+        assert_true(i == 0 || commits[i].step > commits[i - 1].step);
+        assert_true(i == 0 || commits[i].recoverable > commits[i - 1].durable);
     }
     if (stopping)
         assert_int_equal(counts.dropped, 0);
     free_trainer(trainer);
     expect_stored(reader, kind->words, file, counts.newest, &states[counts.newest]);
-    free(stored);
+    free(commits);
     free(end.values);
 }
 
@@ -225,7 +225,7 @@ static void expect_no_waiting(const struct kind *kind)
 {
     const char *file = new_file("slow.snap");
     struct trainer *trainer = open_storing(kind, file);
-    struct stored_step *stored = NULL;
+    struct commit_times *commits = NULL;
     uint32_t slots = (uint32_t)snapshot_options.slots;
     put_gate(trainer);
     alarm(120);
@@ -235,21 +235,21 @@ static void expect_no_waiting(const struct kind *kind)
         if (i == BLOCKED / 2 || i == BLOCKED) /* so that step BLOCKED has asked for a slot before one becomes free */
             drain_but_disk(trainer->train);
         if (i == BLOCKED) {
-            assert_int_equal(take_commits(trainer, &stored), 0);
+            assert_int_equal(take_commits(trainer, &commits), 0);
             set_gate(true);
             drain(trainer->train);
         }
     }
     drain(trainer->train);
     alarm(0);
-    size_t n = take_commits(trainer, &stored);
+    size_t n = take_commits(trainer, &commits);
     struct snap_counts counts = close_snapshots(trainer);
     assert_true(n > slots);
     for (uint32_t i = 0; i <= slots; i++)
-        assert_int_equal(stored[i].step, i < slots ? i + 1 : BLOCKED + 1);
+        assert_int_equal(commits[i].step, i < slots ? i + 1 : BLOCKED + 1);
     assert_int_equal(counts.stored, n);
     assert_int_equal(counts.stored + counts.dropped, ALL);
-    free(stored);
+    free(commits);
     free_trainer(trainer);
 }
 
@@ -321,18 +321,18 @@ LONG_TEST(paced_runs_store_what_was_planned)
 {
     enum { PACED = 4 };
     const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
-    struct settings *settings = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
+    struct settings *settings = parse_words(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
     pace_options.scale = 6000;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     char *expected = foretold(trainer, PACED), *found = copy_string("");
-    struct stored_step *stored;
+    struct commit_times *commits;
     start_snapshots(trainer);
     for (uint32_t i = 1; i <= PACED; i++)
         run_step(trainer, i);
     drain(trainer->train);
-    size_t n = take_commits(trainer, &stored);
+    size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++) {
-        char *longer = format_string("%s %u", found, stored[i].step);
+        char *longer = format_string("%s %u", found, commits[i].step);
         free(found);
         found = longer;
     }
@@ -342,7 +342,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     free_trainer(trainer);
     free(expected);
     free(found);
-    free(stored);
+    free(commits);
 }
 
 /* ---- one after another, and what is seen ------------------------------------------------------------------------- */

@@ -470,7 +470,7 @@ TEST(copies_of_the_side_that_is_not_expected_take_no_time)
 static struct trainer *plan_both_sides(void)
 {
     struct settings *settings =
-        settings_of("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
+        parse_words("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
     predict_options.hardware = "data/hardware/laptop.txt";
     predict_options.simulate = true;
     return new_plan(settings, LIST_TRAIN);

@@ -154,11 +154,11 @@ static size_t expect_needed(struct list *list)
 TEST(needed_is_when_its_first_reader_starts)
 {
     char *six = six_layers(240 * MIB, "# link=\n"), *rest = strstr(six, "tensor w");
-    assert_true(expect_needed(list_of("%.*slink gpu up 20e9\nlink gpu down 20e9\n%s", (int)(rest - six), six, rest)) >
-                0);
+    assert_true(expect_needed(
+                    read_list_text("%.*slink gpu up 20e9\nlink gpu down 20e9\n%s", (int)(rest - six), six, rest)) > 0);
     for (int i = 0; i < number_from("SWAP_CASES", 4); i++) {
         char *text = random_list("chain", i + 1, 5);
-        expect_needed(list_of("%s", text));
+        expect_needed(read_list_text("%s", text));
         free(text);
     }
 }
@@ -294,7 +294,7 @@ TEST(bytes_and_time_are_of_one_run)
 
 static struct state train_within(const char *words, bool serial, size_t budget)
 {
-    struct settings *settings = settings_of(words);
+    struct settings *settings = parse_words(words);
     settings->serial = serial;
     struct trainer *trainer = open_training(settings, LIST_TRAIN | LIST_EVAL);
     run_steps(trainer, 1, 3);
@@ -316,7 +316,7 @@ static struct state train_within(const char *words, bool serial, size_t budget)
 /* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
 static void ask_budgets(const char *words, size_t budget[2])
 {
-    struct trainer *trainer = new_plan(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+    struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
     json_t *peaks = json_object_get(reports.reports[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;

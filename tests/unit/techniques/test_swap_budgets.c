@@ -114,7 +114,7 @@ TEST(more_memory_with_overlap)
 /* ---- state that the host updates --------------------------------------------------------------------------------- */
 
 /* So many layers of one size, which depends on the seed, as does all else. */
-static char *layers_of(int seed, int layers)
+static char *make_layers(int seed, int layers)
 {
     const int weight = 4096 * (1 + (int)(draw_kth(seed, 0) * 99)),
               activation = 4096 * (1 + (int)(draw_kth(seed, 1) * 20));
@@ -156,7 +156,7 @@ LAW(any_depth_in_the_same_memory)
     for (int i = some.begin; i < some.end; i++) {
         const int layers = 4 + (int)(4 * draw_kth(i, 5));
         const char *options = lasting(STREAMED " --clip %d", i % 2);
-        char *shallow = layers_of(i, 3), *deep = layers_of(i, layers);
+        char *shallow = make_layers(i, 3), *deep = make_layers(i, layers);
         size_t least = refused_budget("", list_within(1, deep), options);
         if (least != refused_budget("", list_within(1, shallow), options))
             test_failed("seed %d: %d layers take %zu bytes, and not as 3 do\n", i, layers, least);

@@ -132,7 +132,7 @@ TEST(as_good_as_all_plans)
     int possible = 0;
     for (int i = 0; i < cases; i++) {
         char *text = random_list("chain", i + 1, N);
-        struct list *list = list_of("%s", text);
+        struct list *list = read_list_text("%s", text);
         double best = best_of_all(list, (struct plan[N]){{KEEP, 0, 0}}, N, N);
         double found = isfinite(best) ? planned_period(list, 1u << MEM_ACTIVATIONS) : INFINITY;
         if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
@@ -289,14 +289,14 @@ TEST(least_budget_of_a_pipeline)
 {
     static const int early[MICRO] = {0, 1, 2};
     char *text = two_stages((size_t)1 << 30, early, early);
-    struct list *list = list_of("%s", text);
+    struct list *list = read_list_text("%s", text);
     struct forecast forecast = forecast_by_data(list, NULL);
     size_t least = LEAST_FREE + 1;
     for (int order = 0; order < ORDERS; order++) {
         int out[MICRO], back[MICRO];
         order_of_sends(order, out, back);
         char *other = two_stages((size_t)1 << 30, out, back);
-        struct list *in_order = list_of("%s", other);
+        struct list *in_order = read_list_text("%s", other);
         least = least_of_choices(in_order, forecast.period, least);
         free_list_and_machine(in_order);
         free(other);

@@ -204,7 +204,7 @@ static void make_states(void *unused)
     static const struct config config = {
         .layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
     static const char *const folders[] = {FOLDER "state", FOLDER "manifest", FOLDER "shard"};
-    struct mesh mesh = mesh_of(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 1});
+    struct mesh mesh = cut_mesh(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 1});
     for (size_t i = 0; i < COUNT(folders); i++) {
         remove_folder(folders[i]);
         write_random_state(folders[i], &config, &mesh, 3, 1, 7);

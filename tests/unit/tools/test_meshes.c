@@ -33,10 +33,10 @@ static const struct {
     {2, "--model tiny --batch 2 --device-mem 400K"}, /* what is swapped fits */
 };
 
-/* A search without verify, which settings_of() has set. */
-static struct mesh_search search_of(const char *words, int devices)
+/* A search without verify, which parse_words() has set. */
+static struct mesh_search new_search(const char *words, int devices)
 {
-    struct mesh_search search = new_mesh_search(settings_of(words), devices);
+    struct mesh_search search = new_mesh_search(parse_words(words), devices);
     proof_options.verify = false;
     return search;
 }
@@ -46,7 +46,7 @@ static struct mesh_search search_case(int i, bool prunes)
     const size_t model = (size_t)i / COUNT(machines);
     const char *hardware = write_hardware("paper.txt", &machines[(size_t)i % COUNT(machines)]);
     char *words = lasting("%s --hardware %s", cases[model].words, hardware);
-    struct mesh_search search = search_of(words, cases[model].devices);
+    struct mesh_search search = new_search(words, cases[model].devices);
     search.prunes = prunes;
     search_meshes(&search);
     return search;
@@ -144,11 +144,11 @@ TEST(bounds_hold_where_links_are_slow)
                                           "host_memory = 1G\n",
                                           slow_links[i].per_link, slow_links[i].upload);
         const char *words = lasting("--model tiny %s --hardware %s", slow_links[i].words, hardware);
-        struct mesh_search each = search_of(words, slow_links[i].devices);
+        struct mesh_search each = new_search(words, slow_links[i].devices);
         each.prunes = false;
         search_meshes(&each);
         expect_bounds(&each);
-        struct mesh_search search = search_of(words, slow_links[i].devices);
+        struct mesh_search search = new_search(words, slow_links[i].devices);
         search_meshes(&search);
         expect_same_front(&search, &each, words);
         free_mesh_search(&search);
@@ -161,12 +161,12 @@ TEST(bounds_hold_where_links_are_slow)
 /* What these options come to; INFINITY: they cannot be planned. */
 static struct planned plan_words(const char *words)
 {
-    struct problem *impossible;
-    struct settings *settings = settings_of(words);
+    struct problem *problem;
+    struct settings *settings = parse_words(words);
     proof_options.verify = false;
-    struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &impossible);
+    struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &problem);
     struct planned planned = {.seconds = INFINITY, .bytes = INFINITY};
-    free(impossible);
+    free(problem);
     if (!trainer)
         return planned;
     struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
@@ -231,7 +231,7 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
     for (int i = these.begin; i < these.end; i++) {
         const char *hardware = write_hardware("paper.txt", &machines[i]);
         const char *common = lasting("--model tiny --batch 4 -d 2 --hardware %s", hardware);
-        struct mesh_search search = new_mesh_search(settings_of(common), 2);
+        struct mesh_search search = new_mesh_search(parse_words(common), 2);
         struct ways ways = {.n = 0};
         search_meshes(&search);
         const size_t rows = find_front(&search, INFINITY);
@@ -253,13 +253,13 @@ TEST(an_ended_search_bounds_what_it_left)
 {
     const char *hardware = write_hardware("paper.txt", &machines[1]);
     char *words = lasting("--model tiny --batch 4 -d 4 --hardware %s", hardware);
-    struct mesh_search all = search_of(words, 4);
+    struct mesh_search all = new_search(words, 4);
     all.prunes = false;
     search_meshes(&all);
     assert_int_equal(all.left, 0);
     assert_true(all.left_seconds == INFINITY);
     for (size_t limit = 1; limit < all.n_candidates; limit *= 4) {
-        struct mesh_search ended = search_of(words, 4);
+        struct mesh_search ended = new_search(words, 4);
         ended.prunes = false;
         ended.limit = limit;
         search_meshes(&ended);
@@ -294,12 +294,12 @@ TEST(any_number_of_processes_finds_the_same)
     for (size_t m = 0; m < COUNT(machines); m++) {
         const char *hardware = write_hardware("paper.txt", &machines[m]);
         const char *words = lasting("--model tiny --batch 4 --hardware %s", hardware);
-        struct mesh_search one = search_of(words, 4);
+        struct mesh_search one = new_search(words, 4);
         one.processes = 1;
         search_meshes(&one);
         too_slow += one.too_slow;
         for (int processes = 2; processes <= 7; processes += 5) {
-            struct mesh_search several = search_of(words, 4);
+            struct mesh_search several = new_search(words, 4);
             several.processes = processes;
             search_meshes(&several);
             expect_same_search(&one, &several);
@@ -314,7 +314,7 @@ TEST(what_does_not_fit_is_swapped)
 {
     const char *hardware = write_hardware("paper.txt", &machines[0]);
     const char *words = lasting("--model tiny --batch 2 --device-mem 400K --hardware %s", hardware);
-    struct mesh_search search = new_mesh_search(settings_of(words), 2);
+    struct mesh_search search = new_mesh_search(parse_words(words), 2);
     size_t swapped = 0;
     search_meshes(&search);
     const size_t n = find_front(&search, search.budget);

@@ -27,7 +27,7 @@ static const char *write_hardware(void) { return write_file("paced.txt", hardwar
 static struct trainer *open_tiny(const char *devices, bool apart)
 {
     static const char *const tiny = "--layers 1 --heads 2 --channels 32 --seq-len 8 --batch 4 --micro-batch 1";
-    struct settings *settings = settings_of(lasting("%s -d %s", tiny, devices));
+    struct settings *settings = parse_words(lasting("%s -d %s", tiny, devices));
     contexts_apart(apart);
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN);
     contexts_apart(false);
@@ -475,7 +475,7 @@ static void train_with_damage(uint64_t at, uint32_t word)
 {
     struct trace_header header;
     const char *path = temp_path("own.trace");
-    struct trainer *trainer = new_trainer(settings_of(lasting(TINY " --overlap all-cpu --trace %s", path)), LIST_TRAIN);
+    struct trainer *trainer = new_trainer(parse_words(lasting(TINY " --overlap all-cpu --trace %s", path)), LIST_TRAIN);
     tell_model_filled(trainer);
     run_step(trainer, 1);
     step_result(trainer, 1);

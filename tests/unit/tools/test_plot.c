@@ -116,7 +116,7 @@ TEST(equal_runs_are_named)
 /* ---- what is drawn --------------------------------------------------------------------------------------------- */
 
 /* A plot of one run with these training losses, at steps from 1 on, and that floor; 0: it has none. */
-static struct plot plot_of(const double *losses, size_t n, double floor)
+static struct plot make_plot(const double *losses, size_t n, double floor)
 {
     struct plot made = {.unit = "loss"};
     struct series *of_run = APPEND(made.series, made.n, made.cap);
@@ -138,7 +138,7 @@ static void assert_near(double a, double b) { assert_true(fabs(a - b) < 1e-12); 
 TEST(means_are_those_of_their_steps)
 {
     const double losses[] = {5, 1, 4, 2, 3, 9, 4};
-    struct plot smooth = plot_of(losses, COUNT(losses), 0);
+    struct plot smooth = make_plot(losses, COUNT(losses), 0);
     smooth_losses(&smooth, COUNT(losses));
     assert_int_equal(smooth.series[0].n, 1);
     assert_near(smooth.series[0].points->step, 4);
@@ -148,7 +148,7 @@ TEST(means_are_those_of_their_steps)
     assert_int_equal(smooth.series[1].n, COUNT(losses));
     assert_near(smooth.series[1].points[5].loss, 9);
 
-    smooth = plot_of(losses, COUNT(losses), 0);
+    smooth = make_plot(losses, COUNT(losses), 0);
     smooth_losses(&smooth, 3);
     assert_int_equal(smooth.series[0].n, 5);
     for (int i = 0; i < 5; i++) {
@@ -156,13 +156,13 @@ TEST(means_are_those_of_their_steps)
         assert_near(smooth.series[0].points[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
     }
 
-    smooth = plot_of(losses, COUNT(losses), 0);
+    smooth = make_plot(losses, COUNT(losses), 0);
     smooth_losses(&smooth, 0.5);
     assert_near(smooth.series[0].points[0].loss, 5);
     assert_near(smooth.series[0].points[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
 
     const double same[] = {2, 2, 2, 2};
-    smooth = plot_of(same, COUNT(same), 0);
+    smooth = make_plot(same, COUNT(same), 0);
     smooth_losses(&smooth, 0.9);
     for (int i = 0; i < 4; i++)
         assert_near(smooth.series[0].points[i].loss, 2);
@@ -172,7 +172,7 @@ TEST(means_are_those_of_their_steps)
 TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
 {
     const double losses[] = {9, 5, 3, 2, 1.5};
-    struct plot above = plot_of(losses, COUNT(losses), 1);
+    struct plot above = make_plot(losses, COUNT(losses), 1);
     take_logarithms(&above);
     merge_floors(&above);
     assert_int_equal(above.n, 1); /* the floor itself is infinitely far below */
@@ -192,7 +192,7 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
 TEST(ticks_of_steps_are_whole)
 {
     const double losses[] = {3, 2};
-    const struct plot made = plot_of(losses, COUNT(losses), 0);
+    const struct plot made = make_plot(losses, COUNT(losses), 0);
     struct frame frame = {.width = 100, .height = 100};
     fit_axes(&frame, &made, 10, 5);
     assert_int_equal(frame.step.n, 2);
@@ -205,8 +205,8 @@ TEST(one_floor_of_all_runs)
 {
     for (int other = 0; other < 2; other++) {
         const double losses[] = {3, 2};
-        struct plot both = plot_of(losses, COUNT(losses), 1);
-        struct plot second = plot_of(losses, COUNT(losses), 1 + other);
+        struct plot both = make_plot(losses, COUNT(losses), 1);
+        struct plot second = make_plot(losses, COUNT(losses), 1 + other);
         for (size_t i = 0; i < second.n; i++) {
             struct series *added = APPEND(both.series, both.n, both.cap);
             *added = second.series[i];

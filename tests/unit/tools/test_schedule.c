@@ -36,7 +36,7 @@ static char *there_and_back(const char *path)
     struct list *list = read_list(path);
     finish_list(list);
     expect_sound(path, list, NULL);
-    struct schedule *back = schedule_of(path, list);
+    struct schedule *back = new_schedule_of_list(path, list);
     char *text = format_schedule(back);
     free_schedule(back);
     free_list_and_machine(list);
@@ -545,9 +545,9 @@ LAW(files_train_to_the_bits_of_one_device)
         if (strstr(beside, "--grad-groups 2"))
             append_text(&one, " --grad-groups 2 --micro-batch 1");
         contexts_apart(i % 2);
-        struct state first = train(settings_of(lasting("%s", one)), STEPS);
+        struct state first = train(parse_words(lasting("%s", one)), STEPS);
         const char *words = lasting("%s %s --pipeline %s %s", small_model, on_four, path, beside);
-        struct state other = train(settings_of(words), STEPS);
+        struct state other = train(parse_words(words), STEPS);
         expect_same_bits(words, other.values, first.values, first.n);
         free(first.values);
         free(other.values);
@@ -572,8 +572,8 @@ LAW(random_orders_train_to_the_bits_of_one_device)
                                     schedule.micros, seed % 2 ? " --untied" : "", seed % 3 ? "" : " --clip 0");
         const char *words = lasting("%s --micro-batch 1 -d 0:0x%d --mesh pp=%d --delay-seed %d --pipeline %s", sizes,
                                     schedule.rows, schedule.rows, seed + 1, path);
-        struct state first = train(settings_of(sizes), STEPS);
-        struct state other = train(settings_of(words), STEPS);
+        struct state first = train(parse_words(sizes), STEPS);
+        struct state other = train(parse_words(words), STEPS);
         expect_same_bits(text, other.values, first.values, first.n);
         free(first.values);
         free(other.values);

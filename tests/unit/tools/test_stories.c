@@ -186,7 +186,7 @@ static double probability(struct trainer *trainer, const char *text, const char 
     for (size_t n = strlen(text); all[n]; n++) {
         assert_true(n <= (size_t)trainer->seq);
         for (size_t i = 0; i < n; i++)
-            trainer->sample_tokens[i] = (unsigned char)all[i];
+            trainer->sample_window[i] = (unsigned char)all[i];
         trainer->sample_position = (int)n - 1;
         execute(trainer->sample, (uint32_t)n);
         drain(trainer->sample);
@@ -221,7 +221,7 @@ LONG_TEST(a_model_learns_the_probabilities)
                 "train --model tiny --batch 16 --steps 800 --lr 1e-2 --sample-tokens 0 --data stories:%s "
                 "--save %s",
                 temp_path("words.txt"), temp_path("words"));
-    struct settings *settings = settings_of("--model tiny");
+    struct settings *settings = parse_words("--model tiny");
     settings->source = open_source(temp_path("words"), 0);
     struct config config = settings->source.config;
     struct trainer *trainer = new_trainer_for(settings, &config, open_vocabulary(settings, config.vocab), LIST_SAMPLE);

@@ -158,7 +158,7 @@ static void read_file(void *path) { read_bpe(path); }
 struct two_files {
     const char *vocab, *merges;
 };
-static struct two_files two_files_of(const struct bpe *bpe, int end_of_text)
+static struct two_files make_two_files(const struct bpe *bpe, int end_of_text)
 {
     json_t *json = bpe_to_json(bpe), *model = json_object_get(json, "model"), *merge;
     json_t *vocab = json_object_get(model, "vocab");
@@ -181,7 +181,7 @@ TEST(vocab_json_and_merges_txt)
     struct draws draws = {.seed = 1};
     struct text text = random_text(&draws, 2000);
     struct bpe *bpe = random_bpe(&draws, 400);
-    struct two_files two = two_files_of(bpe, 400);
+    struct two_files two = make_two_files(bpe, 400);
     char *path = write_text("gpt2-vocab.json", "%s", two.vocab);
     char *second = write_text("gpt2-merges.txt", "%s", two.merges);
     struct bpe *by_vocab = read_bpe(path), *by_merges = read_bpe(second);
@@ -206,7 +206,7 @@ TEST(a_file_says_what_numbers_mean)
 {
     struct draws draws = {.seed = 1};
     struct bpe *bpe = random_bpe(&draws, 400);
-    struct two_files two = two_files_of(bpe, 400);
+    struct two_files two = make_two_files(bpe, 400);
     write_text("gpt2-merges.txt", "%s", two.merges);
     const char *vocab = lasting("%s", write_text("gpt2-vocab.json", "%s", two.vocab));
     char *text = allocate(8001, 1);

@@ -64,7 +64,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
 {
     const char *path = temp_path("grows.trace");
     struct trace_writer *writer = begin_trace(path);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     struct canvas *canvas = new_canvas(1280, 720);
     uint64_t number[STEPS * TASKS], start[STEPS * TASKS], clock = now_ns();
     size_t begun = 0;
@@ -111,7 +111,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
 
 static struct view *follow_view(const char *path)
 {
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     press_key(view, "l");
     return view;
 }
@@ -210,7 +210,7 @@ enum { NUMBERS = 18 }; /* pixels: the height of the ruler's upper part, where th
 /* How many pixels of that part have this colour. */
 static int count_inked(struct view *view, uint32_t colour)
 {
-    struct canvas *canvas = picture_of(view);
+    struct canvas *canvas = new_picture(view);
     const struct box box = places_of(view).ruler;
     int inked = 0;
     for (int y = box.y; y < box.y + NUMBERS; y++)
@@ -269,7 +269,7 @@ static void put_list(const struct view *view, uint32_t list, const char *name, u
 
 static void expect_same_picture(const struct canvas *expected, struct view *view)
 {
-    struct canvas *canvas = picture_of(view);
+    struct canvas *canvas = new_picture(view);
     assert_memory_equal(canvas->pixels, expected->pixels,
                         (size_t)canvas->width * (size_t)canvas->height * sizeof *canvas->pixels);
     free_canvas(canvas);
@@ -285,12 +285,12 @@ TEST(another_list_is_named_where_it_begins)
     for (uint32_t step = 1; step < 4; step++)
         clock = write_step(writer, step, clock, 1000);
     close_trace_writer(writer);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const double length = view->sight.to - view->sight.from;
     look_at(view, view->sight.from, view->sight.to + length);
-    struct canvas *without = picture_of(view);
+    struct canvas *without = new_picture(view);
     put_list(view, 1, "eval", clock + 1000);
-    struct canvas *with = picture_of(view);
+    struct canvas *with = new_picture(view);
     const struct box ruler = places_of(view).ruler;
     const int begins = (int)x_of(view, axis_of(view->tracks[0], clock + 1000));
     int changed = 0;
@@ -320,9 +320,9 @@ static bool has_number(struct view *view, uint32_t step)
 {
     const struct box ruler = places_of(view).ruler;
     view->sight.anchor = 0; /* no step */
-    struct canvas *before = picture_of(view);
+    struct canvas *before = new_picture(view);
     view->sight.anchor = step;
-    struct canvas *after = picture_of(view);
+    struct canvas *after = new_picture(view);
     bool changes = false;
     for (int y = ruler.y; y < ruler.y + NUMBERS; y++) {
         const size_t row = (size_t)(y * after->width + ruler.x);
@@ -344,7 +344,7 @@ TEST(the_newest_step_has_its_number)
             clock = write_step(writer, step, clock, 1000);
         close_trace_writer(writer);
         for (int width = 640; width <= 1280; width += 320) {
-            struct view *view = view_of(path, NULL, width, 720, 1);
+            struct view *view = open_test_view(path, NULL, width, 720, 1);
             const struct track *track = view->tracks[0];
             look_at(view, axis_of(track, 1000000), axis_of(track, clock));
             if (!has_number(view, steps))
@@ -362,7 +362,7 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
     const char *path = temp_path("losses.trace");
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, 1000000, 1000);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     assert_true(isnan(last_loss(track)));
     assert_false(has_sign(view, "loss"));
@@ -374,14 +374,14 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
         trace_end(writer, number, clock, clock + 1, 0);
     }
     close_trace_writer(writer);
-    view = view_of(path, NULL, 1280, 720, 1);
+    view = open_test_view(path, NULL, 1280, 720, 1);
     track = view->tracks[0];
     for (uint32_t step = 2; step < 12; step++)
         assert_true(fabs(step_loss(track, find_step(track, step)) - 10.0 / step) < 1e-6);
     assert_true(isnan(step_loss(track, find_step(track, 1))));
     assert_true(fabs(last_loss(track) - 10.0 / 11) < 1e-6); /* step 12 has none that is a number */
     assert_true(has_sign(view, "loss"));
-    struct canvas *canvas = picture_of(view);
+    struct canvas *canvas = new_picture(view);
     const struct box box = places_of(view).overview;
     int last = box.y - 1; /* the loss falls: from left to right the curve goes down */
     for (int x = box.x + box.w / 8; x < box.x + box.w * 7 / 8; x += 5) {

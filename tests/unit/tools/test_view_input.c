@@ -35,7 +35,7 @@ static int selected_layer(const struct view *view)
 TEST(keys_do_what_the_help_says)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     assert_int_equal(view->sight.anchor, 1);
     run_script(view, "pagedown");
     assert_int_equal(view->sight.anchor, 2);
@@ -81,7 +81,7 @@ TEST(keys_do_what_the_help_says)
 TEST(the_mouse_selects_drags_measures_and_zooms)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
     const struct view_row *compute = row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane);
     int x = (int)x_of(view, 5e6), y = compute->y + compute->height / 2;
@@ -152,7 +152,7 @@ static const struct bar *longest_in_column(const struct view *view, const struct
 TEST(the_longest_bar_of_a_column_is_picked)
 {
     char *trace = trace_of_short_bars();
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     const struct box rows = places_of(view).rows;
     const struct view_row *row = row_of_lane(view, 0, track->trace->tasks[0].lane);
@@ -176,7 +176,7 @@ TEST(the_longest_bar_of_a_column_is_picked)
 TEST(two_times_are_marked_and_stay_where_they_are)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     run_script(view, "t");
     assert_int_equal(view->selection.n_marks, 0);
@@ -208,7 +208,7 @@ TEST(two_times_are_marked_and_stay_where_they_are)
 TEST(a_task_and_its_gap_say_what_was_waited_for)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n n n n n");
     assert_string_equal(selected_name(view), "backward");
     char *said = describe_record(view->tracks[0], (size_t)view->selection.task.record);
@@ -229,7 +229,7 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
 TEST(a_tooltip_says_what_is_under_the_mouse)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n n n n n");
     char *said = describe_briefly(view, &view->selection.task);
     expect_text(said, "backward · layer 0 · micro-batch 0");
@@ -256,7 +256,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
 TEST(a_stretch_counts_what_lies_in_it)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *view = view_of(trace, trace, 1280, 720, 1);
+    struct view *view = open_test_view(trace, trace, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     for (uint32_t n = 0; n < 50; n++) {
         struct random4 random4 = random_words(17, STREAM_TEST, 0, n);
@@ -297,7 +297,7 @@ TEST(a_stretch_counts_what_lies_in_it)
 TEST(a_place_of_memory_lists_its_tensors)
 {
     char *path = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct trace *trace = view->tracks[0]->trace;
     run_script(view, "pagedown");
     for (uint32_t n = 0; n < 50; n++) {
@@ -335,7 +335,7 @@ TEST(lit_bars_are_those_of_the_search_and_the_path)
     free(a);
     a = trace_of_list("data/steps/overlap-pays.txt");
     for (int n = 1; n <= 2; n++) {
-        struct view *view = view_of(n == 1 ? b : a, n == 1 ? NULL : b, 1280, 720, 1);
+        struct view *view = open_test_view(n == 1 ? b : a, n == 1 ? NULL : b, 1280, 720, 1);
         for (size_t i = 0; i < COUNT(scripts); i++) {
             run_script(view, scripts[i]);
             expect_lit(view);
@@ -462,9 +462,9 @@ static void play(struct view *view)
 TEST(any_keys_in_any_order_draw_something)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    play(view_of(trace, NULL, 800, 400, 2));
-    play(view_of(trace, trace, 1280, 720, 1));
-    play(view_of(trace, NULL, 2000, 500, 2));
+    play(open_test_view(trace, NULL, 800, 400, 2));
+    play(open_test_view(trace, trace, 1280, 720, 1));
+    play(open_test_view(trace, NULL, 2000, 500, 2));
     struct view *view = view_of_list("data/steps/1f1b.txt", 1280, 720, 1);
     view->save_as = temp_path("any.txt");
     play(view);
@@ -483,8 +483,8 @@ TEST(absurd_times_are_drawn_too)
         trace_end(writer, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
     }
     close_trace_writer(writer);
-    play(view_of(path, NULL, 1280, 720, 1));
-    play(view_of(path, path, 900, 500, 1));
+    play(open_test_view(path, NULL, 1280, 720, 1));
+    play(open_test_view(path, path, 900, 500, 1));
 }
 
 /* ---- the window ------------------------------------------------------------------------------------------------- */
@@ -520,7 +520,7 @@ TEST(the_window_hands_keys_and_mouse_on)
     push_text("q");
 
     char *trace = trace_of_list("data/steps/chain.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     show_window(view);
     assert_true(view->quit);
     assert_int_equal(view->sight.anchor, 2);

@@ -57,9 +57,9 @@ static bool picture_differs(size_t i)
 {
     const struct picture *picture = &pictures[i];
     char *list = lasting("data/steps/%s.txt", picture->list), *trace = trace_of_list(list);
-    struct view *view = view_of(trace, NULL, picture->width, picture->height, picture->scale);
+    struct view *view = open_test_view(trace, NULL, picture->width, picture->height, picture->scale);
     run_script(view, picture->script);
-    struct canvas *canvas = picture_of(view);
+    struct canvas *canvas = new_picture(view);
     uint64_t hash =
         hash_bytes(canvas->pixels, (size_t)canvas->width * (size_t)canvas->height * sizeof *canvas->pixels, 0);
     if (hash != picture->hash) {
@@ -95,7 +95,7 @@ TEST(the_legend_has_the_signs_that_are_seen)
         {"move:600,118 t", "mark"},
     };
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     view->still = true;
     run_script(view, "pagedown");
     assert_true(has_sign(view, "a step begins"));
@@ -123,14 +123,14 @@ TEST(the_legend_has_the_signs_that_are_seen)
 TEST(the_legend_has_the_classes_that_are_seen)
 {
     char *path = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
     const struct trace *trace = view->tracks[0]->trace;
     const double length = view->sight.to - view->sight.from;
     for (int part = 0; part < 8; part++) {
         bool held[TRACE_CLASSES] = {false};
         look_at(view, length * part / 8, length * (part + 1) / 8);
-        struct canvas *canvas = picture_of(view);
+        struct canvas *canvas = new_picture(view);
         for (size_t i = 0; i < view->layout.n_rows; i++) {
             const struct box rows = places_of(view).rows;
             const struct view_row *view_row = &view->layout.rows[i];
@@ -163,11 +163,11 @@ static bool has_colour(const struct canvas *canvas, struct box box, uint32_t col
 TEST(the_legend_has_the_causes_that_are_seen)
 {
     char *trace = trace_of_list("data/steps/overlap-does-not-pay.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     int others = 0;
     run_script(view, "w");
     for (int zoom = 0; zoom < 12; zoom++) {
-        struct canvas *canvas = picture_of(view);
+        struct canvas *canvas = new_picture(view);
         for (int cause = 0; cause < CAUSES; cause++) {
             bool seen = false;
             for (size_t i = 0; i < view->layout.n_rows; i++) {
@@ -196,14 +196,14 @@ TEST(the_legend_has_tasks_without_a_layer)
 {
     enum { PARTS = 24 };
     char *trace = trace_of_list("data/papers/lazy-checkpoint.txt");
-    struct view *view = view_of(trace, NULL, 1280, 440, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 440, 1);
     run_script(view, "m 0 k");
     const uint32_t grey = colour_number(view, NONE);
     const double from = view->sight.from, length = view->sight.to - from;
     int with = 0;
     for (int part = 0; part < PARTS; part++) {
         look_at(view, from + length * part / PARTS, from + length * (part + 1) / PARTS);
-        struct canvas *canvas = picture_of(view);
+        struct canvas *canvas = new_picture(view);
         const bool seen = has_colour(canvas, places_of(view).rows, grey);
         assert_int_equal(has_colour(canvas, places_of(view).legend, grey), seen);
         with += seen;
@@ -222,7 +222,7 @@ TEST(the_ruler_says_from_which_step_it_counts)
     static const int size[][2] = {{800, 400}, {1280, 440}};
     char *trace = trace_of_list("data/papers/zenflow.txt");
     for (size_t i = 0; i < COUNT(size); i++) {
-        struct view *view = view_of(trace, NULL, size[i][0], size[i][1], 1);
+        struct view *view = open_test_view(trace, NULL, size[i][0], size[i][1], 1);
         run_script(view, "0");
         const double from = view->sight.from, length = view->sight.to - from;
         for (uint32_t n = 0; n < 100; n++) {
@@ -230,7 +230,7 @@ TEST(the_ruler_says_from_which_step_it_counts)
             const double part = 0.001 + random4.word[0] % 1000 * 0.001;
             const double begin = from + length * (random4.word[1] % 1000) * 0.001;
             look_at(view, begin, begin + length * part);
-            struct canvas *canvas = picture_of(view);
+            struct canvas *canvas = new_picture(view);
             const struct box ruler = places_of(view).ruler;
             assert_true(has_colour(canvas, (struct box){0, ruler.y, view->width, ruler.h}, ACCENT));
             free_canvas(canvas);
@@ -301,8 +301,8 @@ TEST(the_ruler_names_lists_between_steps)
 {
     static const struct list_run runs[] = {{1, 0, 1},  {1, 1, 20}, {1, 2, 40}, {2, 0, 60},
                                            {2, 2, 80}, {2, 1, 95}, {3, 0, 110}};
-    struct view *view = view_of(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
-    struct canvas *canvas = picture_of(view);
+    struct view *view = open_test_view(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
+    struct canvas *canvas = new_picture(view);
     for (size_t i = 0; i < COUNT(runs); i++) {
         const int x = (int)x_of(view, axis_of(view->tracks[0], (uint64_t)runs[i].at * MS));
         const bool first = i > 0 && runs[i - 1].list == 0; /* after a step */
@@ -323,7 +323,7 @@ TEST(micro_batches_have_colours_of_their_own)
         append_text(&text, "task t a.compute 1ms micro=%d writes=w\n", i);
     const char *list = write_file("micro.txt", text, strlen(text));
     char *trace = trace_of_list(list);
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "k k");
     for (int i = 0; i < 21; i++)
         for (int k = 0; k < i; k++)
@@ -393,7 +393,7 @@ TEST(colours_are_told_apart_by_the_colour_blind)
 {
     enum { MICRO_BATCHES = 16 };
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     uint32_t colours[MAX((int)KINDS, MICRO_BATCHES + 1)];
     size_t n = 0;
     for (size_t kind = 0; kind < KINDS; kind++)
@@ -425,7 +425,7 @@ TEST(kinds_that_no_role_tells)
                                "task down a.download 1ms reads=g\n";
     static const char *const kinds[] = {"upload", "backward", "backward of weights", "backward", "download"};
     char *path = trace_of_list(write_file("kinds.txt", list, strlen(list)));
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     for (uint32_t i = 0; i < COUNT(kinds); i++) {
         assert_string_equal(kind_name(track->trace, track->kind[i]), kinds[i]);
@@ -444,14 +444,14 @@ TEST(kinds_that_no_role_tells)
 TEST(no_line_runs_through_a_name)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown k k");
-    struct canvas *bare = picture_of(view);
+    struct canvas *bare = new_picture(view);
     run_script(view, "click:620,118");
     int y;
     const int x = bar_at(view, "stage0 compute", 4, &y);
     run_script(view, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
-    struct canvas *lines = picture_of(view);
+    struct canvas *lines = new_picture(view);
     int crossed = 0;
     for (int at = x - 3; at <= x + 6; at++) {
         const int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
@@ -470,7 +470,7 @@ TEST(a_table_stands_beside_what_it_is_about)
 {
     enum { AIR = 6 };
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
     const struct box rows = places_of(view).rows, size = {.w = 400, .h = 170};
     for (uint32_t n = 0; n < 200; n++) {
@@ -506,8 +506,8 @@ TEST(bars_without_length_share_their_place)
     for (uint32_t n = 0; n < 100; n++)
         trace_end(writer, trace_begin(writer, 1, 0, 5000), 5000, 5000, 0);
     close_trace_writer(writer);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *canvas = picture_of(view);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    struct canvas *canvas = new_picture(view);
     struct box rows = places_of(view).rows;
     const struct view_row *row = row_of_lane(view, 0, 0);
     int drawn = 0;
@@ -526,8 +526,8 @@ TEST(what_is_queued_waits_behind_the_bar_before)
     trace_end(writer, trace_begin(writer, 1, 0, 0), 1000, 5000, 0);
     trace_end(writer, trace_begin(writer, 1, 0, 2000), 7000, 9000, 0);
     close_trace_writer(writer);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *canvas = picture_of(view);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    struct canvas *canvas = new_picture(view);
     const struct track *track = view->tracks[0];
     const struct view_row *row = row_of_lane(view, 0, 0);
     const uint32_t *line = canvas->pixels + (row->y + row->height / 2) * canvas->width;
@@ -549,7 +549,7 @@ TEST(what_is_queued_waits_behind_the_bar_before)
 TEST(a_pace_leaves_the_rows_as_they_are)
 {
     char *trace = trace_of_list("data/steps/zero-bubble.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     struct canvas *canvas[] = {new_canvas(view->width, view->height), new_canvas(view->width, view->height)};
     double share[2] = {0};
     for (int i = 0; i < 2; i++) {

@@ -22,7 +22,7 @@
 TEST(devices_fold)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     size_t rows = view->layout.n_rows;
     run_script(view, "click:20,97");
     assert_int_equal(view->layout.n_rows, rows - 1); /* without the memory of the first device */
@@ -70,7 +70,7 @@ TEST(rows_fill_the_window_and_are_never_cut)
     for (int devices = 1; devices <= 20; devices++) {
         char *trace = trace_of_devices(devices);
         for (size_t i = 0; i < COUNT(sizes); i++) {
-            struct view *view = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
+            struct view *view = open_test_view(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
             const struct box rows = places_of(view).rows;
             if (view->layout.good_height <= rows.h || (devices == 6 && i != 2)) {
                 assert_int_equal(rows_in_sight(view), view->layout.n_rows);
@@ -102,9 +102,9 @@ TEST(a_bar_shows_which_rows_are_in_sight)
 {
     for (int devices = 1; devices <= 20; devices++) {
         char *trace = trace_of_devices(devices);
-        struct view *view = view_of(trace, NULL, 1280, 720, 1);
+        struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
         for (int down = 0; down < 400; down += 60) {
-            struct canvas *canvas = picture_of(view);
+            struct canvas *canvas = new_picture(view);
             const struct box rows = places_of(view).rows;
             const double all = view->layout.rows_height;
             int bar = 0, top = 0, seen = 0, above = 0;
@@ -147,7 +147,7 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     const int to = row->y + row->height / 2;
     run_script(view, lasting("hold:%d,%d,%d,%d", x, y, x + 4, to));
     for (int i = 0; i < 2; i++) {
-        free_canvas(picture_of(view)); /* the task is carried */
+        free_canvas(new_picture(view)); /* the task is carried */
         row = row_of_lane(view, 0, upload);
         height[i] = row->height;
         place[i] = row->y;
@@ -167,14 +167,14 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
 TEST(a_low_window_is_for_its_rows)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
+    struct view *view = open_test_view(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
     assert_int_equal(places_of(view).overview.h, 0);
     assert_true(view->layout.legend_lines <= 2);
     assert_true(places_of(view).rows.h >= LEAST_HEIGHT / 2);
     end_view(view);
     free(trace);
     trace = trace_of_devices(1);
-    view = view_of(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
+    view = open_test_view(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
     assert_true(places_of(view).overview.h > 0); /* its rows have all the room that they want */
     view->still = true;
     choose_height(view);
@@ -197,7 +197,7 @@ TEST(a_device_with_little_memory_has_no_row_of_it)
                                    "task a large.compute 1ms reads=w\ntask b small.compute 1ms reads=v\n",
                                    small[i].kilobytes * 1024);
         char *trace = trace_of_list(write_file("little.txt", text, strlen(text)));
-        struct view *view = view_of(trace, NULL, 1280, 720, 1);
+        struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
         const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
         assert_int_equal(last->kind == ROW_MEMORY, small[i].has_row);
         assert_int_equal(view->layout.rows[2].kind, ROW_MEMORY); /* the large device's */
@@ -244,8 +244,8 @@ TEST(two_traces_always_fit)
         struct random4 random4 = random_words(23, STREAM_TEST, 0, n);
         char *b = second_trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[0] % COUNT(lists)]));
         char *a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[1] % COUNT(lists)]));
-        struct view *view =
-            view_of(a, b, 800 + (int)(random4.word[2] % 1000), 400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
+        struct view *view = open_test_view(a, b, 800 + (int)(random4.word[2] % 1000),
+                                           400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
         run_script(view, n % 3 ? "0" : "x");
         assert_true(view->layout.rows_height <= places_of(view).rows.h);
         assert_int_equal(view->layout.rows[view->layout.n_rows - 1].track, 1);
@@ -263,7 +263,7 @@ TEST(two_traces_have_no_row_without_height)
         assert_int_equal(rename(a, b), 0);
         free(a);
         a = trace_of_devices(20);
-        struct view *view = view_of(a, b, LEAST_WIDTH, LEAST_HEIGHT, scale);
+        struct view *view = open_test_view(a, b, LEAST_WIDTH, LEAST_HEIGHT, scale);
         for (size_t i = 0; i < view->layout.n_rows; i++)
             assert_true(view->layout.rows[i].height >= scale);
         end_view(view);
@@ -277,9 +277,9 @@ TEST(two_traces_keep_the_names_of_devices)
 {
     char *b = second_trace_of_list("data/steps/1f1b.txt");
     char *a = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(a, b, LEAST_WIDTH, LEAST_HEIGHT, 1);
+    struct view *view = open_test_view(a, b, LEAST_WIDTH, LEAST_HEIGHT, 1);
     view->still = true; /* a picture has no hints below its rows */
-    free_canvas(picture_of(view));
+    free_canvas(new_picture(view));
     assert_true(view->layout.rows_height <= places_of(view).rows.h);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         assert_int_not_equal(view->layout.rows[i].kind, ROW_MEMORY);
@@ -301,7 +301,7 @@ TEST(two_traces_share_their_steps_start)
 {
     char *b = second_trace_of_list("data/steps/overlap-pays.txt");
     char *a = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(a, b, 1280, 720, 1);
+    struct view *view = open_test_view(a, b, 1280, 720, 1);
     run_script(view, "pagedown");
     for (int i = 0; i < 2; i++)
         assert_true(axis_of(view->tracks[i], find_step(view->tracks[i], 2)->work) == 0);
@@ -320,7 +320,7 @@ TEST(two_traces_share_their_steps_start)
 TEST(a_trace_that_is_replaced_is_shown_anew)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n measure:300,70,600,70");
     size_t rows = view->layout.n_rows;
     view->tracks[0]->folded[0] = true;
@@ -331,12 +331,12 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     assert_true(view->layout.n_rows < rows);
     assert_true(!is_picked(&view->selection.task));
     assert_int_equal(view->selection.region.kind, NO_REGION);
-    struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
+    struct view *fresh = open_test_view(trace, NULL, 1280, 720, 1);
     assert_int_equal(view->n_layers, fresh->n_layers);
     assert_int_equal(view->n_micros, fresh->n_micros);
     assert_memory_equal(view->has_kind, fresh->has_kind, sizeof view->has_kind);
     end_view(fresh);
-    free_canvas(picture_of(view));
+    free_canvas(new_picture(view));
     unlink(trace);
     assert_false(poll_view(view)); /* it is gone: what was there is still shown */
     end_view(view);
@@ -348,7 +348,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
 TEST(busy_time_is_that_of_the_bars)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 random4 = random_words(3, STREAM_TEST, 0, n);
@@ -376,10 +376,10 @@ struct drawn_list {
 static struct drawn_list draw_list(char *text, const char *script)
 {
     struct drawn_list drawn = {.trace = trace_of_list(write_file("drawn.txt", text, strlen(text)))};
-    drawn.view = view_of(drawn.trace, NULL, 1280, 720, 1);
+    drawn.view = open_test_view(drawn.trace, NULL, 1280, 720, 1);
     run_script(drawn.view, "0");
     run_script(drawn.view, script);
-    drawn.canvas = picture_of(drawn.view);
+    drawn.canvas = new_picture(drawn.view);
     free(text);
     return drawn;
 }
@@ -501,8 +501,8 @@ TEST(two_traces_share_the_scale_of_memory)
         free(trace);
         free(text);
     }
-    struct view *view = view_of(path[0], path[1], 1280, 720, 1);
-    struct canvas *canvas = picture_of(view);
+    struct view *view = open_test_view(path[0], path[1], 1280, 720, 1);
+    struct canvas *canvas = new_picture(view);
     const uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
     for (size_t i = 0; i < view->layout.n_rows; i++)
         if (view->layout.rows[i].kind == ROW_MEMORY)
@@ -532,9 +532,9 @@ TEST(steps_that_are_close_have_no_lines)
         write_step(writer, step, step * 1000000, 10000);
     write_step(writer, 16, 500000000, 10000000);
     close_trace_writer(writer);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     run_script(view, "0");
-    struct canvas *canvas = picture_of(view);
+    struct canvas *canvas = new_picture(view);
     assert_int_equal(border_pixels(canvas, row_of_lane(view, 0, 0)->y), 1);
     assert_true(has_sign(view, "a step begins"));
     free_canvas(canvas);
@@ -549,7 +549,7 @@ TEST(all_steps_are_in_sight_at_first)
     for (uint32_t step = 1; step <= 3; step++)
         write_step(writer, step, step * 1000000, 10000);
     close_trace_writer(writer);
-    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     const struct trace_step *last = find_step(track, 3);
     look_at_steps(view);
@@ -579,7 +579,7 @@ TEST(bytes_are_those_of_the_clock)
                                         "swap", "snapshot",           "zero-bubble"};
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
-        struct view *view = view_of(trace, NULL, 1280, 720, 1);
+        struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
         const struct track *track = view->tracks[0];
         for (uint32_t n = 0; n < 40; n++)
             expect_held(track->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (track->last + 1000));

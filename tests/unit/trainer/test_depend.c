@@ -1,4 +1,4 @@
-/* test_depend.c - what is settled of a list of tasks before it runs: who waits for whom, and where bytes lie.
+/* test_depend.c - what is decided of a list of tasks before it runs: who waits for whom, and where bytes lie.
  *
  * It tests depend() and place() of src/trainer/step, and what verify() and the audit say of lists that were broken on
  * purpose (more: test_verify.c, test_audit.c).  A wait that is missing, or one too many, two tensors that share bytes

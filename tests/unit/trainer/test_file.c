@@ -561,7 +561,7 @@ static bool holds(const char *path, const char *text)
 }
 
 /* Files in the folder of `path` whose name goes on after that of `path`. */
-static int temporaries_of(const char *path)
+static int count_temporaries(const char *path)
 {
     char *command = lasting("ls %s.tmp-* 2>/dev/null | wc -l", path);
     FILE *out = popen(command, "r");
@@ -592,7 +592,7 @@ TEST(publish_replaces)
         write_bytes(writer, i ? "second" : "first", i ? 6 : 5);
         publish(writer);
         assert_true(holds(path, i ? "second" : "first"));
-        assert_int_equal(temporaries_of(path), 0);
+        assert_int_equal(count_temporaries(path), 0);
     }
 }
 
@@ -617,17 +617,17 @@ TEST(unfinished_writes_leave_the_old_file)
     for (unfinished = FAIL; unfinished <= ABANDON; unfinished++) {
         assert_int_equal(run_child(write_without_end, (void *)path).code, 2);
         assert_true(holds(path, "old"));
-        assert_int_equal(temporaries_of(path), 0);
+        assert_int_equal(count_temporaries(path), 0);
     }
     unfinished = DIE;
     assert_int_equal(run_child(write_without_end, (void *)path).signal, SIGKILL);
     assert_true(holds(path, "old"));
-    assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
+    assert_int_equal(count_temporaries(path), 1); /* kill -9 leaves a stray temporary, never a part */
     char *living = lasting("%s.tmp-%ld", path, (long)getppid()), *other = lasting("%s.tmp-x", path);
     fclose(fopen(living, "w"));
     fclose(fopen(other, "w"));
     assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
-    assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
+    assert_int_equal(count_temporaries(path), 2); /* which the next writer removes, and no other file */
     assert_int_equal(access(living, F_OK), 0);
     assert_int_equal(access(other, F_OK), 0);
 }
@@ -649,7 +649,7 @@ TEST(full_disk)
     expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
     expect_refusal(write_to_full_disk, (void *)path, 4, "after 1000 bytes");
     assert_true(holds(path, "old"));
-    assert_int_equal(temporaries_of(path), 0);
+    assert_int_equal(count_temporaries(path), 0);
 }
 
 static void make_it(void *path) { make_folder(path); }

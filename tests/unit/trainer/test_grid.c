@@ -150,7 +150,7 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     char *all =
         lasting("--model tiny --gemm own --data %s --tokens chars --seq-len 16 --batch %d %s", letters(), BATCH, words);
     contexts_apart(apart);
-    struct trainer *trainer = new_trainer(settings_of(all), LIST_TRAIN | OPEN_DATA);
+    struct trainer *trainer = new_trainer(parse_words(all), LIST_TRAIN | OPEN_DATA);
     struct course course = {.n = 0};
     paint(trainer);
     init_random(trainer->model, 1337);

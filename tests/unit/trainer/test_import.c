@@ -490,7 +490,7 @@ TEST(a_header_of_any_length_is_read)
 /* A program that reads all tensors and writes them again leaves the metadata out. */
 TEST(an_export_written_anew_has_its_heads)
 {
-    struct mesh mesh = mesh_of(&gpt, (struct mesh){.dp = 1});
+    struct mesh mesh = cut_mesh(&gpt, (struct mesh){.dp = 1});
     const char *state = temp_path("ours"), *folder = temp_path("exported");
     write_random_state(state, &gpt, &mesh, 3, 1, 5);
     struct checkpoint *checkpoint = open_checkpoint(state);

@@ -19,7 +19,7 @@ enum { STEPS = 3 };
 
 static struct state train_on(const char *words)
 {
-    return train(settings_of(lasting("--model tiny --gemm own --data LICENSE --layers 4 --seq-len 16 %s", words)),
+    return train(parse_words(lasting("--model tiny --gemm own --data LICENSE --layers 4 --seq-len 16 %s", words)),
                  STEPS);
 }
 
@@ -92,12 +92,12 @@ static void init_with_biases(struct model *model)
 /* The validation loss, and the logits of a sampled token. */
 static double look(const char *words, float *logits, int vocab)
 {
-    struct trainer *trainer = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE | OPEN_DATA);
+    struct trainer *trainer = new_trainer(parse_words(words), LIST_EVAL | LIST_SAMPLE | OPEN_DATA);
     assert_int_equal(trainer->config.vocab, vocab);
     init_with_biases(trainer->model);
     double loss = evaluate(trainer, 2, NULL, NULL);
     for (int i = 0; i < trainer->seq; i++)
-        trainer->sample_tokens[i] = i;
+        trainer->sample_window[i] = i;
     trainer->sample_position = 5;
     execute(trainer->sample, 1);
     drain(trainer->sample);

@@ -58,7 +58,7 @@ TEST(zero_shares_the_state_out)
             char words[128];
             snprintf(words, sizeof words, "--model nano --layers 16 --untied --batch 4 -d 0:0x%d --zero %d", devices,
                      zero);
-            struct trainer *trainer = new_plan(settings_of(words), LIST_TRAIN);
+            struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
             double n = (double)count_parameters(trainer->model->params), share = 1.0 / devices;
             double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
             for (int d = 0; d < devices; d++) {
@@ -163,12 +163,12 @@ TEST(memory_needed_is_enough)
 /* A caller that goes on is told why, and may plan again. */
 TEST(a_plan_that_does_not_fit_is_refused)
 {
-    struct problem *impossible;
-    assert_null(try_new_plan(settings_of("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &impossible));
-    assert_non_null(strstr(impossible->sentence, "does not fit"));
-    free(impossible);
-    struct trainer *trainer = try_new_plan(settings_of("--model tiny -d 0:0"), LIST_TRAIN, &impossible);
-    assert_null(impossible);
+    struct problem *problem;
+    assert_null(try_new_plan(parse_words("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &problem));
+    assert_non_null(strstr(problem->sentence, "does not fit"));
+    free(problem);
+    struct trainer *trainer = try_new_plan(parse_words("--model tiny -d 0:0"), LIST_TRAIN, &problem);
+    assert_null(problem);
     free_trainer(trainer);
 }
 
@@ -179,7 +179,7 @@ TEST(groups_share_their_parameters)
     for (int groups = 1; groups <= 2; groups++) {
         char words[96];
         snprintf(words, sizeof words, "--model tiny --micro-batch 1 -d 0:0x2 --mesh pp=2 --grad-groups %d", groups);
-        struct trainer *trainer = new_plan(settings_of(words), LIST_TRAIN);
+        struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
         bytes[groups - 1] = persistent_bytes(trainer, 0, MEM_PARAMETERS) + persistent_bytes(trainer, 1, MEM_PARAMETERS);
         free_trainer(trainer);
     }
@@ -204,7 +204,7 @@ TEST(work_space)
                  {"attn.qkv.dw", 0},  {"attn.proj.dw", 0},  {"mlp.fc.dw", 0},  {"mlp.proj.dw", 0},
                  {"head", 159.375},   {"head.dx", 786},     {"head.dw", 0},    {"attn.scores", 0},
                  {"attn.mix", 0},     {"attn.datt", 0},     {"attn.dv", 0},    {"attn.dk", 0}};
-    struct settings *settings = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
+    struct settings *settings = parse_words("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
     settings->data.path = NULL;
     settings->vocab = 50257;
     struct trainer *here = new_plan(settings, LIST_TRAIN);

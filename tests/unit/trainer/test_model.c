@@ -162,7 +162,7 @@ static double row_loss(const float *logits, int vocab, int target)
 }
 
 /* The mean loss in double precision from the model's float logits: rounding is then that of the logits alone. */
-static double loss_of(struct study *study)
+static double run_for_loss(struct study *study)
 {
     struct trainer *trainer = study->trainer;
     trainer->fixed_tokens = study->batch.tokens;
@@ -189,7 +189,7 @@ static double loss_at(struct study *study, int p, const float *value, const doub
         moved[i] = (float)(value[i] + h * direction[i]);
     write_param(study->trainer->model, p, KEPT_VALUE, moved);
     free(moved);
-    return loss_of(study);
+    return run_for_loss(study);
 }
 
 /* Central differences of two widths, combined so that the error of third order drops out. */
@@ -231,7 +231,7 @@ static void check_parameter(struct study *study, int p)
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
     double *direction = allocate(n, sizeof *direction), norm = 0;
     read_param(model, p, KEPT_VALUE, value);
-    loss_of(study);
+    run_for_loss(study);
     read_param(model, p, KEPT_GRADIENT, gradient);
     for (size_t i = 0; i < n; i++) {
         direction[i] = gradient[i];

@@ -21,11 +21,11 @@ static void expect_within(struct list *list, size_t budget, size_t enough)
 {
     struct device *device = &list->pool->machine->devices[0];
     device->budget = budget;
-    struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
-    if (wrong ? budget >= enough : device->placed_bytes > budget)
+    struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+    if (problem ? budget >= enough : device->placed_bytes > budget)
         test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, device->placed_bytes,
-                    wrong ? wrong->sentence : "accepted");
-    free(wrong);
+                    problem ? problem->sentence : "accepted");
+    free(problem);
 }
 
 TEST(no_byte_above_the_budget)
@@ -52,10 +52,10 @@ TEST(tensors_lie_apart_where_all_have_room)
         size_t bytes;
     } cases[] = {{"memory=100 slab=1000", 60}, {"memory=1000 slab=100", 60}, {"memory=120 slab=1000", 120}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct list *list = list_of("device g %s\ntensor a g 60 activations\ntensor b g 60 activations\n"
-                                    "task t g.compute 1ms writes=a\ntask u g.compute 1ms reads=a\n"
-                                    "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
-                                    cases[i].device);
+        struct list *list = read_list_text("device g %s\ntensor a g 60 activations\ntensor b g 60 activations\n"
+                                           "task t g.compute 1ms writes=a\ntask u g.compute 1ms reads=a\n"
+                                           "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
+                                           cases[i].device);
         must(place(list->pool, &list, 1, PLACE_TO_CHECK));
         const size_t end = list->pool->tensors[0]->address == list->pool->tensors[1]->address ? 60 : 120;
         if (end != cases[i].bytes)
@@ -76,11 +76,11 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         device->budget = held / part;
-        struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
-        assert_non_null(wrong);
-        if (!strstr(wrong->sentence, need))
-            test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
-        free(wrong);
+        struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+        assert_non_null(problem);
+        if (!strstr(problem->sentence, need))
+            test_failed("a budget of a part in %zu: %s; expected %s\n", part, problem->sentence, need);
+        free(problem);
     }
     free_list_and_machine(list);
 }
@@ -99,10 +99,10 @@ TEST(the_option_that_would_make_room_is_named)
             device->limited = limited;
             device->budget = half;
             device->memory = set ? 4 * half : half;
-            struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
-            assert_non_null(wrong);
-            expect_text(wrong->sentence, option);
-            free(wrong);
+            struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
+            assert_non_null(problem);
+            expect_text(problem->sentence, option);
+            free(problem);
         }
     free_list_and_machine(list);
 }
@@ -135,7 +135,7 @@ TEST(long_lists_of_nested_lives)
         for (int round = 0; round < 2; round++) {
             int n = 4000 << 2 * round;
             char *text = nested_lives(n, sizes[k]);
-            struct list *list = list_of("%s", text);
+            struct list *list = read_list_text("%s", text);
             const size_t before = places_looked_at;
             must(place(list->pool, &list, 1, PLACE_TO_CHECK));
             looks[round] = (double)(places_looked_at - before);
@@ -169,10 +169,10 @@ TEST(memory_of_all_contexts_is_counted_once)
     host->memory = host->placed_bytes;
     must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     host->memory--;
-    struct problem *wrong = place(paper.pool, &paper.list, 1, PLACE_TO_CHECK);
-    assert_non_null(wrong);
-    expect_text(wrong->sentence, "share one memory");
-    free(wrong);
+    struct problem *problem = place(paper.pool, &paper.list, 1, PLACE_TO_CHECK);
+    assert_non_null(problem);
+    expect_text(problem->sentence, "share one memory");
+    free(problem);
     end_paper(&paper);
 }
 
@@ -182,8 +182,8 @@ TEST(memory_of_all_contexts_is_counted_once)
 TEST(members_of_a_ring_are_placed_alike)
 {
     struct list *list =
-        list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
-                    "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
+        read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
+                           "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
     struct tensor *tensor = list->pool->tensors[1], *other = list->pool->tensors[2];
     tensor->ring = &list->pool->ring;
     tensor->next_member = other;

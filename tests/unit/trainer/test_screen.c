@@ -192,7 +192,7 @@ LONG_TEST(a_file_gets_a_line_per_tenth)
 /* A step that is held, here for 10 s among some of 10 ms, is not taken for the pace of those to come. */
 CASE(held)
 {
-    struct settings *settings = settings_of(TINY_SIZES "--steps 20");
+    struct settings *settings = parse_words(TINY_SIZES "--steps 20");
     struct progress *progress = begin_progress(open_training(settings, LIST_TRAIN));
     uint64_t ended = now_ns();
     fflush(stdout);

@@ -23,9 +23,9 @@
  * gradient's size and magnifies this where it is nearly zero. */
 TEST(clblast_trains_alike)
 {
-    struct state own = train(settings_of(TINY_SIZES "--gemm own"), 3);
-    struct state clblast = train(settings_of(TINY_SIZES "--gemm clblast"), 3);
-    struct state serial = train(settings_of(TINY_SIZES "--gemm clblast --serial"), 3);
+    struct state own = train(parse_words(TINY_SIZES "--gemm own"), 3);
+    struct state clblast = train(parse_words(TINY_SIZES "--gemm clblast"), 3);
+    struct state serial = train(parse_words(TINY_SIZES "--gemm clblast --serial"), 3);
     double distance = relative_distance(clblast.values, own.values, own.n_parameters);
     if (!(distance > 0 && distance <= 1e-5))
         test_failed("parameters are %g apart\n", distance);
@@ -61,7 +61,7 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
     expect_yard(EXIT_OK, "CLBlast compiles its kernels for 0:0 ...",
                 "train " TINY_SIZES "--gemm clblast --steps 1 --data LICENSE");
     for (int large = 0; large < 2; large++) {
-        struct trainer *trainer = open_training(settings_of(TINY_SIZES "--gemm clblast"), LIST_TRAIN);
+        struct trainer *trainer = open_training(parse_words(TINY_SIZES "--gemm clblast"), LIST_TRAIN);
         const int built = programs_built, made = buffers_made;
         run_steps(trainer, 1, 2);
         assert_true(built > 0);
@@ -124,7 +124,7 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
     char *text = allocate((size_t)bytes, 1);
     for (int i = 0; i < bytes; i++)
         text[i] = (char)('a' + random_words(4, STREAM_TEST, 0, (uint64_t)i).word[0] % 20);
-    struct settings *settings = settings_of(lasting(TINY_SIZES "--gemm own -d %s --batch %d", devices, batch));
+    struct settings *settings = parse_words(lasting(TINY_SIZES "--gemm own -d %s --batch %d", devices, batch));
     settings->data.val_data = write_file("validation.txt", text, (size_t)bytes);
     free(text);
     return new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
@@ -157,7 +157,7 @@ TEST(evaluation_goes_over_the_whole_split)
 /* Evaluating between steps leaves no trace in the training. */
 TEST(evaluation_changes_nothing)
 {
-    struct state plain = train(settings_of(TINY_SIZES "--gemm own"), 6);
+    struct state plain = train(parse_words(TINY_SIZES "--gemm own"), 6);
     struct trainer *trainer = open_tiny_training("");
     for (uint32_t number = 1; number <= 6; number++) {
         run_step(trainer, number);
@@ -282,7 +282,7 @@ TEST(devices_as_data)
 /* The memory that the plan foretells is the memory that the run takes. */
 TEST(predicted_memory_is_what_is_allocated)
 {
-    struct settings *settings = settings_of(lasting(TINY_SIZES "-d %s", two_devices()));
+    struct settings *settings = parse_words(lasting(TINY_SIZES "-d %s", two_devices()));
     struct trainer *planned = new_plan(settings, LIST_TRAIN | OPEN_DATA),
                    *real = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
     size_t predicted = 0;

@@ -1,5 +1,5 @@
-/* store.h - another form of a checkpoint: one file, in which a run writes one state over another.  Implemented in
- * store.c, and by the folder that has such files (techniques/snapshot).
+/* other_form.h - another form of a checkpoint: one file, in which a run writes one state over another.  Implemented in
+ * other_form.c, and by the folder that has such files (techniques/snapshot).
  *
  * A folder of src that has such files registers how they are read (struct module).  To all others what it opens is a
  * checkpoint.
@@ -8,14 +8,14 @@
  * "step", "session", "samples", "run", "files", and the pieces' "file" and "hash"; and "offset" counts from where a
  * state begins.  open() fills in what belongs to the state that it chose.
  */
-#ifndef STORE_H
-#define STORE_H
+#ifndef OTHER_FORM_H
+#define OTHER_FORM_H
 
 #include "trainer/base/json.h"
 
 struct checkpoint; /* checkpoint.h */
 
-struct store {
+struct checkpoint_form {
     const char *name;   /* the form's name, as `yard ckpt ls --json` has it */
     const char *option; /* the option of yard train that writes it, "--snapshot" */
     const char *place;  /* what has room for a state, "a slot" */
@@ -27,9 +27,9 @@ struct store {
     void (*print)(const struct checkpoint *checkpoint);      /* the same facts as a line */
 };
 
-/* What another form adds to a checkpoint: the first member of a struct of the store's own, allocated with that. */
-struct in_store {
-    const struct store *store;
+/* What another form adds to a checkpoint: the first member of a struct of the form's own, allocated with that. */
+struct other_form {
+    const struct checkpoint_form *form;
     size_t n;       /* pieces of all tensors */
     uint64_t bytes; /* size of the place for one state */
     char **damage;  /* sentences: what is not as it was written */
@@ -37,7 +37,7 @@ struct in_store {
 };
 
 /* The form that this file has; NULL: no other form, or no folder that reads it. */
-const struct store *find_store(const char *path);
-void free_in_store(struct in_store *stored);
+const struct checkpoint_form *find_checkpoint_form(const char *path);
+void free_other_form(struct other_form *other_form);
 
 #endif
