@@ -492,7 +492,7 @@ TEST(without_times_there_is_no_period)
 
 /* ---- searching --------------------------------------------------------------------------------------------------- */
 
-static const struct decision drawn[] = {{2, 0, 0}, {3, 0, 0}, {4, 0, 0}};
+static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
 /* A later option copies less, and one takes too long. */
 static void apply_options(void *argument, struct edit *edit, const unsigned char *choice)
