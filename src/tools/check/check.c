@@ -184,6 +184,9 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     refuse_bad_parameters(checker->trainer->model, path);
     run_steps(checker, steps);
     free_trainer(checker->trainer);
+    free(tokens);
+    free(targets);
+    close_safetensors(checker->file);
 }
 
 static int run_check(int argc, char **argv)
