@@ -10,8 +10,8 @@
 #     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
 #     save_model, unharmed 'MISTAKES'           there is a model in $TMP/saved; it has come through these mistakes
 #
-# In PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.  Another program than $YARD
-# is looked at by `YARD=PROGRAM refuse ...`.
+# In PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.
+# `YARD=PROGRAM refuse ...` looks at another program.
 saved=$TMP/saved/model.safetensors
 short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 limit= # seconds for a run that may hang

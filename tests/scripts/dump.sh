@@ -16,8 +16,9 @@ yard train $few --dump attn.att@0="$TMP/threads.npy" && cmp -s "$TMP/serial.npy"
 result $? 'a run with threads dumps the same bits'
 yard train $few --dump attn.att="$TMP/last.npy" && ! cmp -s "$TMP/serial.npy" "$TMP/last.npy"
 result $? 'another layer has other values'
-yard train $few --serial --dump batch="$TMP/batch.npy" && python3 tests/scripts/read_npy.py "$TMP/batch.npy" 768 >"$TMP/numbers"
-grep -q '^768 [0-9]* [0-9]*$' "$TMP/numbers"
+yard train $few --serial --dump batch="$TMP/batch.npy" &&
+    python3 tests/scripts/read_npy.py "$TMP/batch.npy" 768 >"$TMP/numbers" &&
+    grep -q '^768 [0-9]* [0-9]*$' "$TMP/numbers"
 result $? 'whole numbers are dumped as such'
 
 # The last writer of a parameter is its update, so the dump is what a checkpoint has.

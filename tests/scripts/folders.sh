@@ -202,7 +202,7 @@ for folder in $(modules src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c)
     done
     case $folder in
     gather)
-        refuse_without '--zero 3 keeps parameters in shards, ... this yard was built without ...gather' train --zero 3 ;;
+        refuse_without '--zero 3 keeps parameters in shards, ... built without ...gather' train --zero 3 ;;
     stories)
         refuse_without '--data stories: this yard was built without stories' train --data stories ;;
     swap)

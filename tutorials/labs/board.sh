@@ -36,6 +36,8 @@
 set -u
 LC_ALL=C
 export LC_ALL
+. "$(dirname "$0")/usage.sh"
+[ $# -gt 0 ] || show_usage
 here=$PWD # where the files of entries are looked for
 cd "$(dirname "$0")/../.." || exit 2
 labs=tutorials/labs
@@ -51,10 +53,6 @@ draws=$(awk -v n="$DRAWS" 'BEGIN { for (i = 1; i <= n; i++) print i }') # 1 2 3
 most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
-if [ $# -eq 0 ]; then
-    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0" # the comment at the head of this file, up to the first line that is none
-    exit 2
-fi
 TMP=$(mktemp -d) || exit 2
 trap 'rm -rf "$TMP"' EXIT
 trap 'exit 130' HUP INT TERM

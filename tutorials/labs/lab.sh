@@ -7,7 +7,7 @@
 #     lab.sh questions N             prints what the student is asked before any number is shown, for SEED
 #     lab.sh check [N...]            proves the labs N, or all: does each starter, solution and wrong solution get the
 #                                    points that it should?
-#     lab.sh nothing N [WHY]         prints no points for each part, for autograders whose grader does not come to its end
+#     lab.sh nothing N [WHY]         prints that no part has points: for autograders, where no grader comes to its end
 #     lab.sh rebase COMMIT           makes the patches anew, which applied to that commit: they follow its files to HEAD
 #     lab.sh                         prints this; so does any other word, and the exit code is 2
 #
@@ -52,6 +52,7 @@ LIMIT=60 # seconds of a student's program
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 
+. "$LABS/usage.sh"
 . "$TOP/tests/run/json.sh"
 . "$TOP/tests/run/copy.sh"
 . "$LABS/copies.sh"
@@ -61,11 +62,6 @@ trap 'rm -rf "$TMP"' EXIT
 
 die() { # SENTENCE
     echo "lab: $*" >&2
-    exit 2
-}
-
-show_usage() { # the comment at the head of this file, up to the first line that is none; and ends
-    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0"
     exit 2
 }
 
