@@ -1,15 +1,15 @@
 #!/bin/sh
 # gallery.sh - published formulas as lists: simulates each, and compares.
 #
-#     data/gallery/gallery.sh write [DIR]   writes the step files (to data/gallery)
-#     data/gallery/gallery.sh list NAME "p=8 m=32"   prints the step file of an entry, with other numbers
-#     data/gallery/gallery.sh check         a line per row of `entries`: what was simulated, and the formula
-#     data/gallery/gallery.sh page DIR      DIR/index.html: that, below a picture of each list
-#     data/gallery/gallery.sh curves        the curves of `entries`: what comes of other links to the host
-#     data/gallery/gallery.sh papers DIR    DIR/index.html: the page of the entries that have curves, with these
-#     data/gallery/gallery.sh fill PAGE     puts them into a page: below each <!-- curves: NAME -->
-#     NAMES="zb-h1 ..." ENTRIES=FILE        some entries only; another file of entries
-#     HARDWARE=FILE                         curves have a point more, of the links and the disk of that machine
+#     data/gallery/gallery.sh write [DIR]           writes the step files (to data/gallery)
+#     data/gallery/gallery.sh list NAME "p=8 m=32"  prints the step file of an entry, with other numbers
+#     data/gallery/gallery.sh check                 a line per row of `entries`: what was simulated, and the formula
+#     data/gallery/gallery.sh page DIR              DIR/index.html: that, below a picture of each list
+#     data/gallery/gallery.sh curves                the curves of `entries`: what comes of other links to the host
+#     data/gallery/gallery.sh papers DIR            DIR/index.html: the page of the entries that have curves, with these
+#     data/gallery/gallery.sh fill PAGE             puts them into a page: below each <!-- curves: NAME -->
+#     NAMES="zb-h1 ..." ENTRIES=FILE                some entries only; another file of entries
+#     HARDWARE=FILE                                 curves have a point more, of the links and the disk of that machine
 #
 # For example:
 #
@@ -58,7 +58,7 @@ done
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
 trap 'rm -rf "$TMP"' EXIT
 
-refuse() { # SENTENCE
+die() { # SENTENCE
     echo "gallery.sh: $1" >&2
     exit 2
 }
@@ -200,7 +200,7 @@ with_curves() { # the names of entries that have curves
 # Writes $TMP/yours, for sed, which puts it into a step file, and $TMP/rates, for people: a machine's line
 # "link upload = 25e9 10us" makes of a list's line "link gpu up 1e9 5us" the line "link gpu up 25e9 10us".
 read_hardware() {
-    [ -f "$HARDWARE" ] || refuse "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
+    [ -f "$HARDWARE" ] || die "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
     awk -v rates="$TMP/rates" '
         function is_rate(text) { return text ~ /^[0-9.]+([eE][-+]?[0-9]+)?$/ && text + 0 > 0 }
         $1 == "link" && $3 == "=" {
@@ -217,7 +217,7 @@ read_hardware() {
                 printf "s/^disk .*/disk %s %s/\n", rate["disk"], latency["disk"]
             printf "%.4g up, %.4g down\n", rate["upload"] / 1e9, rate["download"] / 1e9 >rates
         }' "$HARDWARE" >"$TMP/yours" && return
-    refuse "$HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\", in bytes per second"
+    die "$HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\", in bytes per second"
 }
 
 # A step that does not fit is a point without a value.  What else is wrong is told on stderr, and is in $TMP/wrong.
@@ -312,13 +312,13 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
 
 # ---- what was asked -------------------------------------------------------------------------------------------------
 
-[ -f "$entries" ] || refuse "there is no file $entries: ENTRIES= names one like $here/entries"
+[ -f "$entries" ] || die "there is no file $entries: ENTRIES= names one like $here/entries"
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
-[ -n "$names" ] || refuse "$entries has no entries: ENTRIES= names a file like $here/entries"
+[ -n "$names" ] || die "$entries has no entries: ENTRIES= names a file like $here/entries"
 for name in $names; do
-    grep -q "^entry $name " "$entries" || refuse "$entries has no entry $name"
+    grep -q "^entry $name " "$entries" || die "$entries has no entry $name"
 done
-[ "${1-}" = write ] || command -v "$YARD" >/dev/null || refuse "there is no program $YARD: \`make\` builds it"
+[ "${1-}" = write ] || command -v "$YARD" >/dev/null || die "there is no program $YARD: \`make\` builds it"
 if [ -n "${HARDWARE-}" ]; then
     read_hardware
 fi

@@ -4,9 +4,12 @@
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, and why
 #     awk                        -v as=places  -f modules.awk FILE.c...      their order, and where each one's pass runs
+#     awk                        -v as=words   -f modules.awk FILE.c...      the words that each adds to command lines:
+#                                                                            "plot command plot", "pace option pace"
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
-# `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
+# `const struct module module_NAME = {`; for the words, FILEs are all files of these folders, since a command may stand
+# in another file.  An unknown name ends it with exit code 2.
 #
 # The modules stand in the order of their files, but each one after those that its `.after` names.  A name there that is
 # unknown, or a circle, ends it with exit code 2 too.
@@ -19,10 +22,15 @@
 #     out[name]          there only if the module is left out: the name of the module that it lacks, or "" if
 #                        the user asked to leave it out
 #
-# runs_at[FOLDER] is the number of the pass in that folder.
+#     file[name]         the file that registers the module
+#     options[name]      the name in C of its table of options, and
+#     commands[name]     that of its command, or table of commands; "": it has none
+#
+# runs_at[FOLDER] is the number of the pass in that folder.  rows[FILE, TABLE] has the .name of each row of an array of
+# options, or of a subcommand, with a space before each; if TABLE is not static, it is in rows[FOLDER, TABLE].
 
-function value_of(line, field) { # of a line `    .runs_at = 60,` or `    .needs = "pass predict",`
-    sub(".*\\." field " = \"?", "", line)
+function value_of(line, field) { # of a line `    .runs_at = 60,`, `    .needs = "pass predict",` or `.commands = &own,`
+    sub(".*\\." field " = [\"&]?", "", line)
     sub(/[",].*/, "", line)
     return line
 }
@@ -36,12 +44,25 @@ function folder_of(path) {
 /^const struct module module_/ {
     name = $4
     sub(/^module_/, "", name)
+    file[name] = FILENAME
     folder[name] = folder_of(FILENAME)
     sorted[++n] = name
 }
 name != "" && /\.after = "/ { after[name] = value_of($0, "after") }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
+name != "" && /\.options = / { options[name] = value_of($0, "options") }
+name != "" && /\.commands = / { commands[name] = value_of($0, "commands") }
 /};$/ { name = "" }
+
+# static const struct option options[] = {
+# const struct subcommand ckpt_command = {
+/^(static )?const struct (option|subcommand) .* = [{]$/ {
+    table = /^static/ ? $5 : $4
+    sub(/\[\]$/, "", table)
+    place = /^static/ ? FILENAME : folder_of(FILENAME)
+}
+table != "" && /\.name = "/ { rows[place, table] = rows[place, table] " " value_of($0, "name") }
+/};$/ { table = "" }
 
 function complain(name, what) {
     print folder[name] ": .after = \"" after[name] "\": " what >"/dev/stderr"
@@ -181,6 +202,27 @@ function print_places(   i, name) {
     }
 }
 
+# Prints "plot command plot" for each row of a module's table, which is looked for in its file, then in its folder.
+function print_rows(name, kind, table,   i, n_words, word, place) {
+    if (table == "")
+        return
+    place = (file[name], table) in rows ? file[name] : folder[name]
+    if (!((place, table) in rows)) {
+        print file[name] ": no rows of " table ", its table of " kind "s, are found in " folder[name] >"/dev/stderr"
+        exit 2
+    }
+    n_words = split(rows[place, table], word, " ")
+    for (i = 1; i <= n_words; i++)
+        print name, kind, word[i]
+}
+
+function print_words(   i) {
+    for (i = 1; i <= n; i++) {
+        print_rows(sorted[i], "option", options[sorted[i]])
+        print_rows(sorted[i], "command", commands[sorted[i]])
+    }
+}
+
 END {
     sort_modules()
     if (without == "all")
@@ -196,4 +238,6 @@ END {
         print_note()
     if (as == "places")
         print_places()
+    if (as == "words")
+        print_words()
 }

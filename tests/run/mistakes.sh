@@ -2,10 +2,16 @@
 # `. tests/run/mistakes.sh`, after helpers.sh.
 #
 #     yard WORDS...                             runs it; what it prints is in $TMP/out and $TMP/err
+#     yard_with 'NAME=VALUE...' WORDS...        the same with these variables in its environment
 #     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
 #     refuse_in FOLDER CODE 'PART' WORDS...     the same in that folder
+#     refuse_with 'NAME=VALUE...' CODE 'PART' WORDS...
+#                                               the same with these variables in yard's environment
 #     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
 #     save_model, unharmed 'MISTAKES'           there is a model in $TMP/saved; it has come through these mistakes
+#
+# In PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.
+# `YARD=PROGRAM refuse ...` looks at another program.
 saved=$TMP/saved/model.safetensors
 short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 limit= # seconds for a run that may hang
@@ -15,17 +21,36 @@ yard() {
     "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
 }
 
+yard_with() { # sets: code
+    variables=$1
+    shift
+    env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+    code=$?
+}
+
 refuse() {
-    refuse_in . "$@"
+    refuse_with '' "$@"
 }
 
 refuse_in() {
-    folder=$1 expected=$2 part=$3
+    cd "$1" || exit
+    shift
+    refuse "$@"
+    cd "$OLDPWD" || exit
+}
+
+refuse_with() {
+    variables=$1 expected=$2 part=$3
     shift 3
-    (cd "$folder" && exec $limit "$YARD" "$@") >"$TMP/out" 2>"$TMP/err" </dev/null
+    $limit env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
-    [ $code -eq "$expected" ] && grep -qF -- "$part" "$TMP/err" && [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
+    [ $code -eq "$expected" ] && grep -q -- "$(pattern_of "$part")" "$TMP/err" &&
+        [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
     result $? "$* -> $code: $part"
+}
+
+pattern_of() { # PART: as grep takes it
+    printf '%s\n' "$1" | sed 's/[]\.*^$[]/\\&/g; s/\\\.\\\.\\\./.*/g'
 }
 
 refuse_train() {

@@ -4,38 +4,21 @@
 . tests/run/mistakes.sh
 
 few='--model tiny --steps 3 --sample-tokens 0 --val-share 0'
-cat >"$TMP/read.py" <<'END'
-"""read.py FILE.npy SHAPE: prints how many values there are, and the least and largest; with NumPy, if it is there."""
-import ast, struct, sys
-data = open(sys.argv[1], "rb").read()
-try:
-    import numpy
-    a = numpy.load(sys.argv[1])
-    shape, values = a.shape, a.ravel().tolist()
-except ImportError:
-    n = struct.unpack("<H", data[8:10])[0]
-    assert data[:8] == b"\x93NUMPY\1\0" and (10 + n) % 64 == 0
-    header = ast.literal_eval(data[10:10 + n].decode())
-    assert not header["fortran_order"]
-    shape, kind = header["shape"], {"<f4": "f", "<i4": "i"}[header["descr"]]
-    values = struct.unpack("<%d%s" % ((len(data) - 10 - n) // 4, kind), data[10 + n:])
-assert "x".join(map(str, shape)) == sys.argv[2], shape
-print(len(values), min(values), max(values))
-END
 
 command -v python3 >/dev/null || skip_all 'dumps' 'there is no python3 to read them'
 
 # Attention's shares lie between 0 and 1, and right after its last writer they have not been overwritten.
 yard train $few --serial --dump attn.att@0="$TMP/serial.npy" &&
-    python3 "$TMP/read.py" "$TMP/serial.npy" 4x2x32x32 >"$TMP/numbers" &&
+    python3 tests/scripts/read_npy.py "$TMP/serial.npy" 4x2x32x32 >"$TMP/numbers" &&
     awk '{ exit !($1 == 8192 && $2 >= 0 && $3 <= 1 && $3 > 0.03) }' "$TMP/numbers"
 result $? "attn.att is attention's shares"
 yard train $few --dump attn.att@0="$TMP/threads.npy" && cmp -s "$TMP/serial.npy" "$TMP/threads.npy"
 result $? 'a run with threads dumps the same bits'
 yard train $few --dump attn.att="$TMP/last.npy" && ! cmp -s "$TMP/serial.npy" "$TMP/last.npy"
 result $? 'another layer has other values'
-yard train $few --serial --dump batch="$TMP/batch.npy" && python3 "$TMP/read.py" "$TMP/batch.npy" 768 >"$TMP/numbers"
-grep -q '^768 [0-9]* [0-9]*$' "$TMP/numbers"
+yard train $few --serial --dump batch="$TMP/batch.npy" &&
+    python3 tests/scripts/read_npy.py "$TMP/batch.npy" 768 >"$TMP/numbers" &&
+    grep -q '^768 [0-9]* [0-9]*$' "$TMP/numbers"
 result $? 'whole numbers are dumped as such'
 
 # The last writer of a parameter is its update, so the dump is what a checkpoint has.

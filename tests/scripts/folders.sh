@@ -6,6 +6,7 @@
 # bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
 # table of folders is compiled.  Includes run down only, and never in a circle of folders.
 . tests/run/helpers.sh
+. tests/run/mistakes.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------
 
@@ -67,26 +68,19 @@ same_bits() { # FOLDER FOLDER
     cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
 }
 
-# What a folder registers is in its sources: a `struct module module_FOLDER`.  If it has options, that names their
-# table, which is in the same file; if it has a command, that names a `struct subcommand` in any of the folder's files.
-struct='^const struct module module_'
-registered() { # FILE: its module, in one line
-    sed -n "/$struct/,/};\$/p" "$1" | tr '\n' ' '
+modules() { # FILE...: names of the modules that these files register
+    sed -n 's/^const struct module module_\([a-z]*\).*/\1/p' "$@"
 }
 
-# From  .options = pace_options}  of the module on, to the rows of that table:  {.name = "pace", ...  gives  pace.
-options_of() { # FILE: names of the options of the module in it
-    table=$(registered "$1" | sed -n 's/.*\.options = \([a-z_]*\).*/\1/p')
-    [ -n "$table" ] || return
-    sed -n "/^\(static \)\?const struct option $table\[/,/};\$/p" "$1" | sed -n 's/^    {.name = "\([a-z-]*\)",.*/\1/p'
-}
+# What each folder registers: lines "plot command plot" and "pace option pace".
+awk -v as=words -f src/make/modules.awk src/*/*/*.c >"$TMP/registered" 2>"$TMP/err"
+result $? 'the table of folders knows the words of all options and commands'
 
-# From  .commands = &plot_command}  of the module on, to  struct subcommand plot_command = {.name = "plot", ...: plot.
-command_of() { # FILE: name of the command of the module in it, the first string in its struct
-    command=$(registered "$1" | sed -n 's/.*\.commands = &\([a-z_]*\).*/\1/p')
-    [ -n "$command" ] || return
-    cat "$(dirname "$1")"/*.c | sed -n "/^\(static \)\?const struct subcommand $command = {/,/};\$/p" | tr '\n' ' ' |
-        sed 's/[^"]*"\([a-z]*\)".*/\1/'
+options_of() { # FOLDER: names of the options that it registers
+    sed -n "s/^$1 option //p" "$TMP/registered"
+}
+commands_of() { # FOLDER: names of its commands
+    sed -n "s/^$1 command //p" "$TMP/registered"
 }
 
 commands() { # PROGRAM: names of its commands
@@ -97,6 +91,10 @@ all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device 
     for command in $(commands "$1"); do
         "$1" "$command" --help
     done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
+}
+
+refuse_without() { # 'PART' WORDS...: the program that was built without a folder refuses the words
+    YARD=$TMP/yard refuse 2 "$@"
 }
 
 train "$YARD" "$TMP/whole"
@@ -133,13 +131,10 @@ result $? 'with --save-every the trainer alone has a model before the end'
 commands "$TMP/yard" >"$TMP/core-commands"
 [ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
 result $? 'the trainer alone has two commands'
-"$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
-[ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
-result $? 'the trainer alone refuses what it cannot do'
+refuse_without '--zero 3 keeps parameters in shards, ... this yard was built without' train --zero 3 -d 0:0x2
 train "$YARD" "$TMP/learnt" --tokens bpe:300
-"$TMP/yard" sample --from "$TMP/learnt" --count 5 >"$TMP/out" 2>"$TMP/err"
-[ $? -eq 2 ] && grep -q 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens$' "$TMP/err"
-result $? 'the trainer alone names the folder that would read the tokenizer of a model'
+refuse_without 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens' \
+    sample --from "$TMP/learnt" --count 5
 
 # ---- one at a time --------------------------------------------------------------------------------------------------
 
@@ -151,78 +146,67 @@ builds_without() { # FOLDER: and trains; what goes along with it is told by the 
     result $? "the program without $1 trains with the same bits"
 }
 
-names_are_known() { # FILE FOLDER: names are found of all that its module registers, and the whole program has them
+names_are_known() { # FOLDER: the whole program has all that it registers
     {
-        registered "$1" | grep -q '\.options = ' && [ -z "$(options_of "$1")" ] && echo 'no option is found'
-        registered "$1" | grep -q '\.commands = ' && [ -z "$(command_of "$1")" ] && echo 'no command is found'
         for option in $(options_of "$1"); do
             grep -qx -- "--$option" "$TMP/options" || echo "not in the whole program: --$option"
         done
-        for command in $(command_of "$1"); do
+        for command in $(commands_of "$1"); do
             grep -qx "$command" "$TMP/commands" || echo "not in the whole program: $command"
         done
     } >"$TMP/wrong"
-    no_complaints "$TMP/wrong" "the whole program has what $2 registers"
+    no_complaints "$TMP/wrong" "the whole program has what $1 registers"
 }
 
-help_is_without() { # FILE FOLDER: the commands' help has none of the folder's options, and its command is gone
+help_is_without() { # FOLDER: the commands' help has none of the folder's options, and its command is gone
     all_options "$TMP/yard" >"$TMP/options-left"
     commands "$TMP/yard" >"$TMP/commands-left"
     {
         for option in $(options_of "$1"); do
             grep -qx -- "--$option" "$TMP/options-left" && echo "left: --$option"
         done
-        for command in $(command_of "$1"); do
+        for command in $(commands_of "$1"); do
             grep -qx "$command" "$TMP/commands-left" && echo "left: $command"
         done
     } >"$TMP/wrong"
-    no_complaints "$TMP/wrong" "its help has nothing of $2"
+    no_complaints "$TMP/wrong" "its help has nothing of $1"
 }
 
-option_says_why() { # FILE FOLDER: if an option is named for the folder
+option_says_why() { # FOLDER: if an option is named for the folder
     option=$(options_of "$1" | head -n 1)
     case $option in
-    "$2" | "$2"-*) ;;
+    "$1" | "$1"-*) ;;
     *) return ;;
     esac
-    "$TMP/yard" train "--$option=1" 2>"$TMP/err"
-    [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$2" "$TMP/err"
-    result $? "--$option says why it is gone"
+    refuse_without "unknown option --$option=1; this yard was built without ...$1" train "--$option=1"
 }
 
-is_refused() { # 'WORDS' 'PATTERN of the sentence'
-    "$TMP/yard" $1 >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq 2 ] && grep -q -- "$2" "$TMP/err"
-    result $? "$1 is refused"
-}
-
-command_is_refused() { # COMMAND FOLDER: it has gone with the folder; the sentence names that if it has the same name
+refuse_command() { # COMMAND FOLDER: it has gone with the folder; the sentence names that if it has the same name
     because=
     if [ "$1" = "$2" ]; then
-        because=": this yard was built without .*$2"
+        because=": this yard was built without ...$2"
     fi
-    is_refused "$1" "there is no command '$1'$because"
+    refuse_without "there is no command '$1'$because" "$1"
 }
 
 all_options "$YARD" >"$TMP/options"
 commands "$YARD" >"$TMP/commands"
-for file in $(grep -l "$struct" src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c); do
-    folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
-    names_are_known "$file" "$folder"
+for folder in $(modules src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c); do
+    names_are_known "$folder"
     builds_without "$folder"
-    option_says_why "$file" "$folder"
-    help_is_without "$file" "$folder"
-    for command in $(command_of "$file"); do
-        command_is_refused "$command" "$folder"
+    option_says_why "$folder"
+    help_is_without "$folder"
+    for command in $(commands_of "$folder"); do
+        refuse_command "$command" "$folder"
         echo "$command" >>"$TMP/gone"
     done
     case $folder in
     gather)
-        is_refused 'train --zero 3' '--zero 3 keeps parameters in shards, .* this yard was built without .*gather' ;;
+        refuse_without '--zero 3 keeps parameters in shards, ... built without ...gather' train --zero 3 ;;
     stories)
-        is_refused 'train --data stories' '--data stories: this yard was built without stories' ;;
+        refuse_without '--data stories: this yard was built without stories' train --data stories ;;
     swap)
-        is_refused 'train --recompute auto' '--recompute auto: nothing here chooses .* built without .*swap' ;;
+        refuse_without '--recompute auto: nothing here chooses ... built without ...swap' train --recompute auto ;;
     esac
 done
 sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
@@ -232,9 +216,7 @@ no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folde
 # ---- the places of folders ------------------------------------------------------------------------------------------
 
 make -s places >"$TMP/places" 2>"$TMP/err"
-for file in $(grep -l "$struct" src/*/*/*.c); do
-    sed -n "s/$struct\([a-z]*\).*/\1/p" "$file"
-done | sort >"$TMP/expected"
+modules src/*/*/*.c | sort >"$TMP/expected"
 sed 1d "$TMP/places" | awk '{ print $1 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'make places prints every module once'
 "$YARD" plan --after nothing 2>&1 | sed -n 's/.*there are: //p' | tr -d ' ' | tr ',' '\n' >"$TMP/passes"

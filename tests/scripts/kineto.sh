@@ -106,7 +106,7 @@ sed "s/ampere_sgemm_128x64_tn/$wide/" $trace >"$TMP/wide.json"
 PYTHONIOENCODING=utf-8 convert "$TMP/wide.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
 result $? 'a name is no longer in bytes than step files allow'
 
-refuse() { # WHAT NAME OPTIONS...: of the trace $TMP/NAME
+not_converted() { # WHAT NAME OPTIONS...: of the trace $TMP/NAME
     what=$1 name=$2
     shift 2
     ! convert "$TMP/$name" "$TMP/list" "$@" && [ ! -s "$TMP/list" ] && [ "$(wc -l <"$TMP/said")" -eq 1 ] &&
@@ -136,25 +136,25 @@ wrong args 's/"args": {"device": 0, "stream": 9, "correlation": 1}/"args": 1/'
 wrong two 's/"device": 0, "stream": 20/"device": 1, "stream": 20/'
 wrong cpu '/"stream":/d'
 wrong launchless 's/"correlation"/"number"/'
-refuse 'is no trace: ' empty
-refuse 'is no trace: ' cut
-refuse 'is no trace: ' short.gz
-refuse 'is no trace: ' missing
-refuse 'is no trace: it has no list traceEvents' array
-refuse 'is no trace: it has no list traceEvents' seven
-refuse 'has no work of a GPU' nothing
-refuse 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' timeless
-refuse 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' text
-refuse 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' nan
-refuse 'has no time dur in its span' negative
-refuse 'has no name, or no object of args, in its span 10' nameless
-refuse 'has no name, or no object of args, in its span' args
-refuse 'has work of several GPUs' two
-refuse 'has no work of a GPU' cpu
-refuse 'has no work of a GPU' launchless
+not_converted 'is no trace: ' empty
+not_converted 'is no trace: ' cut
+not_converted 'is no trace: ' short.gz
+not_converted 'is no trace: ' missing
+not_converted 'is no trace: it has no list traceEvents' array
+not_converted 'is no trace: it has no list traceEvents' seven
+not_converted 'has no work of a GPU' nothing
+not_converted 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' timeless
+not_converted 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' text
+not_converted 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' nan
+not_converted 'has no time dur in its span' negative
+not_converted 'has no name, or no object of args, in its span 10' nameless
+not_converted 'has no name, or no object of args, in its span' args
+not_converted 'has work of several GPUs' two
+not_converted 'has no work of a GPU' cpu
+not_converted 'has no work of a GPU' launchless
 cp $trace "$TMP/good"
-refuse 'has no step 4, but 1, 2, 3' good --steps 4
-refuse 'has no step x, but 1, 2, 3' good --steps 2-x
-refuse 'has no step 1, but none' all.json --steps 1
+not_converted 'has no step 4, but 1, 2, 3' good --steps 4
+not_converted 'has no step x, but 1, 2, 3' good --steps 2-x
+not_converted 'has no step 1, but none' all.json --steps 1
 no_complaints "$TMP/err" 'what is no trace of one rank is refused in one sentence'
 finish

@@ -29,7 +29,7 @@ scores() { # NAME: it has a rank in the table
     grep -qE "^ +[0-9]+\. +[0-9.]+ ms +bits [a-z-]+ +$1\$" "$TMP/table"
 }
 
-is_refused() { # NAME WHY: it has none, and the sentence that follows says so
+has_no_rank() { # NAME WHY: it has none, and the sentence that follows says so
     if scores "$1" || ! grep -qE "^ +$1 refused: .*$2" "$TMP/table"; then
         cp "$TMP/table" "$TMP/err"
         return 1
@@ -211,7 +211,7 @@ for name in second.txt recompute.txt options mesh.txt honest.patch; do
 done
 while IFS='|' read -r name what reason; do
     if grep -qE "^ +$name refused" "$TMP/table" || [ -e "$entries/$name" ]; then
-        check "nothing for an entry that $what" is_refused "$name" "$reason"
+        check "nothing for an entry that $what" has_no_rank "$name" "$reason"
     else
         skip "nothing for an entry that $what" 'unprivileged namespaces are not there'
     fi
@@ -237,7 +237,7 @@ check 'a rerun gives the same scores' same_scores
 mkdir "$entries/elsewhere"
 cp "$entries/recompute.txt" "$entries/elsewhere/second.txt"
 league "$entries/second.txt" "$entries/elsewhere/second.txt" "$entries/third.txt"
-check 'nothing for a copy, though another entry has the name of its original' is_refused third.txt 'the list of'
+check 'nothing for a copy, though another entry has the name of its original' has_no_rank third.txt 'the list of'
 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
 cp "$TMP/table" "$TMP/one"
 SEED=2 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"

@@ -5,6 +5,7 @@
 # No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.  Its variables,
 # SHIM_GPU and so on, are explained in tests/support/shim_gpu.c.
 . tests/run/helpers.sh
+. tests/run/mistakes.sh
 
 unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
@@ -55,90 +56,76 @@ finds_nothing 'yard plan fits a terminal' wide_lines
 
 build_shim shim_gpu "a GPU's memory"
 
-yard() { # 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes so; sets: code
-    settings=$1
-    shift
-    env $settings LD_PRELOAD="$TMP/shim.so" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
-    code=$?
-}
-
 says() { # WHAT TEXT: there is that text in the output
     [ $code -eq 0 ] && grep -qF -- "$2" "$TMP/out"
     result $? "$1"
 }
 
-refuses() { # CODE WHAT TEXT...: it ends with that code and one sentence, with these parts
-    what=$2
-    check "$what: the exit code is $1; it was $code" [ $code -eq "$1" ]
-    check "$what: it says one sentence" [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
-    shift 2
-    for part in "$@"; do
-        check "$what: it says '$part'" grep -qF -- "$part" "$TMP/err"
-    done
-}
-mib=1048576 gpu='SHIM_GPU=1 SHIM_MEMORY=12884901888 SHIM_PIECE=3221225472'
+mib=1048576
+shim="LD_PRELOAD=$TMP/shim.so"
+gpu="$shim SHIM_GPU=1 SHIM_MEMORY=12884901888 SHIM_PIECE=3221225472"
 tiny='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 
 # ---- budgets --------------------------------------------------------------------------------------------------------
 
-yard "$gpu" devices
+yard_with "$gpu" devices
 says 'a GPU of 12 GiB has a budget of 11' 'memory 12.0 GiB by its driver, budget 11.0 GiB'
-yard "$gpu" plan --model tiny -d 0:0
+yard_with "$gpu" plan --model tiny -d 0:0
 says 'a plan shows the budget of a GPU of 12 GiB' ' 11264.0'
-yard "$gpu" plan --model tiny --memory -d 0:0
+yard_with "$gpu" plan --model tiny --memory -d 0:0
 says 'the table of strategies shows the budget of a GPU of 12 GiB' ' 11264.0'
-yard "$gpu" plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
+yard_with "$gpu" plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
 sed -n '/^recompute/,$p' "$TMP/out" >"$TMP/table"
 [ -s "$TMP/table" ] && ! grep -q '.\{81\}' "$TMP/table"
 result $? 'the table of strategies has no more than 80 columns, where there are GiB too'
-yard "$gpu" plan --model tiny -d 0:0 --device-mem 12G
+yard_with "$gpu" plan --model tiny -d 0:0 --device-mem 12G
 says '--device-mem is taken as it is' ' 12288.0'
-yard "$gpu SHIM_MEMORY=$((512 * mib)) SHIM_PIECE=$((512 * mib))" plan --model gpt2 -d 0:0
-refuses 2 'a refusal says whence the budget is' 'the budget of 448 MiB (of 512 MiB; the rest is left to the driver)'
-yard "A=" plan --model tiny -d 0:0
+refuse_with "$gpu SHIM_MEMORY=$((512 * mib)) SHIM_PIECE=$((512 * mib))" 2 \
+    'the budget of 448 MiB (of 512 MiB; the rest is left to the driver)' plan --model gpt2 -d 0:0
+yard_with "$shim" plan --model tiny -d 0:0
 own=$(sed -n 's/^0:0 .* train .* //p' "$TMP/out")
-yard "$gpu SHIM_UNIFIED=1 SHIM_MEMORY=9999999999999" plan --model tiny -d 0:0
+yard_with "$gpu SHIM_UNIFIED=1 SHIM_MEMORY=9999999999999" plan --model tiny -d 0:0
 says "an integrated GPU has what a CPU has, of the host's memory" " ${own:-none}"
 
 # ---- allocations ----------------------------------------------------------------------------------------------------
 
-yard SHIM_FAIL=fill $tiny -d 0:0
-refuses 2 'a buffer that is not there when it is filled' 'device 0:0 cannot allocate ' \
-    '(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model'
-yard SHIM_FAIL=finish $tiny -d 0:0
-refuses 2 'a buffer that is not there when filling it ends' 'device 0:0 cannot allocate ' \
-    '(CL_OUT_OF_RESOURCES): use a smaller model'
-yard "$gpu SHIM_PIECE=$((8 * mib))" plan --model nano -d 0:0 --seq-len 512 --batch 4
-refuses 2 'a matrix that is larger than an allocation' \
-    'device 0:0: task attn.scores (layer 0' 'tensor attn.att needs ' \
-    'in one piece, the device allows 8.00 MiB; use --attention flash, a smaller --micro-batch or --seq-len'
-yard "$gpu SHIM_PIECE=$((2 * mib))" plan --model nano -d 0:0 --vocab 20000 --batch 1
-refuses 2 'a parameter that is larger than an allocation' \
-    'the state that is kept from step to step does not fit: tensor ' ' in one piece' '; use a smaller model'
+# A buffer may be missing only when it is filled, or only when filling it ends; a matrix or a parameter may be larger
+# than any allocation.
+refuse_with "$shim SHIM_FAIL=fill" 2 \
+    'device 0:0 cannot allocate ...(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model' $tiny -d 0:0
+refuse_with "$shim SHIM_FAIL=finish" 2 \
+    'device 0:0 cannot allocate ...(CL_OUT_OF_RESOURCES): use a smaller model' $tiny -d 0:0
+matrix='device 0:0: task attn.scores (layer 0...tensor attn.att needs ...in one piece, the device allows 8.00 MiB'
+refuse_with "$gpu SHIM_PIECE=$((8 * mib))" 2 \
+    "$matrix; use --attention flash, a smaller --micro-batch or --seq-len" \
+    plan --model nano -d 0:0 --seq-len 512 --batch 4
+refuse_with "$gpu SHIM_PIECE=$((2 * mib))" 2 \
+    'the state that is kept from step to step does not fit: tensor ... in one piece...; use a smaller model' \
+    plan --model nano -d 0:0 --vocab 20000 --batch 1
 
 # ---- parts of buffers -----------------------------------------------------------------------------------------------
 
-yard "$gpu" train --model nano --batch 4 --steps 2 --sample-tokens 0 --val-batches 1 --recompute full -d 0:0x2
+yard_with "$gpu" train --model nano --batch 4 --steps 2 --sample-tokens 0 --val-batches 1 --recompute full -d 0:0x2
 says "NVIDIA's driver: of parts that overlap the newest is released first, and fills have long patterns" 'step 2/2'
 
 # ---- work-groups ----------------------------------------------------------------------------------------------------
 
-yard "$gpu" $tiny --gemm own -d 0:0
-refuses 2 'our own products on a GPU' 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast'
-yard "$gpu YARD_VEC=4" $tiny --gemm own -d 0:0
+refuse_with "$gpu" 2 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast' \
+    $tiny --gemm own -d 0:0
+yard_with "$gpu YARD_VEC=4" $tiny --gemm own -d 0:0
 says 'our own products on a GPU run in a shape that is forced' 'step '
 
 # ---- memory of the host ---------------------------------------------------------------------------------------------
 
 # The host's slabs are buffers that the GPU can map: none is larger than its largest.
 swap='--model nano --batch 8 --micro-batch 2 --swap layer --steps 2 --sample-tokens 0 --val-batches 1 -d 0:0'
-yard "$gpu" train $swap
+yard_with "$gpu" train $swap
 says 'a GPU swaps' 'step '
 grep '^step' "$TMP/out" | sed 's/  lr.*//' >"$TMP/one"
-yard "$gpu SHIM_PIECE=$((3 * mib))" train $swap
+yard_with "$gpu SHIM_PIECE=$((3 * mib))" train $swap
 grep '^step' "$TMP/out" | sed 's/  lr.*//' | cmp - "$TMP/one" >"$TMP/err"
 result $? 'a GPU that swaps has the same numbers in smaller slabs'
-yard "$gpu SHIM_PIECE=$((3 * mib))" plan --model nano --batch 8 --micro-batch 2 --swap layer -d 0:0 --print
+yard_with "$gpu SHIM_PIECE=$((3 * mib))" plan --model nano --batch 8 --micro-batch 2 --swap layer -d 0:0 --print
 says "the host of such a GPU has several slabs" 'host                  1 '
 
 finish

@@ -41,26 +41,26 @@ HARDWARE=tests/data/profile.txt NAMES=checkmate data/gallery/gallery.sh curves >
     grep -q 'yours: 1 up, 2 down$' "$TMP/err" && grep -q '^ *yours  *8.0  *32.0 ' "$TMP/err"
 result $? 'HARDWARE= takes a profile, and each link in its direction'
 
-refuses() { # WHAT TEXT CODE: in place of curves one sentence with that text, and that exit code
+no_curves() { # WHAT TEXT CODE: in place of curves one sentence with that text, and that exit code
     NAMES=checkmate data/gallery/gallery.sh curves >"$TMP/out" 2>"$TMP/err"
     [ $? -eq "$3" ] && grep -q "$2" "$TMP/err" && [ "$(wc -l <"$TMP/err")" -eq 1 ] && [ ! -s "$TMP/out" ]
     result $? "$1"
 }
 
-HARDWARE=$TMP/nowhere refuses 'HARDWARE= that is not there is refused' 'there is no file' 2
+HARDWARE=$TMP/nowhere no_curves 'HARDWARE= that is not there is refused' 'there is no file' 2
 echo 'units = 8' >"$TMP/none"
-HARDWARE=$TMP/none refuses 'HARDWARE= without links is refused' 'has no lines "link upload' 2
+HARDWARE=$TMP/none no_curves 'HARDWARE= without links is refused' 'has no lines "link upload' 2
 sed 's/upload = 8e9/upload = nan/' "$TMP/eight" >"$TMP/nan"
-HARDWARE=$TMP/nan refuses 'HARDWARE= with a rate that is no number is refused' 'has no lines "link upload' 2
+HARDWARE=$TMP/nan no_curves 'HARDWARE= with a rate that is no number is refused' 'has no lines "link upload' 2
 sed 's/download = 8e9/download = 1e300/' "$TMP/eight" >"$TMP/huge"
-HARDWARE=$TMP/huge refuses 'a rate that no list may have is not taken for a budget' \
+HARDWARE=$TMP/huge no_curves 'a rate that no list may have is not taken for a budget' \
     'expected a rate in bytes per second' 1
-ENTRIES=$TMP/nowhere refuses 'ENTRIES= that is not there is refused' 'there is no file' 2
+ENTRIES=$TMP/nowhere no_curves 'ENTRIES= that is not there is refused' 'there is no file' 2
 sed "s|data/papers/shadow.txt|$TMP/nowhere|" data/gallery/entries >"$TMP/entries"
-ENTRIES=$TMP/entries refuses 'a list that is not there is not taken for a budget' 'no step file' 1
+ENTRIES=$TMP/entries no_curves 'a list that is not there is not taken for a budget' 'no step file' 1
 head -c 300 data/papers/shadow.txt >"$TMP/shadow.txt"
 sed "s|data/papers/shadow.txt|$TMP/shadow.txt|" data/gallery/entries >"$TMP/entries"
-ENTRIES=$TMP/entries refuses 'a damaged list is not taken for a budget' 'line [0-9]*: ' 1
+ENTRIES=$TMP/entries no_curves 'a damaged list is not taken for a budget' 'line [0-9]*: ' 1
 
 # The least budget of this list is 64 MiB.
 sed 's/--device-mem 160M/--device-mem 60M/' data/gallery/entries >"$TMP/entries"

@@ -37,6 +37,7 @@ write_list() { # NAME, NAME@BYTES or KIND#SEED: to $TMP/list.txt
 
 # ---- one case -------------------------------------------------------------------------------------------------------
 
+# "--list swap@200M --trace TMP/a" becomes "--list $TMP/list.txt --trace $TMP/files/a", with swap@200M in that list.
 plan() { # ARGUMENTS of a case: what `yard plan` prints goes to $TMP/out, and to $TMP/err why it fails
     list=$(echo "$*" | sed -n 's/.*--list \([^ ]*\).*/\1/p')
     if [ -n "$list" ]; then

@@ -8,6 +8,7 @@
 #
 # LoopedBFS has sums of another order, and is refused.
 . tests/run/helpers.sh
+. tests/run/mistakes.sh
 
 seeds=${SEEDS:-4}
 model="--model tiny --layers 8 --seq-len 16 --batch 8 --gemm own"
@@ -31,11 +32,6 @@ trains_as() { # FOLDER [OPTION...]: on four devices with these options the model
     code=$?
     rm -rf "$TMP/four"
     return $code
-}
-
-refuses() { # FILE PLACE: the schedule is refused, for that place in it
-    train "$TMP/refused" $four --pipeline "$1"
-    [ $? -eq 2 ] && grep -q "$2" "$TMP/err"
 }
 
 # ---- one device -----------------------------------------------------------------------------------------------------
@@ -70,8 +66,7 @@ has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: with these passes, which
 for file in data/pytorch/*.csv; do
     case $file in
     *LoopedBFS*)
-        refuses "$file" "LoopedBFS.4.8.csv, row 1, cell 17: '4B7'"
-        result $? "$file is refused, by its cell"
+        refuse 2 "LoopedBFS.4.8.csv, row 1, cell 17: '4B7'" train $model $four --pipeline "$file"
         continue ;;
     esac
     trains_as "$TMP/one-clip1" --pipeline "$file"

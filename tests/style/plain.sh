@@ -34,8 +34,9 @@ finds_nothing 'no two files have one name, so that a debugger knows which is mea
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 
-# A head says "It tests read.c and write.c of src/planning/trace", or "parts.c (src/planning/pass)".
-heads() {
+# A head says "It tests read.c and write.c of src/planning/trace", or "parts.c (src/planning/pass)".  The first one
+# gives two lines, "read.c src/planning/trace" and "write.c src/planning/trace".
+heads() { # the comment at the head of each test program, in one line
     for file in tests/unit/*/*.c; do
         sed '/\*\//q' "$file" | tr -d '\n' | sed 's/ \* */ /g'
         echo
@@ -43,7 +44,14 @@ heads() {
 }
 files_tested() { # "FILE.c FOLDER" for each
     heads | grep -oE '([a-z_]+\.c(, | and )?)+ (of |\()src/[a-z_]+/[a-z_]+' | sed 's/ of \| (/ /' |
-        awk '{ for (i = 1; i < NF; i++) if ($i ~ /\.c,?$/) { sub(",", "", $i); print $i, $NF } }'
+        awk '
+            {
+                for (i = 1; i < NF; i++) {
+                    sub(/,$/, "", $i)
+                    if ($i ~ /\.c$/)
+                        print $i, $NF
+                }
+            }'
 }
 files_not_there() {
     files_tested >"$TMP/tested"

@@ -30,6 +30,7 @@ builtin='. : [ break cd command continue echo eval exec exit export kill printf 
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
+# The recipe  $(Q)$(CC) -c -o $@ $(filter %.c,$^)  becomes  $X -c -o $X $X  of the shell.
 recipes() { # of the Makefile and what it reads: lines that begin with a tab, and what stands in $(shell ...)
     awk '/^\t/ { print substr($0, 2) }' $makefiles
     sed 's/\$([A-Z_]*)/$X/g' $makefiles | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'

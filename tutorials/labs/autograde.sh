@@ -10,17 +10,14 @@
 set -u
 FORM=${FORM:-plain}
 
-show_usage() { # the comment at the head of this file, up to the first line that is none; and ends
-    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-}
+labs=$(cd "$(dirname "$0")" && pwd)
+. "$labs/usage.sh"
 
-[ $# -eq 2 ] || show_usage
+[ $# -eq 2 ] || show_usage >&2
 case $FORM in
 plain | autolab | gradescope) ;;
-*) show_usage ;;
+*) show_usage >&2 ;;
 esac
-labs=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/copy"

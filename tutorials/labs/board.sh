@@ -21,13 +21,13 @@
 
 # An entry goes through judge_entry().  Options are carried out (judge_options).  A list is compared with the model's
 # own and simulated (judge_list).  A pass is built and run in a sandbox, and its list is judged like any other
-# (judge_pass).  A function that refuses an entry says why by refuse(), and fails; so does each that has called it.
+# (judge_pass).  A function that rejects an entry says why by reject(), and fails; so does each that has called it.
 # tests/scripts/league.sh has the attacks that must not score; a new one is a line there.
 #
 # Functions leave files for each other in the folder $own, which no entry's program can see:
 #
 #     entry               the entry
-#     why                 the sentence that refuses it; empty if none does
+#     why                 the sentence that rejects it; empty if none does
 #     hardware.NTH        the hardware that entries know (NTH is `open`), and the draws (NTH is 1, 2 ...)
 #     model.NTH           the model's own list for that hardware
 #     host.NTH            the same with all updates on the host
@@ -36,6 +36,8 @@
 set -u
 LC_ALL=C
 export LC_ALL
+. "$(dirname "$0")/usage.sh"
+[ $# -gt 0 ] || show_usage
 here=$PWD # where the files of entries are looked for
 cd "$(dirname "$0")/../.." || exit 2
 labs=tutorials/labs
@@ -51,10 +53,6 @@ draws=$(awk -v n="$DRAWS" 'BEGIN { for (i = 1; i <= n; i++) print i }') # 1 2 3
 most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
-if [ $# -eq 0 ]; then
-    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0" # the comment at the head of this file, up to the first line that is none
-    exit 2
-fi
 TMP=$(mktemp -d) || exit 2
 trap 'rm -rf "$TMP"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -62,7 +60,7 @@ chmod 711 "$TMP" # the user of the sandbox finds its folders, and reads nothing 
 mkdir -m 700 "$TMP/own" "$TMP/lists"
 own=$TMP/own
 
-refuse() { # WHY: the first reason counts.  It fails
+reject() { # WHY: the first reason counts.  It fails
     [ -s "$own/why" ] || printf '%s\n' "$*" >"$own/why"
     return 1
 }
@@ -78,8 +76,8 @@ said() { # FILE: what the judge's program says is wrong, without its files
 
 # ---- options --------------------------------------------------------------------------------------------------------
 
-take_options() { # FILE NAMES: prints the file's options, or refuses it where it has others than those of NAMES
-    awk -v names="$2" -f $labs/options.awk "$1" 2>"$own/fault" || refuse "$(cat "$own/fault")"
+take_options() { # FILE NAMES: prints the file's options, or rejects the entry where it has others than those of NAMES
+    awk -v names="$2" -f $labs/options.awk "$1" 2>"$own/fault" || reject "$(cat "$own/fault")"
 }
 
 # FUNCTION ARGUMENT... NTH simulates a step on the draw with that number, and leaves $own/answer.
@@ -90,7 +88,7 @@ mean() { # FUNCTION ARGUMENT...: prints the mean over all draws, in ms
         json_value "$own/answer" step_ms >>"$own/steps"
     done
     if [ "$(grep -c '[0-9]' "$own/steps")" -ne "$DRAWS" ]; then
-        refuse 'the judge has no simulated time'
+        reject 'the judge has no simulated time'
         return 1
     fi
     awk '
@@ -100,7 +98,7 @@ mean() { # FUNCTION ARGUMENT...: prints the mean over all draws, in ms
 
 simulate_options() { # OPTIONS NTH
     judge plan --config "$1" $BOARD $BUDGET --hardware "$own/hardware.$2" --simulate --verify --json \
-        >"$own/answer" 2>"$own/said" || refuse "$(said "$own/said")"
+        >"$own/answer" 2>"$own/said" || reject "$(said "$own/said")"
 }
 
 devices_of() { # OPTIONS: how many the mesh has; "mesh = dp=2,pp=4" gives 8, no mesh nothing
@@ -163,7 +161,7 @@ make_models() { # OPTIONS: what the entry says of the model's list
     rm -f "$own/models.options"
     for nth in open $draws; do
         if ! own_list "$1" "$nth" >"$own/model.$nth"; then
-            refuse "$(said "$own/said")"
+            reject "$(said "$own/said")"
             return 1
         fi
         if ! own_list "$1" "$nth" --overlap all-cpu >"$own/host.$nth"; then
@@ -176,14 +174,14 @@ make_models() { # OPTIONS: what the entry says of the model's list
 simulate_list() { # LIST NTH
     if ! awk -f $labs/league.awk "$own/model.open" "$own/host.open" "$own/model.$2" "$own/host.$2" "$1" \
         >"$own/judged.txt" 2>"$own/fault"; then
-        refuse "$(head -n 1 "$own/fault")"
+        reject "$(head -n 1 "$own/fault")"
         return 1
     fi
     if [ "$2" = 1 ]; then
         cp "$own/judged.txt" "$own/first"
     fi
     judge plan --list "$own/judged.txt" --like "$own/model.$2" --clip 0 $BUDGET --simulate --verify --json \
-        >"$own/answer" 2>"$own/said" || refuse "$(said "$own/said")"
+        >"$own/answer" 2>"$own/said" || reject "$(said "$own/said")"
 }
 
 # A list counts once: a copy of one that was judged before gets nothing.  The lists lie in $TMP/lists/1/NAME,
@@ -194,7 +192,7 @@ must_be_new() { # NAME
         [ -f "$other" ] || continue
         judged=$((judged + 1))
         if cmp -s "$own/first" "$other"; then
-            refuse "it hands over the list of ${other##*/}"
+            reject "it hands over the list of ${other##*/}"
             return 1
         fi
     done
@@ -230,11 +228,11 @@ unpack_pass() { # its files go to $TMP/new
     mkdir "$TMP/new"
     folder=$(awk -v to="$TMP/new" -f $labs/unpack.awk "$own/entry" 2>"$own/fault")
     if [ -s "$own/fault" ]; then
-        refuse "$(head -n 1 "$own/fault")"
+        reject "$(head -n 1 "$own/fault")"
     elif [ -z "$folder" ]; then
-        refuse 'there is no file in the patch'
+        reject 'there is no file in the patch'
     elif [ -e "src/techniques/$folder" ]; then
-        refuse "src/techniques/$folder is there already"
+        reject "src/techniques/$folder is there already"
     fi
 }
 
@@ -259,15 +257,15 @@ show_words() { # of a program, without what a terminal obeys
 
 must_be_list() { # FILE
     if [ ! -s "$1" ]; then
-        refuse 'its program hands over no list: it does not build, fails, or is ended by a limit'
+        reject 'its program hands over no list: it does not build, fails, or is ended by a limit'
     elif [ "$(wc -c <"$1")" -gt $most ]; then
-        refuse "its program hands over more than $most bytes"
+        reject "its program hands over more than $most bytes"
     fi
 }
 
 judge_pass() { # NAME: prints "MS -"
     if ! sh $labs/sandbox.sh --works; then
-        refuse 'this machine has no sandbox (unprivileged namespaces), so no pass is judged'
+        reject 'this machine has no sandbox (unprivileged namespaces), so no pass is judged'
         return 1
     fi
     unpack_pass || return 1
@@ -282,11 +280,11 @@ judge_pass() { # NAME: prints "MS -"
 
 must_be_readable() { # ENTRY NAME
     if [ "$2" != "${1##*/}" ]; then
-        refuse 'its name has other characters than letters, digits, . _ and -, or more than 40'
+        reject 'its name has other characters than letters, digits, . _ and -, or more than 40'
     elif [ -L "$1" ] || [ ! -f "$1" ]; then
-        refuse 'it is a link, or no plain file'
+        reject 'it is a link, or no plain file'
     elif [ "$(wc -c <"$1")" -gt $most ]; then
-        refuse "it has more than $most bytes"
+        reject "it has more than $most bytes"
     fi
 }
 

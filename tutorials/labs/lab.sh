@@ -4,8 +4,12 @@
 #     lab.sh prepare N               build/labs/N: a working copy with the lab's starter.patch and a git history
 #     lab.sh grade N [TREE]          builds the copy (or TREE), runs the lab's grader, prints points and reasons
 #     lab.sh report N [TREE [PAGE]]  writes build/report-N.html (or PAGE): numbers predicted, simulated and measured
-#     lab.sh check [N...]            proves the labs: starters, solutions and wrong solutions get the points they should
+#     lab.sh questions N             prints what the student is asked before any number is shown, for SEED
+#     lab.sh check [N...]            proves the labs N, or all: does each starter, solution and wrong solution get the
+#                                    points that it should?
+#     lab.sh nothing N [WHY]         prints that no part has points: for autograders, where no grader comes to its end
 #     lab.sh rebase COMMIT           makes the patches anew, which applied to that commit: they follow its files to HEAD
+#     lab.sh                         prints this; so does any other word, and the exit code is 2
 #
 #     SEED=S                         other hidden cases (default 1; of a copy whose task follows from a seed, that one)
 #     JSON=1                         a last line for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
@@ -48,6 +52,7 @@ LIMIT=60 # seconds of a student's program
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 
+. "$LABS/usage.sh"
 . "$TOP/tests/run/json.sh"
 . "$TOP/tests/run/copy.sh"
 . "$LABS/copies.sh"
@@ -57,11 +62,6 @@ trap 'rm -rf "$TMP"' EXIT
 
 die() { # SENTENCE
     echo "lab: $*" >&2
-    exit 2
-}
-
-show_usage() { # the comment at the head of this file, up to the first line that is none; and ends
-    sed -n '1d; /^#/!q; s/^# \{0,1\}//p' "$0"
     exit 2
 }
 

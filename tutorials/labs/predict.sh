@@ -82,6 +82,7 @@ html() { # TEXT
     printf '%s\n' "$1" | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'
 }
 
+# The line "period_ms = 7.5   # I counted" gives 7.5.
 predicted_for() { # NAME: what the student has filled in
     sed -n "s/^$1 *=\([^#]*\).*/\1/p" predictions.txt 2>/dev/null | head -n 1 | tr -d '\r' | sed 's/^ *//; s/ *$//'
 }
@@ -127,7 +128,7 @@ ask_on_terminal() { # TREE: where there is a terminal, each blank is asked for; 
     done 3<"$TMP/unfilled" >"$1/predictions.txt"
 }
 
-# Only a number counts as an answer: "no idea" is none.
+# The blanks are the lines "NAME =" that go_through() prints.  Only a number counts as an answer: "no idea" is none.
 blanks_of() { # LAB: the names of predictions.txt that have no number, on one line; all of them without the file
     (go_through "$1" blanks 1) | sed -n 's/^\([a-z_0-9]*\) =$/\1/p' | while read -r name; do
         predicted_for "$name" | grep -Eq '^[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?$' || echo "$name"

@@ -85,6 +85,13 @@ static struct compared_trace read_compared(const char *path)
     return compared;
 }
 
+static void free_compared(struct compared_trace *compared)
+{
+    json_decref(compared->alone);
+    free(compared->timed);
+    free_trace(compared->trace);
+}
+
 /* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)" */
 static json_t *task_text(const struct timed *timed)
 {
@@ -182,7 +189,7 @@ int trace_diff(char **files)
     const double makespan_error = relative(b.makespan_ns, a.makespan_ns);
     const size_t n_a = json_array_size(a.alone), n_b = json_array_size(b.alone);
     if (trace_options.json) {
-        print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number_json(mape),
+        print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:O, s:O, s:o}", "task_mape", number_json(mape),
                              "makespan_error", number_json(makespan_error), "makespan_a_ns", a.makespan_ns,
                              "makespan_b_ns", b.makespan_ns, "matched", (json_int_t)n, "unmatched_a", a.alone,
                              "unmatched_b", b.alone, "worst", table_json(worst)));
@@ -200,6 +207,8 @@ int trace_diff(char **files)
             printf("\n--json names the tasks of one trace only\n");
     }
     free_table(worst);
+    free_compared(&a);
+    free_compared(&b);
     if (!n)
         print_problem(stderr, "yard: ",
                       new_problem(EXIT_FAILED, "the traces %s and %s have no task in common", files[0], files[1]));

@@ -309,5 +309,6 @@ int trace_export(char **files)
     write_chrome(&chrome);
     print_line(stdout, "wrote %s, steps %" PRId64 " to %" PRId64 " of list %s: open it at ui.perfetto.dev", chrome_path,
                MAX(first, has_first), MIN(last, has_last), trace->header.list[chosen]);
+    free_trace(trace);
     return EXIT_OK;
 }

@@ -173,38 +173,42 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
         printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
         print_top(stdout, parts, PATH_MS);
         print_beside(beside);
-        return;
+    } else {
+        json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
+                                      (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
+        json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step",
+                                     (json_int_t)steps->steps[steps->first].step, "steps", (json_int_t)steps->counted,
+                                     "step_ms", trace_length_ns(steps) / 1e6, "period_ms", period_ns / 1e6,
+                                     "median_period_ms", trace_period_ns(steps) / 1e6, "lanes", lanes, "tasks",
+                                     table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
+        json_object_update_new(object, measured);
     }
-    json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
-                                  (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
-    json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step",
-                                 (json_int_t)steps->steps[steps->first].step, "steps", (json_int_t)steps->counted,
-                                 "step_ms", trace_length_ns(steps) / 1e6, "period_ms", period_ns / 1e6,
-                                 "median_period_ms", trace_period_ns(steps) / 1e6, "lanes", lanes, "tasks",
-                                 table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
-    json_object_update_new(object, measured);
+    free_table(beside);
+    free_table(parts);
+    free_table(tasks);
+    free(critical.hops);
 }
 
 int trace_summary(char **files)
 {
-    const struct trace *trace = trace_open_modelled(files[0]);
+    struct trace *trace = trace_open_modelled(files[0]);
     struct trace_steps steps = trace_steps_of(trace, trace_list(trace, files[0], trace_options.list));
     const double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
     const size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
     const size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
-    if (!trace_options.json) {
+    json_t *object = NULL;
+    if (trace_options.json)
+        object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", trace->header.model, "kind",
+                           trace_kind_name(trace), "list", trace->header.list[steps.list], "lists", lists_json(trace),
+                           "records", (json_int_t)trace->n_records, "unfinished", (json_int_t)trace->n_unfinished,
+                           "lost", (json_int_t)MIN(trace->n_lost, INT64_MAX), "approximate", (json_int_t)n_approximate,
+                           "stepped_back", (json_int_t)n_back);
+    else
         print_head(trace, &steps, period_ns, n_approximate, n_back);
-        if (steps.counted)
-            show_tables(trace, &steps, period_ns, NULL);
-        return EXIT_OK;
-    }
-    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", trace->header.model, "kind",
-                               trace_kind_name(trace), "list", trace->header.list[steps.list], "lists",
-                               lists_json(trace), "records", (json_int_t)trace->n_records, "unfinished",
-                               (json_int_t)trace->n_unfinished, "lost", (json_int_t)MIN(trace->n_lost, INT64_MAX),
-                               "approximate", (json_int_t)n_approximate, "stepped_back", (json_int_t)n_back);
     if (steps.counted)
         show_tables(trace, &steps, period_ns, object);
-    print_json(object);
+    if (object)
+        print_json(object);
+    free_trace(trace);
     return EXIT_OK;
 }

@@ -390,6 +390,7 @@ static int run_bench(int argc, char **argv)
     bench_all(&bench);
     close_probe(bench.probe);
     close_machine(bench.machine);
+    free_table(bench.gemms);
     return EXIT_OK;
 }
 

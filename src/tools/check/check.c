@@ -184,6 +184,9 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     refuse_bad_parameters(checker->trainer->model, path);
     run_steps(checker, steps);
     free_trainer(checker->trainer);
+    free(tokens);
+    free(targets);
+    close_safetensors(checker->file);
 }
 
 static int run_check(int argc, char **argv)
@@ -206,13 +209,16 @@ static int run_check(int argc, char **argv)
     if (n == 0)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
+    char *file = make_printable(copy_string(path), ONE_LINE);
     if (settings->json)
-        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), ONE_LINE),
-                             "tolerance", check_options.tolerance, "worst", number_json(checker.worst), "worst_tensor",
-                             checker.worst_name, "passed", passed, "errors", checker.errors));
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", file, "tolerance", check_options.tolerance,
+                             "worst", number_json(checker.worst), "worst_tensor", checker.worst_name, "passed", passed,
+                             "errors", checker.errors));
     else
         print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
                    n, checker.worst_name, fabs(checker.worst), check_options.tolerance);
+    free(file);
+    json_decref(checker.errors);
     return passed ? EXIT_OK : EXIT_FAILED;
 }
 

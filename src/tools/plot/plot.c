@@ -103,10 +103,15 @@ static int run_plot(int argc, char **argv)
     if (logarithmic)
         take_logarithms(&plot);
     merge_floors(&plot);
-    if (png)
-        write_png(png, draw_picture(&plot, WIDTH, HEIGHT)->pixels, WIDTH, HEIGHT);
-    else
+    if (png) {
+        struct canvas *canvas = draw_picture(&plot, WIDTH, HEIGHT);
+        write_png(png, canvas->pixels, WIDTH, HEIGHT);
+        free_canvas(canvas);
+    } else {
         draw_on_terminal(stdout, &plot, screen_width(STDOUT_FILENO), ROWS, shows_colour(), has_braille());
+    }
+    empty_plot(&plot);
+    free(files);
     return EXIT_OK;
 }
 

@@ -29,8 +29,8 @@ struct series { /* the losses of one kind in one file */
 };
 
 struct plot {
-    const char *unit;      /* what losses are measured in, as the picture writes it */
-    const char *smoothing; /* what training losses are instead of single ones, as it is said; NULL: single ones */
+    char unit[64];         /* what losses are measured in, as the picture writes it */
+    char *smoothing;       /* what training losses are instead of single ones, as it is said; NULL: single ones */
     bool log;              /* is the axis of losses logarithmic? */
     bool one_floor;        /* is there one series of a floor, which is that of all runs? */
     struct series *series; /* those with losses */
@@ -41,6 +41,7 @@ struct plot {
 
 /* Adds the series of a log.  A file without losses ends the program. */
 void read_run(struct plot *plot, size_t run, const char *path);
+void empty_plot(struct plot *plot); /* frees what it has */
 
 /* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program --------------------------- */
 

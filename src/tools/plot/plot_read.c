@@ -109,3 +109,11 @@ void read_run(struct plot *plot, size_t run, const char *path)
             *APPEND(plot->series, plot->n, plot->cap) = reading.series[i];
     }
 }
+
+void empty_plot(struct plot *plot)
+{
+    for (size_t i = 0; i < plot->n; i++)
+        free(plot->series[i].points);
+    free(plot->series);
+    free(plot->smoothing);
+}

@@ -128,7 +128,7 @@ static const struct series *first_unknown(const struct plot *plot)
 
 static void convert_to_bits(struct plot *plot)
 {
-    plot->unit = "bits per byte";
+    strcpy(plot->unit, "bits per byte");
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         for (size_t i = 0; i < series->n; i++)
             series->points[i].loss /= M_LN2 * series->bytes_per_token;
@@ -137,7 +137,7 @@ static void convert_to_bits(struct plot *plot)
 void choose_unit(struct plot *plot, bool bits)
 {
     const struct series *unknown = first_unknown(plot);
-    plot->unit = "loss";
+    strcpy(plot->unit, "loss");
     if (bits && unknown)
         fail(EXIT_USAGE, "%s does not tell how many bytes its tokens have: leave --bits out", unknown->path);
     const bool several = has_several_lengths(plot);
@@ -190,7 +190,8 @@ void take_logarithms(struct plot *plot)
 {
     const bool above = all_have_bounds(plot);
     plot->log = true;
-    plot->unit = format_string("%s%s, logarithmic", plot->unit, above ? " above the floor" : "");
+    const size_t n = strlen(plot->unit);
+    snprintf(plot->unit + n, sizeof plot->unit - n, "%s, logarithmic", above ? " above the floor" : "");
     if (above)
         subtract_bounds(plot);
     size_t below = 0, positive = 0;

@@ -103,6 +103,7 @@ static json_t *selected_json(const struct view *view)
         const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
         json_array_append_new(before ? needs : needed_by, record_json(trace, other));
     }
+    free(links.links);
     json_t *selected = record_json(trace, record);
     json_t *more = json_pack("{s:f, s:f, s:o, s:o}", "start_ms", axis_of(track, record->start) / 1e6, "ms",
                              (double)(record->end - record->start) * trace->header.pace_scale / 1e6, "needs", needs,
@@ -291,6 +292,7 @@ static int run_view(int argc, char **argv)
     if (view->exit_code)
         fail(view->exit_code, "%s", view->message);
     close_view(view);
+    free(files);
     return EXIT_OK;
 }
 

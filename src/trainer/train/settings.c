@@ -235,8 +235,11 @@ static void claim_files(const struct page *page)
         claim_input("--tokens", asked.data.tokens);
     if (was_given("pipeline") && is_written_order(asked.pipeline))
         claim_input("--pipeline", asked.pipeline);
-    if (asked.save)
-        claim_output("--save", saved_model(&asked), NULL);
+    if (asked.save) {
+        char *model = saved_model(&asked);
+        claim_output("--save", model, NULL);
+        free(model);
+    }
 }
 
 static void reset_settings(const struct page *page)

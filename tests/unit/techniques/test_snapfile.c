@@ -531,7 +531,7 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
     }
 }
 
-TEST(every_call_may_fail)
+TEST(a_failure_of_any_system_call_loses_no_commit)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);

@@ -23,7 +23,7 @@ static bool notices_flip(struct image *image, size_t at, int bit)
     return noticed;
 }
 
-TEST(every_bit_matters)
+TEST(every_flipped_bit_is_noticed)
 {
     struct snapfile snapfile;
     struct image image = make_image(temp_path("bits.snap"), &snapfile);
@@ -58,7 +58,7 @@ TEST(every_bit_matters)
     free(image.bytes);
 }
 
-TEST(other_lengths_are_refused)
+TEST(files_of_other_lengths_are_refused)
 {
     struct snapfile snapfile;
     struct image image = make_image(temp_path("length.snap"), &snapfile);
@@ -75,7 +75,7 @@ TEST(other_lengths_are_refused)
 }
 
 /* What the command says of a file whose newest iteration is damaged, and of one without any. */
-TEST(the_command_names_the_payload)
+TEST(ckpt_names_the_damaged_payload)
 {
     struct snapfile snapfile;
     const char *path = temp_path("verify.snap");
@@ -95,7 +95,7 @@ TEST(the_command_names_the_payload)
 }
 
 /* Before runs had ids the pages had another number in that place; and a yard to come may have another page. */
-TEST(older_and_newer_files)
+TEST(files_of_older_and_newer_versions)
 {
     static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"";
     char digits[17];
@@ -147,7 +147,7 @@ TEST(a_file_without_commits_is_not_damaged)
 }
 
 /* A terabyte of holes whose pages name two thousand million payloads: memory is asked for what is there. */
-TEST(a_made_up_count_asks_for_no_memory)
+TEST(memory_is_bounded_by_the_file_not_by_its_counts)
 {
     struct snapfile snapfile;
     char page[SNAP_PAGE];
@@ -174,7 +174,7 @@ TEST(a_made_up_count_asks_for_no_memory)
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 
 /* The other words take it like the folder that has the same. */
-TEST(the_command_takes_it)
+TEST(ckpt_takes_a_snapshot_like_a_folder)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 3});
     const char *path = temp_path("words.snap");

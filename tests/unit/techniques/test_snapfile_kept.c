@@ -26,7 +26,7 @@ int fdatasync(int fd)
 
 /* ---- what is stored comes back ----------------------------------------------------------------------------------- */
 
-TEST(stored_comes_back)
+TEST(what_is_stored_is_read_back)
 {
     const char *path = temp_path("any.snap");
     for (uint32_t i = 0; i < 60; i++) {
@@ -44,7 +44,7 @@ TEST(stored_comes_back)
     }
 }
 
-TEST(what_is_refused)
+TEST(files_that_a_run_may_not_write_to)
 {
     struct snap_writer *one, *two;
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
@@ -86,7 +86,7 @@ TEST(what_is_refused)
 }
 
 /* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
-TEST(no_value_is_overlooked)
+TEST(one_value_that_is_not_finite_stops_the_commit)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
@@ -126,7 +126,7 @@ static void read_first(void *argument)
 }
 
 /* Between opening and reading a run may store another iteration: what is read may then be of that. */
-TEST(who_reads_notices_a_writer)
+TEST(reading_notices_that_a_run_writes)
 {
     struct snapfile snapfile;
     struct snap_writer *snap_writer;
@@ -251,7 +251,7 @@ LONG_TEST(who_is_overtaken_reads_again)
 /* ---- a run that goes on ------------------------------------------------------------------------------------------ */
 
 /* A run that goes on, also when the newest iteration is damaged, leaves the page and the slot that it found. */
-TEST(what_was_found_stays)
+TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
 {
     for (int damaged = 0; damaged < 2; damaged++) {
         struct snapfile snapfile;
@@ -309,7 +309,7 @@ static void lose_the_name(void *path)
     assert_int_equal(counts.stored, 0);
 }
 
-TEST(a_file_without_its_name_is_noticed)
+TEST(a_file_that_was_removed_is_noticed)
 {
     struct outcome outcome = run_child(lose_the_name, temp_path("gone.snap"));
     const char *said = strstr(outcome.text, "was removed, renamed or replaced by another program while it was written");

@@ -347,7 +347,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
 
 /* ---- one after another, and what is seen ------------------------------------------------------------------------- */
 
-TEST(serial_and_audited)
+TEST(serial_and_audited_runs_store_the_same)
 {
     for (int on_device = 0; on_device < 2; on_device++) {
         const char *file = new_file("serial.snap");
@@ -360,7 +360,7 @@ TEST(serial_and_audited)
 }
 
 /* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */
-TEST(a_trace_has_what_ran)
+TEST(a_trace_has_the_iterations_that_were_stored)
 {
     char *file = temp_path("traced.snap");
     char *path = temp_path("run.trace");
@@ -394,7 +394,7 @@ TEST(a_trace_has_what_ran)
 
 /* A new run of the same sizes writes into the same bytes, but what is stored has its own options, even where these are
  * texts of the same length.  Another model's snapshot is not replaced unless that is asked for. */
-TEST(the_file_of_another_run)
+TEST(another_run_takes_the_file_over)
 {
     const char *file = new_file("again.snap"), *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0";
     for (int seed = 5; seed <= 6; seed++) {
@@ -409,7 +409,7 @@ TEST(the_file_of_another_run)
 }
 
 /* Where libpmem is installed it can be told to take any file for one in persistent memory. */
-TEST(persistent_memory)
+TEST(persistent_memory_is_written_by_libpmem)
 {
     const char *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0 --steps 4";
     if (!dlopen("libpmem.so.1", RTLD_NOW)) {

@@ -52,7 +52,7 @@ static void expect_outcome(const char *words, const char *expected)
 
 #define LIST "--list data/steps/snapshot.txt --clip 0 --snapshot build/never.snap "
 
-TEST(the_shipped_list)
+TEST(which_iterations_of_the_shipped_list_are_stored)
 {
     expect_outcome(LIST "--iterations 13",
                    "1: 27 27, 2: 47 47, 7: 75 75, 10: 99 99, 13: 123 123 but not 3 4 5 6 8 9 11 12");
@@ -79,7 +79,7 @@ TEST(the_critical_path_has_no_snapshots)
 }
 
 /* laptop.txt without its disk: no time is claimed for it. */
-TEST(a_disk_that_nobody_described)
+TEST(without_a_disk_in_the_hardware_no_time_is_claimed)
 {
     char *text = read_text("data/hardware/laptop.txt");
     *strstr(text, "link disk") = '#';
@@ -153,7 +153,7 @@ static char *scene_text(const struct scene *scene)
 
 /* The rule of slots over all of its states: up to five members, any of them with an iteration under way, and the newest
  * that counts in any of the others or in none. */
-TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
+TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
 {
     for (int n = 1; n <= 5; n++)
         for (int state = 0; state < (n + 1) << n; state++) {
@@ -368,7 +368,7 @@ static void expect_slow(const char *rate, int slots, const char *expected)
         test_failed("a disk of %s: a step of %.12g ms, expected 8; %s\nexpected %s\n", rate, period, reason, expected);
 }
 
-TEST(slow_disks)
+TEST(a_slow_disk_is_told_which_interval_it_keeps_up_with)
 {
     expect_slow("999000", 2,
                 "dropped; the disk keeps up with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
@@ -403,7 +403,7 @@ static double stored_bytes(const char *words)
     return strtod(text_at(report_of(json), "reason"), NULL);
 }
 
-TEST(every_mesh_stores_once)
+TEST(every_mesh_stores_each_value_once)
 {
     static const char *const meshes[] = {"--mesh dp=2 --zero 0",
                                          "--mesh dp=2 --zero 1",
@@ -423,7 +423,7 @@ TEST(every_mesh_stores_once)
 }
 
 /* What --snapshot-in device cannot copy on the device is said, and where nothing is left of it too. */
-TEST(what_does_not_stay_on_the_device_is_said)
+TEST(what_cannot_be_copied_on_the_device_is_named)
 {
     static const struct {
         const char *words, *in, *said;
@@ -576,7 +576,7 @@ TEST(many_micro_batches_whose_gradients_are_swapped)
     assert_true(swapped == plain);
 }
 
-TEST(what_stores_nothing_more_is_said)
+TEST(options_that_store_nothing_more_are_named)
 {
     const char *one = "--snapshot-slots 1: the first snapshot keeps the only slot";
     expect_yard(EXIT_OK, one, "plan --model tiny --snapshot x --snapshot-slots 1");
@@ -588,7 +588,7 @@ TEST(what_stores_nothing_more_is_said)
                 temp_path("never"));
 }
 
-TEST(a_budget_that_works)
+TEST(the_budget_that_is_named_is_the_least_that_works)
 {
     const char *words = "plan --model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device "
                         "--simulate --device-mem";

@@ -147,6 +147,7 @@ TEST(means_are_those_of_their_steps)
     assert_int_equal(smooth.series[1].kind, EACH_STEP);
     assert_int_equal(smooth.series[1].n, COUNT(losses));
     assert_near(smooth.series[1].points[5].loss, 9);
+    empty_plot(&smooth);
 
     smooth = make_plot(losses, COUNT(losses), 0);
     smooth_losses(&smooth, 3);
@@ -155,17 +156,20 @@ TEST(means_are_those_of_their_steps)
         assert_near(smooth.series[0].points[i].step, i + 2);
         assert_near(smooth.series[0].points[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
     }
+    empty_plot(&smooth);
 
     smooth = make_plot(losses, COUNT(losses), 0);
     smooth_losses(&smooth, 0.5);
     assert_near(smooth.series[0].points[0].loss, 5);
     assert_near(smooth.series[0].points[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
+    empty_plot(&smooth);
 
     const double same[] = {2, 2, 2, 2};
     smooth = make_plot(same, COUNT(same), 0);
     smooth_losses(&smooth, 0.9);
     for (int i = 0; i < 4; i++)
         assert_near(smooth.series[0].points[i].loss, 2);
+    empty_plot(&smooth);
 }
 
 /* A loss that halves its way to the floor with each step is a straight line on a logarithmic axis. */
@@ -187,17 +191,19 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
     for (int i = 0; i < frame.loss.n; i++)
         assert_true(frame.loss.tick[i] >= frame.loss.low && frame.loss.tick[i] <= frame.loss.high);
     assert_true(frame.loss.n >= 3 && frame.loss.n <= 5);
+    empty_plot(&above);
 }
 
 TEST(ticks_of_steps_are_whole)
 {
     const double losses[] = {3, 2};
-    const struct plot made = make_plot(losses, COUNT(losses), 0);
+    struct plot made = make_plot(losses, COUNT(losses), 0);
     struct frame frame = {.width = 100, .height = 100};
     fit_axes(&frame, &made, 10, 5);
     assert_int_equal(frame.step.n, 2);
     assert_near(frame.step.tick[0], 1);
     assert_near(frame.step.tick[1], 2);
+    empty_plot(&made);
 }
 
 /* The same floor of two runs is drawn once; two floors are two. */
@@ -215,6 +221,8 @@ TEST(one_floor_of_all_runs)
         merge_floors(&both);
         assert_int_equal(both.n, 3 + other);
         assert_int_equal(both.one_floor, !other);
+        free(second.series); /* its points are those of `both` */
+        empty_plot(&both);
     }
 }
 

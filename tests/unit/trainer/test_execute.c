@@ -77,7 +77,7 @@ struct barrier { /* a host task stands before it until it is opened */
     bool open;
 };
 
-static void wait_at_gate(void *context, const struct task *task, uint32_t iteration)
+static void wait_at_barrier(void *context, const struct task *task, uint32_t iteration)
 {
     (void)task;
     (void)iteration;
@@ -88,7 +88,7 @@ static void wait_at_gate(void *context, const struct task *task, uint32_t iterat
     pthread_mutex_unlock(&barrier->lock);
 }
 
-static void open_gate(struct barrier *barrier)
+static void open_barrier(struct barrier *barrier)
 {
     pthread_mutex_lock(&barrier->lock);
     barrier->open = true;
@@ -98,8 +98,8 @@ static void open_gate(struct barrier *barrier)
 
 TEST(frontier_names_what_is_stuck)
 {
-    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct journey journey = new_journey(wait_at_gate, &gate);
+    struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct journey journey = new_journey(wait_at_barrier, &barrier);
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -108,7 +108,7 @@ TEST(frontier_names_what_is_stuck)
     execute(journey.list, 1);
     execute(journey.list, 2);
     print_frontier(out, journey.list);
-    open_gate(&gate);
+    open_barrier(&barrier);
     drain(journey.list);
     fclose(out);
     expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
@@ -154,12 +154,12 @@ static size_t count_logged(const struct log *log, const char *name)
  * would be needed. */
 TEST(the_background_holds_nobody_up)
 {
-    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey journey = new_journey(no_work, NULL);
     struct log log = {.n = 0};
     struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, PERSISTENT);
-    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_DISK], "persist", wait_at_gate, &gate), kept,
-               ACCESS_READ);
+    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_DISK], "persist", wait_at_barrier, &barrier),
+               kept, ACCESS_READ);
     journey.list->tasks[3]->commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_lists(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
@@ -172,7 +172,7 @@ TEST(the_background_holds_nobody_up)
     assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "persist"), 0);
-    open_gate(&gate);
+    open_barrier(&barrier);
     execute(journey.list, MOST_RUNS + 1);
     drain(journey.list);
     remove_observer(&logger);
@@ -293,10 +293,10 @@ CASE(hang)
 
 CASE(hang_for_ever)
 {
-    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     execution.watch = watch;
     watchdog_seconds = 0.3;
-    struct journey journey = new_journey(wait_at_gate, &gate);
+    struct journey journey = new_journey(wait_at_barrier, &barrier);
     must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
     drain(journey.list);
@@ -306,12 +306,12 @@ CASE(hang_for_ever)
  * without a signal. */
 CASE(hang_after_a_signal)
 {
-    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     execution.watch = watch;
     watchdog_seconds = 4;
     prepare_process("yard");
     defer_interrupts("the step");
-    struct journey journey = new_journey(wait_at_gate, &gate);
+    struct journey journey = new_journey(wait_at_barrier, &barrier);
     must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
     raise(SIGINT);
