@@ -25,8 +25,8 @@ char *find_checkpoint(const char *path);
  * caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
 /* Opens the checkpoint that `path` names.  A folder's manifest is read, and its files are compared with the manifest by
- * size and header.  Another form (other_form.h) warns of damage that it could pass over.  Fails when there is no checkpoint:
- * EXIT_IO, or EXIT_FAILED where one is damaged.  The caller frees it with free_checkpoint(). */
+ * size and header.  Another form (other_form.h) warns of damage that it could pass over.  Fails when there is no
+ * checkpoint: EXIT_IO, or EXIT_FAILED where one is damaged.  The caller frees it with free_checkpoint(). */
 struct checkpoint *open_checkpoint(const char *path);
 int64_t last_session(const char *folder); /* highest of the complete checkpoints in it; 0: there are none */
 /* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there. */
