@@ -52,7 +52,7 @@ void give_to_lane(const struct task *task, enum job_kind kind, struct job *job)
     job->kind = kind;
     add_foreign_events(task, job);
     job->flight->done = add_user_event(job, event_context(task));
-    give_job(&task->lane->thread, task->lane->name, keep_job(job));
+    give_job(&task->lane->thread, task->lane->name, copy_job(job));
 }
 
 /* Issues a device's task to its queue.  The job then is the forwarder's, if there are user events to complete. */
@@ -69,7 +69,7 @@ static void issue_to_queue(const struct task *task, struct job *job)
     add_foreign_events(task, job);
     flight->done = is_wrapped ? add_user_event(job, event_context(task)) : flight->work;
     if (job->n_complete)
-        give_job(&task->lane->forwarder, task->lane->name, keep_job(job));
+        give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
 }
 
 /* A wrapped lane of a device runs in order of the wrapper's ends, which its queue does not know of. */

@@ -54,7 +54,7 @@ struct job { /* what a thread is given: it waits for events, does what its kind 
     uint32_t iteration;
     /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
     bool (*should_run)(struct list *list, const struct task *task, uint32_t iteration);
-    /* Takes the job over when it has ended.  NULL: the thread drops it. */
+    /* Takes the job over when it has ended.  NULL: the thread frees it. */
     void (*when_ended)(struct job *job);
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete;
@@ -68,13 +68,13 @@ void append_job(struct job_queue *queue, struct job *job);
 struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);
-struct job *keep_job(const struct job *job); /* a copy, with its events; give it to a thread, or drop it */
+struct job *copy_job(const struct job *job); /* a copy, with its events; give it to a thread, or to free_job() */
 /* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
  * lane. */
-void give_job(struct host_thread **thread, const char *name, struct job *kept);
+void give_job(struct host_thread **thread, const char *name, struct job *job);
 /* give_job() for a job that stands aside: the thread runs only when no other one wants the core. */
-void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
-void drop_job(struct job *kept);
+void give_job_aside(struct host_thread **thread, const char *name, struct job *job);
+void free_job(struct job *job);
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
 /* ---- execute.c --------------------------------------------------------------------------------------------------- */
@@ -93,9 +93,9 @@ void give_late(struct task *task, struct job *job);
 /* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
 void issue_late_copy(struct job *job);
 /* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
- * Then it is given to a thread, or dropped.  The caller need not have given it a flight. */
+ * Then it is given to a thread, or freed.  The caller need not have given it a flight. */
 void park_task(struct list *list, const struct task *task, struct job *job);
-/* A parked job that has ended, which the caller drops; NULL: there is none. */
+/* A parked job that has ended, which the caller frees with free_job(); NULL: there is none. */
 struct job *take_ended(struct list *list);
 
 #endif

@@ -38,23 +38,23 @@ cl_event add_user_event(struct job *job, int context)
     return event;
 }
 
-struct job *keep_job(const struct job *job)
+struct job *copy_job(const struct job *job)
 {
-    struct job *kept = copy_bytes(job, sizeof *job);
-    kept->wait = retain_all(job->wait, job->n_wait);
-    kept->complete = retain_all(job->complete, job->n_complete);
-    return kept;
+    struct job *copy = copy_bytes(job, sizeof *job);
+    copy->wait = retain_all(job->wait, job->n_wait);
+    copy->complete = retain_all(job->complete, job->n_complete);
+    return copy;
 }
 
-void drop_job(struct job *kept)
+void free_job(struct job *job)
 {
-    for (cl_uint i = 0; i < kept->n_wait; i++)
-        CL(clReleaseEvent(kept->wait[i]));
-    for (cl_uint i = 0; i < kept->n_complete; i++)
-        CL(clReleaseEvent(kept->complete[i]));
-    free(kept->wait);
-    free(kept->complete);
-    free(kept);
+    for (cl_uint i = 0; i < job->n_wait; i++)
+        CL(clReleaseEvent(job->wait[i]));
+    for (cl_uint i = 0; i < job->n_complete; i++)
+        CL(clReleaseEvent(job->complete[i]));
+    free(job->wait);
+    free(job->complete);
+    free(job);
 }
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
@@ -112,7 +112,7 @@ static void end_job(struct job *job, cl_int status)
     if (job->when_ended)
         job->when_ended(job);
     else
-        drop_job(job);
+        free_job(job);
 }
 
 static void run_job(struct job *job)
@@ -204,22 +204,22 @@ static struct host_thread *thread_at(struct host_thread **place, const char *nam
     return thread;
 }
 
-static void give_to(struct host_thread *thread, struct job *kept)
+static void give_to(struct host_thread *thread, struct job *job)
 {
     pthread_mutex_lock(&thread->lock);
-    append_job(&thread->queue, kept);
+    append_job(&thread->queue, job);
     pthread_cond_broadcast(&thread->changed);
     pthread_mutex_unlock(&thread->lock);
 }
 
-void give_job(struct host_thread **thread, const char *name, struct job *kept)
+void give_job(struct host_thread **thread, const char *name, struct job *job)
 {
-    give_to(thread_at(thread, name, false), kept);
+    give_to(thread_at(thread, name, false), job);
 }
 
-void give_job_aside(struct host_thread **thread, const char *name, struct job *kept)
+void give_job_aside(struct host_thread **thread, const char *name, struct job *job)
 {
-    give_to(thread_at(thread, name, true), kept);
+    give_to(thread_at(thread, name, true), job);
 }
 
 void wait_until_idle(struct host_thread *thread)

@@ -12,7 +12,7 @@
  *                                copy is to run, the job issues it to the lane's queue, or does it, on a lane of the
  *                                host.  If not, the job completes the event.
  *     a task that stands aside   The job is parked here, outside of its lane, until the iteration has asked.  Then a
- *                                thread of the lane gets it, in list order, or it is dropped.
+ *                                thread of the lane gets it, in list order, or it is freed.
  *
  * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  Those of later ones
  * that use the same bytes need not, and no edge says so (connects() in depend.c): a member is free only when all that
@@ -57,23 +57,23 @@ static bool has_member(const struct list *list, uint32_t iteration)
 }
 
 /* Its iteration has asked: a parked job runs if the iteration was given a member. */
-static void run_or_drop(struct job *job)
+static void run_or_free(struct job *job)
 {
     struct task *task = job->list->tasks[job->task_index];
     if (has_member(job->list, job->iteration))
         give_job_aside(&task->lane->aside_thread, task->lane->name, job);
     else
-        drop_job(job);
+        free_job(job);
 }
 
 /* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
- * dropped. */
+ * freed. */
 static void ask(struct late *late, uint32_t iteration)
 {
     late->ask(late->context, iteration);
     late->asked = iteration;
     while (late->parked.first && late->parked.first->iteration == iteration)
-        run_or_drop(take_job(&late->parked));
+        run_or_free(take_job(&late->parked));
 }
 
 bool is_decided_late(const struct task *task) { return task->member.needed || task->condition.needs; }
@@ -121,8 +121,8 @@ void issue_late_copy(struct job *job)
         end.n_wait = 1;
     }
     end.wait = &flight->work;
-    give_job(&task->lane->forwarder, task->lane->name, keep_job(&end));
-    drop_job(job);
+    give_job(&task->lane->forwarder, task->lane->name, copy_job(&end));
+    free_job(job);
 }
 
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
@@ -151,15 +151,15 @@ static void wait_for_parked(const struct list *list, const struct task *task, st
 static void park_job(struct list *list, const struct job *job)
 {
     struct late *late = list->running->late;
-    struct job *kept = keep_job(job);
-    kept->when_ended = note_ended;
-    kept->flight = &kept->parked_flight;
-    kept->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
+    struct job *parked = copy_job(job);
+    parked->when_ended = note_ended;
+    parked->flight = &parked->parked_flight;
+    parked->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
     pthread_mutex_lock(&late->lock);
     if (late->asked < job->iteration)
-        append_job(&late->parked, kept);
+        append_job(&late->parked, parked);
     else
-        run_or_drop(kept);
+        run_or_free(parked);
     pthread_mutex_unlock(&late->lock);
 }
 

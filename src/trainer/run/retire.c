@@ -127,7 +127,7 @@ void retire_ended(struct list *list)
             retire(list, queue);
     for (struct job *parked = take_ended(list); parked; parked = take_ended(list)) { /* they are in no lane's queue */
         report_flight(list, list->tasks[parked->task_index], parked->flight);
-        drop_job(parked);
+        free_job(parked);
     }
 }
 

@@ -208,11 +208,11 @@ TEST(only_what_stands_aside_is_idle)
                           .iteration = number,
                           .kind = JOB_HOST_TASK};
         if (number == 2)
-            job.when_ended = drop_job;
+            job.when_ended = free_job;
         if (number == 2)
-            give_job_aside(&disk->aside_thread, disk->name, keep_job(&job));
+            give_job_aside(&disk->aside_thread, disk->name, copy_job(&job));
         else
-            give_job(&disk->thread, disk->name, keep_job(&job));
+            give_job(&disk->thread, disk->name, copy_job(&job));
         wait_until_idle(disk->aside_thread);
         wait_until_idle(disk->thread);
     }
