@@ -152,8 +152,10 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
         find_gap_ends(&swapper->absences[i], uses, new_position);
+        if (!gap->may_close)
+            continue;
         const int begin = new_position[gap->begin], end = new_position[gap->end];
-        if (gap->may_close && end == begin + 1) { /* it has closed */
+        if (end == begin + 1) { /* it has closed */
             span[end].start = span[begin].end;
             span[end].end = span[begin].end;
         }
