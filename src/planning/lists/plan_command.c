@@ -35,7 +35,7 @@ static int prove_lists(const struct trainer *trainer, struct list *const *all, s
     }
     fflush(stdout); /* stdout and stderr may be one file: keep their order */
     if (problem) {
-        print_problem(stderr, "yard: verify: ", problem);
+        print_problem("yard: verify: ", problem);
         return EXIT_FAILED;
     }
     if (plan_options.like)

@@ -210,7 +210,6 @@ int trace_diff(char **files)
     free_compared(&a);
     free_compared(&b);
     if (!n)
-        print_problem(stderr, "yard: ",
-                      new_problem(EXIT_FAILED, "the traces %s and %s have no task in common", files[0], files[1]));
+        say(stderr, "yard: ", "the traces %s and %s have no task in common", files[0], files[1]);
     return n ? EXIT_OK : EXIT_FAILED;
 }

@@ -8,6 +8,7 @@
 #define RESUME_H
 
 #include "checkpoint.h"
+#include "trainer/train/archive.h"
 #include "trainer/train/hooks.h"
 
 /* ---- resume.c --------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define SAVE_AND_LOAD_H
 
 #include "checkpoint.h"
-#include "trainer/train/hooks.h" /* defines: loaded_state */
+#include "trainer/train/archive.h" /* defines: loaded_state */
 
 /* Writes the model's state as DIR/step-N.  The caller has set all of the checkpoint except path, pieces and bytes,
  * which are set here; the caller frees it. */

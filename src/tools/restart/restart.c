@@ -90,7 +90,7 @@ static void prepare_restart(struct lives *lives, int nth, int status)
         append_text(&end, "; it goes on from iteration %u of %s", lives->newest.step, lives->file);
     else
         append_text(&end, "; it begins again: %s has no commit of it", lives->file);
-    print_problem(stderr, "yard: ", new_problem(EXIT_OK, "restart %d: the run %s", nth, end));
+    say(stderr, "yard: ", "restart %d: the run %s", nth, end);
     free(end);
     if (lives->fruitless > 1)
         sleep(1); /* a driver may need a moment */

@@ -86,7 +86,7 @@ static struct tokenizer read_beside(const char *model)
         return r.t;
     struct problem *problem = attempt(read_neighbour, &r);
     if (problem)
-        print_problem(stderr, "yard: warning: the tokenizer beside the model is not used: ", problem);
+        print_problem("yard: warning: the tokenizer beside the model is not used: ", problem);
     free((char *)r.path);
     return r.t;
 }

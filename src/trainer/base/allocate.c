@@ -1,8 +1,6 @@
 /* allocate.c - allocation that cannot return NULL, and strings and arrays built on it. */
 #include "base.h"
 
-#include <stdarg.h>
-
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {
     fail(EXIT_USAGE,
@@ -33,16 +31,23 @@ void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1),
 
 char *copy_string(const char *text) { return copy_bytes(text, strlen(text) + 1); }
 
+char *format_arguments(const char *format, va_list arguments)
+{
+    va_list once_more;
+    va_copy(once_more, arguments);
+    int n = vsnprintf(NULL, 0, format, once_more);
+    va_end(once_more);
+    CHECK(n >= 0, "bad format \"%s\"", format);
+    char *text = allocate((size_t)n + 1, 1); /* not vasprintf(): leak checkers do not report where that is called */
+    vsnprintf(text, (size_t)n + 1, format, arguments);
+    return text;
+}
+
 char *format_string(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int n = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    CHECK(n >= 0, "bad format \"%s\"", format);
-    char *text = allocate((size_t)n + 1, 1); /* not vasprintf(): leak checkers do not report where that is called */
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)n + 1, format, arguments);
+    char *text = format_arguments(format, arguments);
     va_end(arguments);
     return text;
 }

@@ -2,6 +2,7 @@
 #ifndef ALLOCATE_H
 #define ALLOCATE_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ char *copy_string(const char *text);
 void *copy_bytes(const void *from, size_t n); /* NULL when n is 0 */
 /* A new string made by printf rules.  The caller frees it. */
 char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
+char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0); /* the same, as vprintf() does */
 
 /* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
  * makes room for one more and yields a pointer to the new, zeroed element. */

@@ -64,6 +64,39 @@ static void run_cleanups(const struct attempt *attempt)
     }
 }
 
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static void print_folded(FILE *out, const char *prefix, const char *sentence)
+{
+    char *line = format_string("%s%s", prefix, sentence);
+    char *folded = fold_text(line, screen_width(fileno(out)));
+    fprintf(out, "%s\n", folded);
+    free(folded);
+    free(line);
+}
+
+static void print_sentence(FILE *out, const char *prefix, const char *sentence)
+{
+    erase_line();
+    if (out == stderr)
+        fflush(stdout); /* so that earlier output appears first */
+    /* The line is one call, since other threads may print at the same time. */
+    if (is_screen(fileno(out)))
+        print_folded(out, prefix, sentence);
+    else
+        fprintf(out, "%s%s\n", prefix, sentence);
+}
+
+void say(FILE *out, const char *prefix, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *sentence = format_arguments(format, arguments);
+    va_end(arguments);
+    print_sentence(out, prefix, make_printable(sentence, strchr(format, '\n') ? MANY_LINES : ONE_LINE));
+    free(sentence);
+}
+
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
 /* The sentence may quote paths and files, so it is made printable.  It has several lines only if `format` has. */
@@ -87,25 +120,9 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
     return problem;
 }
 
-static void print_folded(FILE *out, const char *prefix, const char *sentence)
+void print_problem(const char *prefix, struct problem *problem)
 {
-    char *line = format_string("%s%s", prefix, sentence);
-    char *folded = fold_text(line, screen_width(fileno(out)));
-    fprintf(out, "%s\n", folded);
-    free(folded);
-    free(line);
-}
-
-void print_problem(FILE *out, const char *prefix, struct problem *problem)
-{
-    erase_line();
-    if (out == stderr)
-        fflush(stdout); /* so that earlier output appears first */
-    /* The line is one call, since other threads may print at the same time. */
-    if (is_screen(fileno(out)))
-        print_folded(out, prefix, problem->sentence);
-    else
-        fprintf(out, "%s%s\n", prefix, problem->sentence);
+    print_sentence(stderr, prefix, problem->sentence);
     free(problem);
 }
 
@@ -157,7 +174,7 @@ _Noreturn void fail_with(struct problem *problem)
     failing = true;
     pthread_mutex_lock(&one_failure);
     const enum exit_code code = problem->code;
-    print_problem(stderr, "yard: ", problem);
+    print_problem("yard: ", problem);
     end_silently((int)code);
 }
 

@@ -22,12 +22,6 @@ enum exit_code {
 
 /* Prints "yard: <sentence>" on stderr and exits with `code`.  Removes files that are being written (see file.h). */
 #define fail(code, ...) fail_with(new_problem((code), __VA_ARGS__))
-/* One line on stderr: a warning ("yard: warning: ...") or plain information. */
-#define warn(...) print_problem(stderr, "yard: warning: ", new_problem(EXIT_OK, __VA_ARGS__))
-#define note(...) print_problem(stderr, "", new_problem(EXIT_OK, __VA_ARGS__))
-/* Prints a line of results that quotes paths, files or drivers, by printf rules.  As in warn() and note(), bytes that a
- * terminal would obey are replaced, and a terminal gets the line broken between words. */
-#define print_line(out, ...) print_problem((out), "", new_problem(EXIT_OK, __VA_ARGS__))
 /* A function to run when fail() or a signal ends the program, such as one that removes a temporary file.  The last
  * registered runs first.  The caller of on_fail() owns the struct, and keeps it until cancel_on_fail().  The function
  * may call only what is allowed in a signal handler. */
@@ -41,8 +35,21 @@ void on_fail(struct cleanup *cleanup);
 void cancel_on_fail(struct cleanup *cleanup);
 void clean_up_in_handler(void); /* runs all registered cleanups; for a signal's handler */
 
+/* ---- lines that do not end the program --------------------------------------------------------------------------- */
+
+/* Prints the prefix, a sentence by printf rules, and a new line.  The sentence may quote paths, files or drivers: bytes
+ * that a terminal would obey are replaced, and a terminal gets the line broken between words. */
+void say(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 4);
+/* A warning on stderr, plain information there, and a line of results. */
+#define warn(...) say(stderr, "yard: warning: ", __VA_ARGS__)
+#define note(...) say(stderr, "", __VA_ARGS__)
+#define print_line(out, ...) say((out), "", __VA_ARGS__)
+
 /* Fail with EXIT_IO when what was printed could not be written, because the disk of `> file` is full, say. */
 void flush_output(void);
+
+/* ---- problems ---------------------------------------------------------------------------------------------------- */
+
 /* A sentence and an exit code.  A library function that a user's mistake can make fail returns one, or NULL when all
  * went well.  Commands end the program with it; a caller that can go on otherwise frees it. */
 struct problem {
@@ -53,7 +60,8 @@ struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF
 _Noreturn void fail_with(struct problem *problem);
 /* Ends the program as fail() does, without a sentence, where another process has printed it. */
 _Noreturn void end_silently(int code);
-void print_problem(FILE *out, const char *prefix, struct problem *problem); /* frees it */
+/* Prints the problem's sentence behind the prefix, as say() does, and frees the problem. */
+void print_problem(const char *prefix, struct problem *problem);
 /* Ends the program with the problem; does nothing when it is NULL. */
 void must(struct problem *problem);
 /* Runs work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work

@@ -39,6 +39,20 @@ const struct forecaster *the_forecaster(void)
     return forecaster;
 }
 
+char *ways_to_make_room(const char *tried)
+{
+    char *ways = NULL;
+    for (size_t i = 0; i < n_modules; i++) {
+        const char *way = modules[i]->makes_room;
+        const size_t name = way ? strcspn(way, " ") : 0; /* the length of "--recompute" */
+        const bool is_tried = way && strncmp(tried, way, name) == 0 && (tried[name] == ' ' || !tried[name]);
+        if (way && !is_tried)
+            append_text(&ways, "%s, ", way);
+    }
+    append_text(&ways, "a smaller --micro-batch or --seq-len");
+    return ways;
+}
+
 bool is_left_out(const char *typed)
 {
     char *folder = format_string("%.*s", (int)strcspn(typed, "-:"), typed);

@@ -82,7 +82,7 @@ struct option_rule {
  * each, which finds the folder that has it. */
 struct sole_parts {
     const struct foreign_lookup *foreign_lookup; /* above */
-    const struct archive *archive;               /* functions that keep runs and resume them: train/hooks.h */
+    const struct archive *archive;               /* functions that keep runs and resume them: train/archive.h */
     const struct token_kind *tokens;             /* a further kind of tokenizer: trainer/data/tokens.h */
     const struct formats *formats;               /* functions that know files of other programs: file/file.h */
     const struct order_reader *orders;           /* functions that read a pipeline's order: model/pipeline.h */
@@ -141,6 +141,10 @@ const struct forecaster *find_forecaster(void);
 /* The same, for those who hold what only this part can have made, such as a run that goes on: so there must be one. */
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
+
+/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list, but for the
+ * option that `tried` begins with, such as "--swap auto"; "": none.  The caller frees it. */
+char *ways_to_make_room(const char *tried);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
  * option is therefore its folder's, or begins with that and a dash. */

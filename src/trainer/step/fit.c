@@ -20,20 +20,6 @@ static const char *budget_option(const struct device *device)
     return device->is_host ? "--host-mem" : "--device-mem";
 }
 
-char *ways_to_make_room(const char *tried)
-{
-    char *ways = NULL;
-    for (size_t i = 0; i < n_modules; i++) {
-        const char *way = modules[i]->makes_room;
-        const size_t name = way ? strcspn(way, " ") : 0; /* the length of "--recompute" */
-        const bool is_tried = way && strncmp(tried, way, name) == 0 && (tried[name] == ' ' || !tried[name]);
-        if (way && !is_tried)
-            append_text(&ways, "%s, ", way);
-    }
-    append_text(&ways, "a smaller --micro-batch or --seq-len");
-    return ways;
-}
-
 /* Names what would make room in the budget for a tensor that `task` is the first to touch; NULL: it persists. */
 static char *advice_on_budget(const struct device *device, const struct task *task)
 {

@@ -164,10 +164,4 @@ enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
  * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes. */
 struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose);
 
-/* ---- fit.c ----------------------------------------------------------------------------------------------------- */
-
-/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list, but for the
- * option that `tried` begins with, such as "--swap auto"; "": none.  The caller frees it. */
-char *ways_to_make_room(const char *tried);
-
 #endif

@@ -2,7 +2,7 @@
  *
  *     options of the run that this one goes on from  <  --config  <  command line        later ones win
  */
-#include "hooks.h"
+#include "archive.h"
 #include "own_options.h"
 #include "trainer/base/json.h"
 

@@ -6,7 +6,7 @@
  *
  * A user who asks for numbers that do not fit together is told the nearest that do.
  */
-#include "hooks.h"
+#include "archive.h"
 #include "parts.h"
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */

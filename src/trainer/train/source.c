@@ -1,7 +1,7 @@
 /* source.c - the model with which training or sampling begins: a model's file, or what a run has left.  Only the folder
  * that keeps runs can read the latter (struct archive).
  */
-#include "hooks.h"
+#include "archive.h"
 
 #include <unistd.h>
 

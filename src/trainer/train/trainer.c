@@ -1,6 +1,7 @@
 /* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of mesh and
  * batch are checked in sizes.c.
  */
+#include "archive.h"
 #include "hooks.h"
 #include "parts.h"
 

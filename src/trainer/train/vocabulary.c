@@ -5,7 +5,7 @@
  *                                                               numbers, as many as the model has, with a warning
  *     from no model                                             that of --tokens and the data: data.c
  */
-#include "hooks.h"
+#include "archive.h"
 #include "parts.h"
 
 #include <glob.h>
