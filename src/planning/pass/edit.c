@@ -393,3 +393,44 @@ void need_choice(struct task *task, struct tensor *word, int bits, enum assumpti
     if (assumed == ASSUME_SKIPPED)
         task->seconds = 0; /* a task that does nothing takes no time */
 }
+
+/* ---- tasks of a list --------------------------------------------------------------------------------------------- */
+
+struct task **tasks_in_order(const struct list *list, size_t *n)
+{
+    *n = list->n;
+    if (!list->head)
+        return copy_bytes(list->tasks, list->n * sizeof(struct task *));
+    struct task **task = allocate(list->n, sizeof *task);
+    *n = 0; /* dropped tasks are in list->tasks still, but not in the ring */
+    for (struct task *t = list->head->next; t != list->head; t = t->next) {
+        task[*n] = t;
+        (*n)++;
+    }
+    return task;
+}
+
+struct task *add_again(struct list *list, const struct task *task)
+{
+    struct task *again = append_task(list);
+    struct task links = *again;
+    *again = *task;
+    again->index = links.index;
+    again->prev = links.prev;
+    again->next = links.next;
+    again->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
+    again->accesses = copy_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses);
+    if (task->context_bytes)
+        again->context = copy_bytes(task->context, task->context_bytes);
+    again->edges = NULL;
+    again->n_edges = 0;
+    return again;
+}
+
+bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode)
+{
+    for (int i = 0; i < task->n_accesses; i++)
+        if ((task->accesses[i].mode & mode) && share_bytes(task->accesses[i].tensor, tensor))
+            return true;
+    return false;
+}

@@ -110,14 +110,15 @@ void drop(struct edit *edit, struct task *task);
 enum assumption { ASSUME_RUNS, ASSUME_SKIPPED };
 void need_choice(struct task *task, struct tensor *word, int bits, enum assumption assumed);
 
-/* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
-
 /* The tasks in their present order, also while the list is edited.  The caller frees the array. */
 struct task **tasks_in_order(const struct list *list, size_t *n);
 /* Adds the task once more, of the same origin. */
 struct task *add_again(struct list *list, const struct task *task);
 /* Does the task access bytes of the tensor in this mode (read, write, or one of them)? */
 bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode);
+
+/* ---- ranges.c ---------------------------------------------------------------------------------------------------- */
+
 /* Tensors of bytes have no shape, and their parts are ranges [begin, end). */
 struct tensor *new_bytes_tensor(struct pool *pool, struct device *device, enum memory_class class, const char *name,
                                 size_t bytes);

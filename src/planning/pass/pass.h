@@ -10,7 +10,7 @@
  *
  * The folder pass/ has, beside the passes' order and their run, what several of them need:
  *
- *     edit.h       the verbs that change a list                  edit.c, parts.c
+ *     edit.h       the verbs that change a list                  edit.c, ranges.c
  *     uses.h       which tasks use a tensor, and when            uses.c
  *     remake.h     tensors that are made again                   remake.c
  *     guest.h      state that the host updates                   guest.c
@@ -97,12 +97,6 @@ struct pass {
     const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
 
-/* ---- listing.c --------------------------------------------------------------------------------------------------- */
-
-const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
-const struct pass *find_pass(const char *name);  /* NULL: there is none */
-char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
-
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
 /* What the passes make of a list with larger budgets: the same, or another list, which may need more again. */
@@ -123,6 +117,9 @@ struct forecaster {
 
 /* ---- pass.c ------------------------------------------------------------------------------------------------------ */
 
+const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
+const struct pass *find_pass(const char *name);  /* NULL: there is none */
+char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports.  The caller frees them
  * with free_reports(). */
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
@@ -130,7 +127,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
 /* Runs the passes that are IN_EVERY_LIST on a list that is not the training's. */
 void run_on_other_list(struct list *list, const struct costs *costs, const struct run_facts *facts);
 
-/* ---- of_training.c ----------------------------------------------------------------------------------------------- */
+/* ---- pass_hooks.c ------------------------------------------------------------------------------------------------ */
 
 struct run_facts facts_of(const struct settings *settings);
 struct pass_reports {

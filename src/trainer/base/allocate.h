@@ -17,7 +17,7 @@ char *copy_string(const char *text);
 void *copy_bytes(const void *from, size_t n); /* NULL when n is 0 */
 /* A new string made by printf rules.  The caller frees it. */
 char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
-char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0); /* the same, as vprintf() does */
+char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0); /* the same */
 
 /* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
  * makes room for one more and yields a pointer to the new, zeroed element. */

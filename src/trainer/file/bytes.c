@@ -176,3 +176,13 @@ char *unpack_gzip(const char *path, const char *packed, size_t *n)
     *n = unpacking.used;
     return unpacking.text;
 }
+
+char *read_first_bytes(const char *path, size_t most, size_t *n)
+{
+    struct reader *reader = open_reader(path);
+    char *head = allocate(most + 1, 1);
+    *n = reader->size < most ? (size_t)reader->size : most;
+    read_at(reader, head, *n, 0);
+    close_reader(reader);
+    return head;
+}

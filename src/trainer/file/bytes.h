@@ -18,6 +18,8 @@ void close_reader(struct reader *reader);
 bool leads_to(const char *path, int fd); /* is fd the file that the path names now? */
 /* The bytes of a whole file, and a 0 after them that *size does not count.  The caller frees them. */
 char *read_whole(const char *path, size_t *size);
+/* The first bytes of a file, at most `most`, with a zero after them; *n says how many.  The caller frees them. */
+char *read_first_bytes(const char *path, size_t most, size_t *n);
 /* Map a large regular file into memory.  Returns its size; 0: the file is small or not regular, and *memory is as it
  * was.  The system can take mapped memory back, unlike that of read_whole(). */
 size_t map_large(const char *path, char **memory);

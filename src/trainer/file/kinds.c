@@ -136,3 +136,29 @@ char *read_text(const char *path)
     memmove(text, text + mark, n - mark + 1);
     return text;
 }
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }
+
+bool is_json(const char *path)
+{
+    size_t n;
+    char *head = read_first_bytes(path, 512, &n);
+    bool yes = begins_json(head) && !fits_safetensors(head, n);
+    free(head);
+    return yes;
+}
+
+json_t *read_json(const char *path)
+{
+    json_error_t error;
+    char *text = read_text(path);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!json)
+        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
+    if (!json_is_object(json))
+        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}; get a fresh copy", path);
+    return json;
+}

@@ -4,6 +4,8 @@
 
 #include "trainer/base/base.h"
 
+#include <jansson.h>
+
 enum known_kind {
     KIND_OTHER,
     KIND_SHORT_MARK, /* a kind known by two bytes only: token numbers may begin with these too */
@@ -46,5 +48,8 @@ struct formats {
 /* Reads a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
  * byte, more than 16 MiB or another format.  The caller frees the text. */
 char *read_text(const char *path);
+bool begins_json(const char *head);  /* do the first bytes of a file, with a 0 after them, begin a JSON object? */
+bool is_json(const char *path);      /* does the file begin a JSON object, and no safetensors file? */
+json_t *read_json(const char *path); /* the JSON object in a file; fails where there is none */
 
 #endif

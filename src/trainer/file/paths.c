@@ -2,6 +2,7 @@
 #include "file.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,4 +60,12 @@ char *behind_links(const char *path)
     if (!realpath(path, real))
         fail(EXIT_IO, "cannot write %s: it leads to a file without a name; choose another name", path);
     return copy_string(real);
+}
+
+char *file_beside(const char *path, const char *name)
+{
+    char *copy = copy_string(path);
+    char *result = format_string("%s/%s", dirname(copy), name);
+    free(copy);
+    return result;
 }

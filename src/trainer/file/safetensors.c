@@ -38,6 +38,15 @@ char *format_shape(char out[128], int n_dims, const int64_t *shape)
 
 /* ---- reading: the header --------------------------------------------------------------------------------------- */
 
+bool fits_safetensors(const char *head, size_t n)
+{
+    uint64_t length;
+    if (n < 9)
+        return false;
+    memcpy(&length, head, sizeof length);
+    return length <= MOST_HEADER_BYTES && head[8] == '{';
+}
+
 /* All errors about a file's content begin in the same way and name the file. */
 #define REFUSE(path, ...) refuse_safetensors(path, format_string(__VA_ARGS__))
 static _Noreturn void refuse_safetensors(const char *path, const char *reason)

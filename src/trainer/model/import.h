@@ -1,7 +1,7 @@
 /* import.h - models as files that other programs read and write: safetensors with Hugging Face's names.
  *
  *     writing             save_model()                                          save_model.c
- *     is there a model?   model_in_folder(), fits_safetensors()                 find_model.c
+ *     is there a model?   model_in_folder()                                     find_model.c
  *     reading             read_weights_config(), then init_from_weights()       import.c, statements.c
  *
  * A file that is wrong ends the program with a sentence that names it: EXIT_FAILED if it is damaged or contradicts
@@ -46,7 +46,6 @@ void claim_weights(const char *claimant, const char *path);     /* claim_input()
 
 /* ---- find_model.c ------------------------------------------------------------------------------------------------ */
 
-char *file_beside(const char *path, const char *name); /* NAME in the folder of PATH; the caller frees it */
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
 #define MODEL_CONFIG "config.json"
@@ -56,12 +55,5 @@ char *model_in_folder(const char *folder);
  * another name. */
 void refuse_foreign_file(const char *path);
 void refuse_foreign_folder(const char *folder);
-bool is_json(const char *path);      /* does the file begin as a JSON object? */
-json_t *read_json(const char *path); /* the JSON object in a file; fails where there is none */
-/* The first bytes of a file, at most `most`, with a zero after them; *n says how many.  The caller frees them. */
-char *read_first_bytes(const char *path, size_t most, size_t *n);
-/* Do the first n bytes of a file begin a safetensors file, or a JSON object? */
-bool fits_safetensors(const char *head, size_t n);
-bool begins_json(const char *head);
 
 #endif
