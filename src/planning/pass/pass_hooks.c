@@ -1,5 +1,6 @@
-/* pass_hooks.c - the hooks of this folder: when a training's lists have been built, passes rewrite the list for training
- * as the options say.  They change the other lists only because these must find the parameters where they lie now.
+/* pass_hooks.c - the hooks of this folder: when a training's lists have been built, passes rewrite the list for
+ * training as the options say.  They change the other lists only because these must find the parameters where they lie
+ * now.
  */
 #include "fetch.h"
 #include "pass.h"
