@@ -12,7 +12,13 @@
 size_t first_bar_from(const struct bars *bars, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, bars->n, bars->bars[i].start < clock);
+    FIND_FIRST(i, bars->n, bars->starts[i] < clock);
+    return i;
+}
+
+size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock)
+{
+    FIND_NEXT(i, bars->n, bars->starts[i] < clock);
     return i;
 }
 
@@ -200,6 +206,8 @@ static void take_bar(struct bars *bars, const struct trace_record *record, size_
         const struct bar *before = bar - 1;
         bar->busy = before->busy + (before->end - before->start);
     }
+    bars->starts = grow(bars->starts, &bars->cap_starts, bars->n, sizeof *bars->starts);
+    bars->starts[bars->n - 1] = bar->start;
 }
 
 void trace_index(struct trace *trace, size_t first)

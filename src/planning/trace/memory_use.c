@@ -160,13 +160,15 @@ static uint64_t sum_amount(const struct amount *amount)
 static void update_sums(struct memory_use *use, size_t i)
 {
     const size_t first = i / AMOUNTS_IN_BLOCK * AMOUNTS_IN_BLOCK;
+    use->sums = grow(use->sums, &use->cap_sums, use->n, sizeof *use->sums);
     use->blocks = grow(use->blocks, &use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK), sizeof *use->blocks);
     for (; i < use->n; i++)
-        use->amounts[i].sum = sum_amount(&use->amounts[i]);
+        use->sums[i] = (struct amount_sum){use->amounts[i].clock, sum_amount(&use->amounts[i])};
     for (i = first; i < use->n; i++) {
-        struct block_peak *block = &use->blocks[i / AMOUNTS_IN_BLOCK];
-        if (i % AMOUNTS_IN_BLOCK == 0 || use->amounts[i].sum > block->sum)
-            *block = (struct block_peak){use->amounts[i].sum, i};
+        struct amount_sum *block = &use->blocks[i / AMOUNTS_IN_BLOCK];
+        if (i % AMOUNTS_IN_BLOCK == 0)
+            *block = use->sums[i];
+        block->sum = MAX(block->sum, use->sums[i].sum);
     }
 }
 
@@ -198,28 +200,51 @@ void trace_update_memory(struct trace *trace, size_t first)
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
+size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock)
+{
+    size_t block = i / AMOUNTS_IN_BLOCK + 1; /* becomes the first block behind that of `i` which is after the clock */
+    FIND_NEXT(block, ceil_div(use->n, AMOUNTS_IN_BLOCK), use->blocks[block].clock <= clock);
+    const size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK), high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
+    FIND_BETWEEN(i, low, high, use->sums[i].clock <= clock);
+    return i;
+}
+
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
 {
-    size_t i;
-    FIND_FIRST(i, use->n, use->amounts[i].clock <= clock);
-    return &use->amounts[i - 1];
+    return &use->amounts[next_amount(use, 0, clock) - 1];
+}
+
+/* The first amount of the block whose sum is that of the block. */
+static size_t most_of_block(const struct memory_use *use, size_t block)
+{
+    size_t i = block * AMOUNTS_IN_BLOCK;
+    while (use->sums[i].sum < use->blocks[block].sum)
+        i++;
+    return i;
 }
 
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end)
 {
-    struct block_peak most = {use->amounts[from].sum, from};
+    size_t most = from;
     for (size_t i = from; i < end;) {
         const bool whole = i % AMOUNTS_IN_BLOCK == 0 && i + AMOUNTS_IN_BLOCK <= end;
-        const struct block_peak next =
-            whole ? use->blocks[i / AMOUNTS_IN_BLOCK] : (struct block_peak){use->amounts[i].sum, i};
-        if (next.sum > most.sum)
-            most = next;
+        const size_t block = i / AMOUNTS_IN_BLOCK;
+        if (whole && use->blocks[block].sum > use->sums[most].sum)
+            most = most_of_block(use, block);
+        else if (!whole && use->sums[i].sum > use->sums[most].sum)
+            most = i;
         i += whole ? AMOUNTS_IN_BLOCK : 1;
     }
-    return &use->amounts[most.amount];
+    return &use->amounts[most];
 }
 
-uint64_t trace_peak(const struct memory_use *use) { return most_held(use, 0, use->n)->sum; }
+uint64_t trace_peak(const struct memory_use *use)
+{
+    uint64_t peak = 0;
+    for (size_t block = 0; block * AMOUNTS_IN_BLOCK < use->n; block++)
+        peak = MAX(peak, use->blocks[block].sum);
+    return peak;
+}
 
 COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 

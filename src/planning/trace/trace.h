@@ -39,7 +39,8 @@ struct bar {             /* a record on its lane */
 
 struct bars { /* all bars of a lane, in the order of records */
     struct bar *bars;
-    size_t n, cap;
+    uint64_t *starts; /* [n] those of the bars, alone, so that a search among them misses fewer caches */
+    size_t n, cap, cap_starts;
 };
 
 struct runs { /* the records of a task, in order */
@@ -69,21 +70,20 @@ struct pause { /* a time in which a viewer paused the trainer: nothing ran in [s
 
 struct amount { /* the bytes of each class from this clock on, until the next amount */
     uint64_t clock, bytes[TRACE_CLASSES];
-    uint64_t sum; /* the bytes of all classes together */
 };
 
-struct block_peak { /* the largest sum in a block of amounts, and the first amount that has it */
-    uint64_t sum;
-    size_t amount;
+struct amount_sum { /* of an amount, or of some amounts in a row */
+    uint64_t clock; /* the amount's, or the first one's */
+    uint64_t sum;   /* the bytes of all classes together, or the largest sum of these amounts */
 };
 
 struct memory_use { /* what tensors hold on a device: the amounts, ascending; the first is at clock 0 */
     struct amount *amounts;
-    size_t n, cap;
-    struct block_peak *blocks; /* [n / AMOUNTS_IN_BLOCK, rounded up] for the largest sum of many amounts */
-    size_t cap_blocks;
+    struct amount_sum *sums;   /* [n] those of the amounts, for searches, as `starts` of bars */
+    struct amount_sum *blocks; /* [n / AMOUNTS_IN_BLOCK, rounded up] for the largest sum of many amounts */
+    size_t n, cap, cap_sums, cap_blocks;
 };
-enum { AMOUNTS_IN_BLOCK = 32 };
+enum { AMOUNTS_IN_BLOCK = 16 };
 
 /* A validated copy of a trace in memory: every index and offset has been checked.  The records are those that have
  * ended, sorted by start (then end, step, task). */
@@ -127,6 +127,7 @@ void trace_sort(struct trace_record *records, size_t n); /* into the order that 
 void trace_index(struct trace *trace, size_t first); /* records from `first` on are new: updates bars ... pauses */
 uint64_t trace_paused_before(const struct trace *trace, uint64_t clock); /* nanoseconds */
 size_t first_bar_from(const struct bars *bars, uint64_t clock);          /* the first that starts at `clock` or later */
+size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock); /* the same from bar i on, if it is near */
 size_t first_bar_in(const struct bars *bars, uint64_t clock);            /* the first that ends after `clock` */
 size_t bar_of(const struct trace *trace, size_t record);                 /* the index of its bar on its lane */
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
@@ -145,6 +146,7 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
 /* Updates trace->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
 void trace_update_memory(struct trace *trace, size_t first);
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock); /* the one that is valid at that clock */
+size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock);   /* the first after it, from index i on */
 /* The first with the largest sum of amounts [from, end), which are one or more. */
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end);
 uint64_t trace_peak(const struct memory_use *use); /* the largest sum of all */

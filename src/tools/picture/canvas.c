@@ -31,6 +31,8 @@ void copy_down(struct canvas *canvas, int x, int y, int width, int height)
         memcpy(canvas->pixels + (int64_t)row * canvas->width + x, first, (size_t)width * sizeof *first);
 }
 
+enum { NARROW = 8 }; /* pixels: so few are written faster than copied */
+
 void fill_rect(struct canvas *canvas, int x, int y, int width, int height, uint32_t colour)
 {
     int64_t right = MIN((int64_t)x + width, canvas->width);
@@ -39,9 +41,12 @@ void fill_rect(struct canvas *canvas, int x, int y, int width, int height, uint3
     y = MAX(y, 0);
     if (x >= right || y >= bottom)
         return;
-    for (int64_t i = x; i < right; i++)
-        canvas->pixels[(int64_t)y * canvas->width + i] = colour;
-    copy_down(canvas, x, y, (int)right - x, (int)bottom - y); /* far faster than pixel by pixel */
+    const int64_t first = right - x > NARROW ? y + 1 : bottom; /* the row from which on they are copied: far faster */
+    for (int64_t row = y; row < first; row++)
+        for (int64_t i = x; i < right; i++)
+            canvas->pixels[row * canvas->width + i] = colour;
+    if (right - x > NARROW)
+        copy_down(canvas, x, y, (int)right - x, (int)bottom - y);
 }
 
 /* A pixel per column, or per row where it is steep. */

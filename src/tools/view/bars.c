@@ -7,8 +7,9 @@
  *     |#####| |##|              bars
  *     |#####| |##|   -  _-##-_  a short one, and merged columns, each as high as its lane was busy
  *
- * These bars are found by binary search, so a picture costs a few steps per column however many records there are.
- * These steps wait for memory: a million bars take 32 MB, more than most caches hold.
+ * These bars are found by searches, so a picture costs a few steps per column however many records there are.  But a
+ * million bars take 32 MB, more than most caches hold, and to wait for memory would take most of the time.  So the bars
+ * of all columns of a lane are found first, and asked for, and drawn after that.
  */
 #include "draw.h"
 
@@ -24,14 +25,20 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     const struct lit_bars *lit; /* those of its bars that are lit; NULL: all are */
     int index;                  /* the track's index */
     int left, right, y, height;
-    uint64_t seen;      /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    bool names_only;    /* true: bars are there already, and lines over them, which are not to run through names */
-    struct seen *drawn; /* what has been drawn is added to it; NULL: nothing new is drawn */
+    const uint32_t *firsts; /* [right - left + 1] the first bar that starts at each pixel or after it; or NULL */
+    uint64_t seen;          /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    bool names_only;        /* true: bars are there already, and lines over them, which are not to run through names */
+    struct seen *drawn;     /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
 static double bar_x(const struct brush *brush, uint64_t clock)
 {
     return x_of(brush->view, axis_of(brush->track, clock));
+}
+
+static uint64_t clock_at(const struct brush *brush, int x)
+{
+    return brush->view->clocks[brush->index][x - brush->left];
 }
 
 /* The pixel of a clock, or the edge of the rows. */
@@ -105,18 +112,17 @@ static double shown_share(const struct brush *brush, const struct bar *bar, doub
     return stands_out ? 1 : busy;
 }
 
-/* Draws the middle line of the next column, `width` pixels wide, of bar i and those after it that start in [from, to)
- * of the clock.  Returns the first bar that reaches beyond it. */
-static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, uint64_t from,
-                          uint64_t to)
+/* Draws the middle line of the next column, `width` pixels wide from pixel x on, of bar i and those after it that start
+ * in it.  Returns the first bar that reaches beyond it. */
+static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, int x)
 {
     const struct bar *bar = brush->bars->bars;
-    size_t first = i, end = i;
+    const uint64_t from = clock_at(brush, x), to = clock_at(brush, x + width);
+    size_t first = i;
     double busy = 1;
     if (i > 0 && bar[i - 1].end > from) /* the one before reaches into the column */
         first = i - 1;
-    FIND_NEXT(end, brush->bars->n, bar[end].start < to);
-    end = MAX(end, i + 1);
+    const size_t end = MAX(brush->firsts[x + width - brush->left], i + 1);
     const uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
     if (until > from)
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, until) / (double)(until - from);
@@ -162,19 +168,15 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
 {
     struct merged_columns columns;
     int width = 1;
-    uint64_t from = clock_of(brush->track, axis_at(brush->view, x));
-    uint64_t to = clock_of(brush->track, axis_at(brush->view, x + 1));
     columns.left = x;
     columns.n = 0;
     columns.most_cut = most_cut(brush);
     do {
         size_t before = *i;
-        *i = draw_column(brush, &columns, width, *i, from, to);
+        *i = draw_column(brush, &columns, width, *i, x);
         x += width;
         width = MIN(column_width(brush->view, (*i - before) / (size_t)width), brush->right - x);
-        from = to;
-        to = clock_of(brush->track, axis_at(brush->view, x + width));
-    } while (x < brush->right && is_merged(brush, *i, to));
+    } while (x < brush->right && is_merged(brush, *i, clock_at(brush, x + width)));
     spread_columns(brush, &columns);
     return x;
 }
@@ -335,12 +337,15 @@ static void draw_queued(const struct brush *brush, size_t i, int x)
 {
     const struct bar *bar = &brush->bars->bars[i];
     const int dot = brush->view->scale;
+    const int right = edge_x(brush, bar->start);
+    const bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
+    if (low || x + dot >= right)              /* there is no room for a dot, so that the record need not be looked at */
+        return;
     uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
         since = MAX(since, bar[-1].end);
-    int left = MAX(edge_x(brush, MIN(since, bar->start)), x), right = edge_x(brush, bar->start);
-    const bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
-    for (int at = left + dot; at < right && !low; at += QUEUED_APART * dot)
+    const int left = MAX(edge_x(brush, MIN(since, bar->start)), x);
+    for (int at = left + dot; at < right; at += QUEUED_APART * dot)
         fill(brush->view, at, brush->y + brush->height - dot, dot, dot, QUEUED);
 }
 
@@ -442,10 +447,28 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
                           .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
+/* Finds the first bar that starts at each pixel or after it.  It asks for those that longest_bar() will look at if a
+ * pixel is a column. */
+static void find_firsts(const struct brush *brush, uint32_t firsts[MOST_PIXELS + 1])
+{
+    size_t i = first_bar_from(brush->bars, clock_at(brush, brush->left));
+    for (int x = brush->left; x <= brush->right; x++) {
+        const size_t before = i;
+        i = next_bar_from(brush->bars, i, clock_at(brush, x));
+        const size_t stride = ceil_div(i - before, SAMPLES);
+        for (size_t sample = before; sample < i; sample += stride)
+            fetch_ahead(&brush->bars->bars[sample]);
+        firsts[x - brush->left] = (uint32_t)i;
+    }
+}
+
 void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen)
 {
     struct brush brush = make_brush(view, row);
     brush.drawn = seen;
+    uint32_t firsts[MOST_PIXELS + 1];
+    find_firsts(&brush, firsts);
+    brush.firsts = firsts;
     draw_bars(&brush);
     draw_running(&brush, row->index);
 }

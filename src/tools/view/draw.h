@@ -35,13 +35,15 @@ uint32_t colour_number(const struct view *view, int64_t i);
 /* ---- bars.c, view_memory.c ---------------------------------------------------------------------------------------*/
 
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
- * what a single pixel shows is chance, and half as many columns cost half the time. */
+ * what a single pixel shows is chance, and half as many columns cost half the time.  At most WIDEST_COLUMN. */
 static inline int column_width(const struct view *view, size_t n)
 {
     if (n < 16)
         return 1;
     return (n < 48 ? 2 : 4) * view->scale;
 }
+/* Asks for the bytes there, so that they come from memory while others are found. */
+static inline void fetch_ahead(const void *bytes) { __builtin_prefetch(bytes); }
 /* Draws a lane, and adds what it draws to `seen`. */
 void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen);
 void draw_lane_names(const struct view *view, const struct view_row *row); /* once more, over what lies over the bars */

@@ -277,6 +277,7 @@ void draw_view(struct view *view, struct canvas *canvas)
     carry_task(view);
     lay_out(view);
     view->canvas = canvas;
+    find_clocks(view);
     fill_rect(canvas, 0, 0, view->width, view->height, PAPER);
     draw_contents(view);
     draw_over_bars(view);
@@ -292,6 +293,7 @@ void draw_view(struct view *view, struct canvas *canvas)
     if (view->help)
         draw_help(view);
     view->canvas = NULL;
+    free_clocks(view);
 }
 
 void write_view(struct view *view, const char *path)

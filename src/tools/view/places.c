@@ -56,6 +56,24 @@ double axis_at(const struct view *view, double x)
     return view->sight.from + (x - rows.x) / rows.w * (view->sight.to - view->sight.from);
 }
 
+void find_clocks(struct view *view)
+{
+    const struct box rows = places_of(view).rows;
+    for (int k = 0; k < view->n_tracks; k++) {
+        view->clocks[k] = allocate((size_t)(rows.w + WIDEST_COLUMN), sizeof *view->clocks[k]);
+        for (int i = 0; i < rows.w + WIDEST_COLUMN; i++)
+            view->clocks[k][i] = clock_of(view->tracks[k], axis_at(view, rows.x + i));
+    }
+}
+
+void free_clocks(struct view *view)
+{
+    for (int k = 0; k < view->n_tracks; k++) {
+        free(view->clocks[k]);
+        view->clocks[k] = NULL;
+    }
+}
+
 bool is_in_sight(const struct view *view, const struct view_row *row)
 {
     const struct box rows = places_of(view).rows;

@@ -27,6 +27,12 @@ bool is_in_sight(const struct view *view, const struct view_row *row); /* from t
 const struct view_row *row_at(const struct view *view, int x, int y);  /* NULL outside of the rows */
 const struct view_row *row_of_lane(const struct view *view, int track, uint32_t lane);
 
+/* Fills view->clocks, so that times of pixels are not worked out anew for each lane.  The last column of memory may
+ * reach beyond the rows. */
+enum { WIDEST_COLUMN = 8 };
+void find_clocks(struct view *view);
+void free_clocks(struct view *view);
+
 /* ---- look.c ---------------------------------------------------------------------------------------------------- */
 
 void look_at(struct view *view, double from, double to);

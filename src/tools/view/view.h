@@ -207,7 +207,8 @@ struct mouse {
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 struct view {
-    struct canvas *canvas; /* NULL unless the view is being drawn */
+    struct canvas *canvas;         /* NULL unless the view is being drawn */
+    uint64_t *clocks[MOST_TRACKS]; /* likewise: the clock at each pixel of the rows' width, and WIDEST_COLUMN more */
     struct track *tracks[MOST_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */

@@ -35,23 +35,37 @@ static double upper_edge(const struct view *view)
     return 1.1 * top;
 }
 
-/* Each column of pixels shows the most that is held in its time. */
-static void draw_areas(const struct view *view, const struct track *track, const struct memory_use *use,
-                       const struct box *box, double top, struct seen *seen)
+struct memory_column {
+    int x, width;
+    const struct amount *held;
+};
+
+/* Each column of pixels shows the most that is held in its time.  As with bars, all is found before it is drawn. */
+static void draw_areas(const struct view *view, const struct view_row *row, const struct box *box, double top,
+                       struct seen *seen)
 {
+    const struct track *track = view->tracks[row->track];
+    const struct memory_use *use = &track->trace->memory_use[row->index];
     const struct amount *first = amount_at(use, clock_of(track, view->sight.from));
     size_t next = (size_t)(first - use->amounts) + 1; /* the first amount after the column */
+    struct memory_column columns[MOST_PIXELS];
+    int n = 0;
     int x = box->x, width = 1;
     while (x < box->x + box->w) {
         const size_t before = next;
-        const uint64_t clock = clock_of(track, axis_at(view, x + width));
+        const uint64_t clock = view->clocks[row->track][x + width - box->x];
         if (clock > track->now)
             break;
-        FIND_NEXT(next, use->n, use->amounts[next].clock <= clock);
-        draw_amount(view, track->trace, most_held(use, before - 1, next), box, x, width, top, seen);
+        next = next_amount(use, next, clock);
+        columns[n] = (struct memory_column){x, width, most_held(use, before - 1, next)};
+        fetch_ahead(columns[n].held);
+        fetch_ahead(columns[n].held + 1); /* it may reach into another line of the cache */
+        n++;
         x += width;
         width = column_width(view, (next - before) / (size_t)width);
     }
+    for (int i = 0; i < n; i++)
+        draw_amount(view, track->trace, columns[i].held, box, columns[i].x, columns[i].width, top, seen);
 }
 
 /* ---- the axis -------------------------------------------------------------------------------------------------- */
@@ -120,7 +134,7 @@ void draw_memory(const struct view *view, const struct view_row *row, struct see
     const int dot = view->scale;
     const double top = upper_edge(view);
     const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
-    draw_areas(view, track, &track->trace->memory_use[row->index], &box, top, seen);
+    draw_areas(view, row, &box, top, seen);
     for (double at = tick; at < top; at += tick)
         shade(view, box.x, y_of(&box, at, top), box.w, dot, INK, 0.25);
     fill(view, box.x, box.y + box.h, box.w, dot, RULE);

@@ -445,6 +445,23 @@ TEST(times_beside_the_device_follow_the_pace)
     }
 }
 
+/* At its end a run sums up its own trace, in modelled times as `yard trace summary` does. */
+TEST(a_paced_run_tells_modelled_times)
+{
+    const char *trace = temp_path("told.trace");
+    struct ran ran = expect_yard(EXIT_OK, "updates on the CPU: ", TRAIN " --overlap all-cpu --pace %s --trace %s",
+                                 write_hardware(), trace);
+    const json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates");
+    const char *line = strstr(strstr(ran.out, "updates on the CPU: "), "ms/step");
+    assert_true(json_array_size(rows) > 0);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        double ms = 0;
+        line = strchr(line, '\n') + 1;
+        assert_int_equal(sscanf(line, "%*s %*d %*d %*d %*d %lf", &ms), 1);
+        assert_true(fabs(ms - number_at(json_array_get(rows, i), "ms_per_step")) < 0.0006); /* it has three decimals */
+    }
+}
+
 LONG_TEST(what_ran_beside_the_device)
 {
     for (uint32_t seed = 0; seed < 100; seed++)

@@ -311,11 +311,12 @@ TEST(a_place_of_memory_lists_its_tensors)
         int x = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(view, script);
-        const struct amount *held = amount_at(&trace->memory_use[device], clock_of(view->tracks[0], axis_at(view, x)));
+        const struct memory_use *use = &trace->memory_use[device];
+        const struct amount *held = amount_at(use, clock_of(view->tracks[0], axis_at(view, x)));
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
         assert_true(!is_picked(&view->selection.task));
-        assert_true(view->selection.panel.bytes == (double)held->sum);
+        assert_true(view->selection.panel.bytes == (double)use->sums[held - use->amounts].sum);
     }
     run_script(view, "click:600,118"); /* a task instead */
     assert_int_equal(view->selection.region.kind, NO_REGION);

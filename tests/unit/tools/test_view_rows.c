@@ -457,7 +457,7 @@ TEST(the_most_that_is_held_is_found)
         const size_t from = random4.word[0] % use->n, end = from + 1 + random4.word[1] % (use->n - from);
         size_t most = from;
         for (size_t i = from; i < end; i++)
-            if (use->amounts[i].sum > use->amounts[most].sum)
+            if (use->sums[i].sum > use->sums[most].sum)
                 most = i;
         assert_true(most_held(use, from, end) == &use->amounts[most]);
     }
