@@ -126,8 +126,8 @@ static bool expect_found(struct audit *audit, struct list *list, size_t i, int k
 }
 
 /* Access k of task i, said to be `mode`.  The audit stands before task i, also afterwards. */
-static void say(struct trainer *trainer, struct list *list, struct audit **audit, size_t i, int k,
-                enum access_mode mode, struct tally *tally)
+static void declare_otherwise(struct trainer *trainer, struct list *list, struct audit **audit, size_t i, int k,
+                              enum access_mode mode, struct tally *tally)
 {
     struct task *task = list->tasks[i];
     enum access_mode is = task->accesses[k].mode, before = declared(task, k);
@@ -169,7 +169,7 @@ static void say_all(struct trainer *trainer, struct list *list, struct tally *ta
         for (int k = 0; k < list->tasks[i]->n_accesses && !skip; k++)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
                 if (mode != list->tasks[i]->accesses[k].mode)
-                    say(trainer, list, &audit, i, k, mode, tally);
+                    declare_otherwise(trainer, list, &audit, i, k, mode, tally);
         assert_null(audit_task(audit, WARM_UP + 1, i, &flight));
     }
     close_audit(audit);
