@@ -116,16 +116,16 @@ static double shown_share(const struct brush *brush, const struct bar *bar, doub
  * in it.  Returns the first bar that reaches beyond it. */
 static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, int x)
 {
-    const struct bar *bar = brush->bars->bars;
+    const struct bar *bars = brush->bars->bars;
     const uint64_t from = clock_at(brush, x), to = clock_at(brush, x + width);
     size_t first = i;
     double busy = 1;
-    if (i > 0 && bar[i - 1].end > from) /* the one before reaches into the column */
+    if (i > 0 && bars[i - 1].end > from) /* the one before reaches into the column */
         first = i - 1;
     const size_t end = MAX(brush->firsts[x + width - brush->left], i + 1);
     const uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
     if (until > from)
-        busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, until) / (double)(until - from);
+        busy = (double)busy_from_to(&bars[first], &bars[end - 1], from, until) / (double)(until - from);
     const struct bar *shown = bar_of_column(brush, i, end);
     const uint32_t colour = colour_of_bar(brush, shown);
     busy = shown_share(brush, shown, busy);
@@ -135,7 +135,7 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
         columns->cut[columns->n + k] = (uint16_t)((1 - busy) * columns->most_cut);
     columns->n += width;
     brush->drawn->pale |= busy < 0.5;
-    return bar[end - 1].end > to ? end - 1 : end;
+    return bars[end - 1].end > to ? end - 1 : end;
 }
 
 /* Is bar i merged into a column that ends at clock `to`? */
@@ -381,10 +381,10 @@ static void draw_running(const struct brush *brush, uint32_t lane)
 /* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
 static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
-    const struct bar *bar = brush->bars->bars;
+    const struct bar *bars = brush->bars->bars;
     const uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
     size_t next = *i + 1;
-    FIND_NEXT(next, brush->bars->n, bar[next].end <= clock);
+    FIND_NEXT(next, brush->bars->n, bars[next].end <= clock);
     *i = next;
     return x + 1;
 }

@@ -28,7 +28,7 @@ static int draw_state(const struct view *view, int track_index, int right, int y
     const double pace = header->pace_scale;
     const char *name = name_of_track(view, track_index), *kind = trace_kind_name(track->trace);
     char text[48];
-    if (track->broken)
+    if (track->problem)
         right = draw_chip(view, right, y, "file damaged", BAD);
     else if (header->kind != TRACE_SIMULATED)
         right = draw_chip(view, right, y, life_name[life], life_colour[life]);

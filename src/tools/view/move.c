@@ -133,19 +133,19 @@ static void save_track(struct view *view, const struct track *track)
 {
     const int length = (int)strlen(track->path) - (int)strlen(".txt");
     char *path = view->save_as ? copy_string(view->save_as) : format_string("%.*s.moved.txt", length, track->path);
-    struct problem *wrong;
+    struct problem *problem;
     if (is_shown_file(view, path))
-        wrong = new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path);
+        problem = new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path);
     else
-        wrong = save_board(track->board, path);
-    if (wrong) {
-        view->exit_code = wrong->code;
-        SAY(view, "%s", wrong->sentence);
+        problem = save_board(track->board, path);
+    if (problem) {
+        view->exit_code = problem->code;
+        SAY(view, "%s", problem->sentence);
     } else {
         view->exit_code = EXIT_OK;
         SAY(view, "wrote %s: yard plan --list takes it", path);
     }
-    free(wrong);
+    free(problem);
     free(path);
 }
 

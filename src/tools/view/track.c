@@ -235,7 +235,7 @@ struct track *open_track(const char *path, struct board *board)
 void close_track(struct track *track)
 {
     trace_follow_close(track->follow);
-    free(track->broken);
+    free(track->problem);
     free(track->peak);
     free(track->purpose);
     free(track->receiver);
@@ -247,7 +247,7 @@ void close_track(struct track *track)
 bool is_living(const struct track *track)
 {
     enum trace_life life = trace_follow_life(track->follow);
-    return !track->broken && life != LIFE_CLOSED && life != LIFE_GONE;
+    return !track->problem && life != LIFE_CLOSED && life != LIFE_GONE;
 }
 
 bool poll_track(struct track *track)
@@ -255,8 +255,8 @@ bool poll_track(struct track *track)
     bool changed = false;
     if (!is_living(track))
         return false;
-    track->broken = trace_follow_poll(track->follow, &changed);
+    track->problem = trace_follow_poll(track->follow, &changed);
     if (changed)
         update_track(track);
-    return changed || track->broken;
+    return changed || track->problem;
 }

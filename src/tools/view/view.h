@@ -59,7 +59,7 @@ struct track {
     int64_t report;                      /* the task whose records tell the steps' losses, or NONE */
     int64_t *receiver;                   /* [tasks] the device that a copy's bytes are for, if it is another; or NONE */
     bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
-    struct problem *broken;              /* what became wrong with the file while it was followed, or NULL */
+    struct problem *problem;             /* what became wrong with the file while it was followed, or NULL */
     struct board *board;                 /* the step file's board, on which tasks can be moved; a trace's: NULL */
 };
 /* Opens a trace, or with a board the list at `path`; ends the program if anything is wrong with it. */
