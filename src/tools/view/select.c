@@ -158,8 +158,8 @@ static void describe_memory(struct view *view)
     struct panel *panel = &view->selection.panel;
     panel->table = new_table(columns, COUNT(columns));
     panel->brief = new_table(columns, COUNT(columns));
-    for (uint32_t class = 0; class < trace->header.n_classes; class ++)
-        add_kept_row(panel->brief, trace, alive, n, class);
+    for (uint32_t i = 0; i < trace->header.n_classes; i++)
+        add_kept_row(panel->brief, trace, alive, n, i);
     for (size_t i = 0; i < n; i++) {
         panel->bytes += (double)alive[i]->bytes;
         add_tensor_row(panel->table, trace, alive[i]);
