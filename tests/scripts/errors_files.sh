@@ -348,6 +348,24 @@ refuse 2 'but a trace has room for 4096: take fewer devices' view "$TMP/lanes.tx
 refuse 2 'but a trace has room for 4096: take fewer devices' plan --list "$TMP/lanes.txt" --simulate \
     --trace "$TMP/lanes.trace"
 
+# A task of one device that writes to the memory of another: the proof says so, and no board has such a list.
+cat >"$TMP/elsewhere.txt" <<'LIST'
+device d0 memory=1G
+device d1 memory=1G
+tensor x d0 4000 activations
+task forward d1.compute 1ms layer=0 role=forward writes=x
+LIST
+elsewhere='task 0 forward of device d1 touches tensor x of device d0: only a copy may'
+refuse 1 "verify: $elsewhere" plan --list "$TMP/elsewhere.txt" --verify
+refuse 2 "elsewhere.txt: $elsewhere" view "$TMP/elsewhere.txt" --png "$TMP/elsewhere.png"
+cat >"$TMP/narrow.txt" <<'LIST'
+device d0 memory=1M
+tensor x d0 4000000 activations
+task forward d0.compute 1ms layer=0 role=forward writes=x
+LIST
+refuse 2 'narrow.txt: device d0 holds 4000000 bytes, its budget is 1048576' \
+    view "$TMP/narrow.txt" --png "$TMP/narrow.png"
+
 # ---- what a terminal would obey -------------------------------------------------------------------------------------
 
 escape=$(printf '\033]0;owned\007\302\233')

@@ -180,7 +180,7 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
     take_logarithms(&above);
     merge_floors(&above);
     assert_int_equal(above.n, 1); /* the floor itself is infinitely far below */
-    assert_non_null(strstr(above.unit, "above the floor"));
+    assert_string_equal(above.unit, "loss above the floor, logarithmic");
     struct frame frame = {.width = 100, .height = 1000};
     fit_axes(&frame, &above, 5, 5);
     const int fall = y_of_loss(&frame, 4, 1) - y_of_loss(&frame, 8, 1);
