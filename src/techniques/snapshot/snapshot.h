@@ -80,7 +80,7 @@ void start_snapshots(struct trainer *trainer);
 struct snap_counts close_snapshots(struct trainer *trainer); /* after a drain */
 /* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
  * committed. */
-void note_reported(struct trainer *trainer, uint32_t number, bool sound);
+void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 /* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 

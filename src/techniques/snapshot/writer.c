@@ -86,15 +86,18 @@ int snap_begin(struct snap_writer *snap_writer, uint32_t iteration)
 
 /* ---- a payload --------------------------------------------------------------------------------------------------- */
 
-static bool all_finite(const uint32_t *word, size_t n)
+static bool all_finite(const uint32_t *words, size_t n)
 {
-    enum { EXPONENT = 0x7F800000, TOGETHER = 16 }; /* gcc -O2 makes vectors only of a loop of fixed length */
+    enum { TOGETHER = 16 }; /* gcc -O2 makes vectors only of a loop of fixed length */
     uint32_t bad = 0;
-    for (; n >= TOGETHER; word += TOGETHER, n -= TOGETHER)
+    size_t first = 0;
+    while (first + TOGETHER <= n) {
         for (size_t i = 0; i < TOGETHER; i++)
-            bad |= (word[i] & EXPONENT) == EXPONENT;
-    for (size_t i = 0; i < n; i++)
-        bad |= (word[i] & EXPONENT) == EXPONENT;
+            bad |= !is_finite_word(words[first + i]);
+        first += TOGETHER;
+    }
+    for (size_t i = first; i < n; i++)
+        bad |= !is_finite_word(words[i]);
     return !bad;
 }
 
@@ -194,7 +197,7 @@ static bool make_durable(struct snap_writer *snap_writer)
         free(problem);
         return false;
     }
-    return !tell_when_lost(snap_writer);
+    return !give_up_if_lost(snap_writer);
 }
 
 /* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */

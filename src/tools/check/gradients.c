@@ -223,10 +223,8 @@ static const struct cell *find_wrong(const struct table *table, double tolerance
 int check_gradients(const struct settings *settings)
 {
     const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
-    struct trainer trainer = {.settings = settings,
-                              .machine = open_machine_for(settings, SHARED_CONTEXTS),
-                              .config = small,
-                              .mesh = one_rank};
+    struct trainer trainer = {
+        .settings = settings, .machine = open_machine_for(settings, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = settings->json ? stderr : stdout;
     trainer.micro_batch = SEQUENCES;

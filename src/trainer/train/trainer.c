@@ -12,14 +12,14 @@ double tokens_per_step(const struct trainer *trainer) { return (double)trainer->
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-struct machine *open_machine_for(const struct settings *settings, enum contexts contexts)
+struct machine *open_machine_for(const struct settings *settings, bool separate)
 {
     struct machine_options options = {
         .devices = settings->devices,
         .device_memory = settings->device_memory,
         .host_memory = settings->host_memory,
         .profiling = settings->demands.time_tasks,
-        .separate = contexts == A_CONTEXT_FOR_EACH,
+        .separate = separate,
         .vector = (unsigned)settings->vector,
     };
     struct machine *machine = open_machine(&options);
@@ -124,7 +124,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     execution.serial = settings->serial;
     trainer->machine = ask_machine(trainer);
     if (!trainer->machine) /* devices as -d says */
-        trainer->machine = open_machine_for(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
+        trainer->machine = open_machine_for(settings, trainer->separate);
     set_mesh(trainer);
     set_batch(trainer, wanted);
     new_feeds(trainer);
