@@ -2,8 +2,7 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snap_begin    takes a slot that neither the newest durable commit nor another iteration has (ring.c), or none:
- *                   then the iteration is dropped.  An iteration has its slot until its commit has ended
+ *     snap_begin    takes a slot by the rule of trainer/step/ring.c, until the commit has ended; or drops the iteration
  *     snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
  *     snap_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
  *                                                                                                  [recoverable]

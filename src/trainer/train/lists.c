@@ -36,7 +36,8 @@ static struct tape *tape_at(const struct train_builder *builder, int stage, int 
     return &builder->tapes[i * mesh->tp + tp_rank];
 }
 
-/* The tapes of a stage and micro-batch stand side by side: that of tensor-parallel rank k % tp is the one at k. */
+/* How many tapes a stage has of a micro-batch.  They stand side by side, and tape k is of tensor-parallel rank
+ * k % tp. */
 static int count_tapes(const struct train_builder *builder)
 {
     return builder->trainer->mesh.dp * builder->trainer->mesh.tp;
