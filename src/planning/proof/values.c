@@ -223,7 +223,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
 
 /* Is what the tensor holds at the end a result?  In a step file, `keep` may only mean that a tensor has its own place:
  * there, only state counts. */
-static bool has_result(const struct values *values, const struct tensor *tensor)
+static bool leaves_result(const struct values *values, const struct tensor *tensor)
 {
     const bool is_state = tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER;
     if (tensor->storage != tensor || !tensor->persistent)
@@ -259,7 +259,7 @@ static void number_result(struct values *values, const struct list *list, struct
 static void number_results(struct values *values, const struct list *list, struct strip *strips)
 {
     for (size_t i = 0; i < list->pool->n; i++)
-        if (has_result(values, list->pool->tensors[i]))
+        if (leaves_result(values, list->pool->tensors[i]))
             number_result(values, list, strips, list->pool->tensors[i]);
 }
 

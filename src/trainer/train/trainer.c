@@ -70,6 +70,30 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
         tell_list_built(trainer, all[i]);
 }
 
+_Noreturn void refuse_other_sizes(const char *path, const struct config *its)
+{
+    char sizes[160];
+    fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
+         describe_sizes(sizes, its));
+}
+
+/* Refuses to save over a model of other sizes. */
+static void check_saved(const struct settings *settings, const struct config *ours)
+{
+    const struct archive *archive = find_archive();
+    if (!settings->save)
+        return;
+    if (archive)
+        archive->compare(settings->save, ours);
+    char *model = saved_model(settings);
+    if (access(model, F_OK) == 0) {
+        const struct config old = read_config(model, ours->heads);
+        if (!same_sizes(&old, ours))
+            refuse_other_sizes(model, &old);
+    }
+    free(model);
+}
+
 /* Sees to it that --save's folder is there, ours alone, and can be written: better to learn now than after training. */
 static void open_folder_of_save(struct trainer *trainer)
 {
