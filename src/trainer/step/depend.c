@@ -185,8 +185,8 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
     free(walk->pairs);
 }
 
-/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is walked over, so in list->edges
- * they lie side by side. */
+/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
+ * walked over, so in list->edges they lie side by side. */
 static void find_edges(struct list *list, int n_kinds)
 {
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
