@@ -173,8 +173,10 @@ static void compare_inputs(const struct checked *checked, struct build *b, struc
  * operations there are. */
 static size_t check_operation(struct trainer *trainer, size_t nth, struct table *table)
 {
-    struct pool *pool = trainer->pool = new_pool(trainer->machine);
-    struct model *model = trainer->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    struct pool *pool = new_pool(trainer->machine);
+    struct model *model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    trainer->pool = pool;
+    trainer->model = model;
     struct list *list = new_list(pool, "gradients");
     struct build b = new_build(list, model, trainer->settings->kernels, SEQUENCES, TOKENS);
     struct feed feed = {.trainer = trainer, .n = SEQUENCES * TOKENS};
