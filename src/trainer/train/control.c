@@ -100,15 +100,15 @@ void add_report(struct trainer *trainer)
 {
     struct device *host = trainer->machine->host;
     struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
-    const struct context *context = NULL;
+    int context = NONE;
     trainer->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor **part = allocate((size_t)trainer->mesh.dp, sizeof *part);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const struct device *device = trainer->rank_total[dp_rank]->device;
-        if (device->context != context) {
+        if (device->context->index != context) {
             totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(trainer->mesh.dp, UNIT_ALIGN));
             totals->persistent = true;
-            context = device->context;
+            context = device->context->index;
         }
         part[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         add_copy(trainer->train, device->lanes[LANE_DOWNLOAD], "report.loss", part[dp_rank],

@@ -70,7 +70,7 @@ void add_upload(struct list *list, const char *name, struct task *maker, struct 
     const struct device *device = target->device;
     const struct task *before = list->tasks[list->n - 1]; /* the upload before, or `maker` */
     struct tensor *source = maker->accesses[maker->n_accesses - 1].tensor;
-    if (before != maker && before->lane->device->context != device->context) {
+    if (before != maker && before->lane->device->context->index != device->context->index) {
         source = tensor_like(list->pool, source->device, source);
         source->persistent = true;
         add_access(maker, source, ACCESS_WRITE);
