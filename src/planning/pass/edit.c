@@ -44,7 +44,8 @@ struct edit *open_edit(struct list *list)
     edit->last_origin = list->last_origin;
     edit->last_message = list->last_message;
     edit->tags = list->tags;
-    edit->head.prev = edit->head.next = &edit->head;
+    edit->head.prev = &edit->head;
+    edit->head.next = &edit->head;
     for (size_t i = 0; i < list->n; i++)
         link_behind(list->tasks[i], edit->head.prev);
     list->head = &edit->head;
@@ -55,7 +56,8 @@ struct edit *open_edit(struct list *list)
 /* What commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
-    edit->list->head = edit->list->cursor = NULL;
+    edit->list->head = NULL;
+    edit->list->cursor = NULL;
     edit->list->tags = edit->tags;
     free(edit->journal);
     free(edit->dropped);
@@ -80,7 +82,8 @@ void preview(struct edit *edit)
     edit->n_before = list->n;
     edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
     list_in_order(edit);
-    list->head = list->cursor = NULL;
+    list->head = NULL;
+    list->cursor = NULL;
     list->tags = edit->tags;
 }
 

@@ -132,7 +132,7 @@ static const struct option options[] = {
      .value = &predict_options.output,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
-     .classes = 0,
+     .classes = 0, /* only pages that name it take it */
      .help = "the profile to write"},
 };
 static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};

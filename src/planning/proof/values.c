@@ -52,13 +52,22 @@ static struct byte_cell *cells_between(struct strip *strips, const struct tensor
 static struct byte_cell *read_cells(struct strip *strips, const struct tensor *tensor, size_t begin, size_t end,
                                     size_t *n)
 {
-    struct byte_cell *cell = cells_between(strips, tensor, begin, end, n);
+    struct byte_cell *cells = cells_between(strips, tensor, begin, end, n);
     for (size_t i = 0; i < *n; i++)
-        if (cell[i].iteration == NONE && !cell[i].value) {
-            cell[i].value = strips[tensor->storage->id].initial;
-            cell[i].origin = -(int64_t)tensor->storage->replica.begin;
+        if (cells[i].iteration == NONE && !cells[i].value) {
+            cells[i].value = strips[tensor->storage->id].initial;
+            cells[i].origin = -(int64_t)tensor->storage->replica.begin;
         }
-    return cell;
+    return cells;
+}
+
+/* The index of the first cell after cell i that does not go on with its value; n: all do. */
+static size_t end_of_value(const struct byte_cell *cells, size_t n, size_t i)
+{
+    size_t end = i + 1;
+    while (end < n && cells[end].value == cells[i].value && cells[end].origin == cells[i].origin)
+        end++;
+    return end;
 }
 
 /* A number for the bytes that an access reads: a hash of runs (value, begin, length), where begin counts from the first
@@ -67,16 +76,16 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
 static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tensor)
 {
     size_t n;
-    struct byte_cell *cell = read_cells(strips, tensor, 0, tensor->bytes, &n);
+    struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
     uint64_t value = 0;
-    for (size_t i = 0; i < n;) {
-        size_t k = i + 1;
-        while (k < n && cell[k].value == cell[i].value && cell[k].origin == cell[i].origin)
-            k++;
-        uint64_t begin = (uint64_t)((int64_t)cell[i].begin - cell[i].origin), length = cell[k - 1].end - cell[i].begin;
+    size_t i = 0;
+    while (i < n) {
+        size_t end = end_of_value(cells, n, i);
+        uint64_t begin = (uint64_t)((int64_t)cells[i].begin - cells[i].origin);
+        uint64_t length = cells[end - 1].end - cells[i].begin;
         uint64_t part = hash_pair(begin, length);
-        value = hash_pair(value, hash_pair(cell[i].value, part));
-        i = k;
+        value = hash_pair(value, hash_pair(cells[i].value, part));
+        i = end;
     }
     return value;
 }
@@ -92,11 +101,11 @@ static void write_value(struct strip *strips, const struct tensor *tensor, size_
                         struct written_value written)
 {
     size_t n;
-    struct byte_cell *cell = cells_between(strips, tensor, begin, end, &n);
+    struct byte_cell *cells = cells_between(strips, tensor, begin, end, &n);
     for (size_t i = 0; i < n; i++) {
-        cell[i].value = written.value;
-        cell[i].origin = written.origin;
-        cell[i].iteration = written.iteration;
+        cells[i].value = written.value;
+        cells[i].origin = written.origin;
+        cells[i].iteration = written.iteration;
     }
 }
 
@@ -105,12 +114,12 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
 {
     size_t n;
     int64_t shift = (int64_t)target->offset - (int64_t)source->offset;
-    struct byte_cell *cell = read_cells(strips, source, 0, source->bytes, &n);
+    struct byte_cell *cells = read_cells(strips, source, 0, source->bytes, &n);
     for (size_t i = 0; i < n; i++) {
         struct written_value copied = {
-            .value = cell[i].value, .origin = cell[i].origin + shift, .iteration = iteration};
-        write_value(strips, target, cell[i].begin - source->offset, cell[i].end - source->offset, copied);
-        cell = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
+            .value = cells[i].value, .origin = cells[i].origin + shift, .iteration = iteration};
+        write_value(strips, target, cells[i].begin - source->offset, cells[i].end - source->offset, copied);
+        cells = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
     }
 }
 
@@ -122,18 +131,20 @@ static bool by_element(const struct task *task, const struct access *access)
     return task->elementwise && access->tensor->bytes == task->accesses[0].tensor->bytes;
 }
 
-/* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends: *end. */
+/* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends.  There *end
+ * is set, which comes in as the end of all elements. */
 static uint64_t hash_elements(struct strip *strips, const struct task *task, size_t at, size_t *end, uint64_t value)
 {
     for (int i = 0; i < task->n_accesses; i++) {
-        const struct tensor *tensor = task->accesses[i].tensor;
-        size_t n;
-        if (!(task->accesses[i].mode & ACCESS_READ) || !by_element(task, &task->accesses[i]))
+        const struct access *access = &task->accesses[i];
+        if (!(access->mode & ACCESS_READ) || !by_element(task, access))
             continue;
-        struct byte_cell *cell = read_cells(strips, tensor, at, *end, &n);
-        int64_t part = (int64_t)tensor->offset - cell->origin - (int64_t)task->piece_begin;
-        value = hash_pair(value, hash_pair(cell->value, (uint64_t)part));
-        *end = cell->end - tensor->offset;
+        size_t n;
+        const struct byte_cell *first = read_cells(strips, access->tensor, at, *end, &n);
+        /* Byte b of the task, as it was before passes cut it, reads byte b + shift of the value. */
+        int64_t shift = (int64_t)access->tensor->offset - first->origin - (int64_t)task->piece_begin;
+        value = hash_pair(value, hash_pair(first->value, (uint64_t)shift));
+        *end = first->end - access->tensor->offset;
     }
     return value;
 }
@@ -174,10 +185,13 @@ static void write_run(struct strip *strips, const struct task *task, size_t at, 
 {
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor;
-        struct written_value written = {.value = hash_pair(value, (uint64_t)i), .iteration = iteration};
-        written.origin = (int64_t)tensor->offset - (int64_t)task->piece_begin;
         if (!(task->accesses[i].mode & ACCESS_WRITE))
             continue;
+        const struct written_value written = {
+            .value = hash_pair(value, (uint64_t)i),
+            .origin = (int64_t)tensor->offset - (int64_t)task->piece_begin,
+            .iteration = iteration,
+        };
         if (task->elementwise)
             write_value(strips, tensor, at, end, written);
         else
@@ -186,50 +200,67 @@ static void write_run(struct strip *strips, const struct task *task, size_t at, 
 }
 
 /* Numbers what the task computes, and writes these values.  An elementwise task is cut into runs, wherever a value that
- * it reads begins or ends.  Any other task is one run, of one byte. */
+ * it reads begins or ends.  Any other task is one run, of one byte.  run: its identity and node are set. */
 static void interpret_task(struct values *values, struct strip *strips, const struct task *task, struct numbered run,
                            int iteration)
 {
     uint64_t common = hash_whole_reads(strips, task, run.identity);
     size_t bytes = task->elementwise ? task->accesses[0].tensor->bytes : 1;
     run.is_silent = writes_nothing(task);
-    for (size_t at = 0, end; at < bytes; at = end) {
-        end = bytes;
+    size_t at = 0;
+    while (at < bytes) {
+        size_t end = bytes;
         run.value = hash_elements(strips, task, at, &end, common);
         run.begin = task->piece_begin + at;
         run.end = task->piece_begin + end;
         write_run(strips, task, at, end, run.value, iteration);
         *APPEND(values->runs, values->n, values->cap) = run;
+        at = end;
     }
 }
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
+/* Is what the tensor holds at the end a result?  In a step file, `keep` may only mean that a tensor has its own place:
+ * there, only state counts. */
+static bool leaves_result(const struct values *values, const struct tensor *tensor)
+{
+    const bool is_state = tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER;
+    if (tensor->storage != tensor || !tensor->persistent)
+        return false;
+    return values->known_by == BY_ORIGIN || is_state;
+}
+
+/* Numbers what is left in the tensor.  Its bytes are counted in the tensor that `replica.of` names, so that shards have
+ * together the result of a whole tensor. */
+static void number_result(struct values *values, const struct list *list, struct strip *strips,
+                          const struct tensor *tensor)
+{
+    const size_t first = tensor->replica.begin;
+    size_t n;
+    const struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
+    if (tensor->replica.is_shard && cells->iteration == NONE) /* this list uses replicas instead of the shard */
+        return;
+    struct numbered result = {
+        .identity = hash_pair(strips[tensor->id].initial, 1),
+        .node = ITERATIONS * (int)list->n + tensor->id,
+        .is_result = true,
+    };
+    for (size_t k = 0; k < n; k++) {
+        result.value = hash_pair(cells[k].value, (uint64_t)(cells[k].origin + (int64_t)first));
+        result.begin = first + cells[k].begin;
+        result.end = first + cells[k].end;
+        *APPEND(values->runs, values->n, values->cap) = result;
+    }
+}
+
 /* Numbers what is left in the tensors that persist, so that a list that has lost a copy out of the step has lost a
- * result.  A result's bytes are counted in the tensor that `replica.of` names, so that shards have together the result
- * of a whole tensor. */
+ * result. */
 static void number_results(struct values *values, const struct list *list, struct strip *strips)
 {
-    for (size_t i = 0; i < list->pool->n; i++) {
-        const struct tensor *tensor = list->pool->tensors[i];
-        size_t n, first = tensor->replica.begin;
-        if (tensor->storage != tensor || !tensor->persistent)
-            continue;
-        if (values->known_by == BY_NAME && tensor->class != MEM_PARAMETERS &&
-            tensor->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
-            continue;
-        struct byte_cell *cell = read_cells(strips, tensor, 0, tensor->bytes, &n);
-        if (tensor->replica.is_shard && cell->iteration == NONE) /* this list uses replicas instead of the shard */
-            continue;
-        struct numbered result = {.identity = hash_pair(strips[tensor->id].initial, 1), .is_result = true};
-        result.node = ITERATIONS * (int)list->n + tensor->id;
-        for (size_t k = 0; k < n; k++) {
-            result.value = hash_pair(cell[k].value, (uint64_t)(cell[k].origin + (int64_t)first));
-            result.begin = first + cell[k].begin;
-            result.end = first + cell[k].end;
-            *APPEND(values->runs, values->n, values->cap) = result;
-        }
-    }
+    for (size_t i = 0; i < list->pool->n; i++)
+        if (leaves_result(values, list->pool->tensors[i]))
+            number_result(values, list, strips, list->pool->tensors[i]);
 }
 
 COMPARISON(by_identity, struct numbered,
@@ -246,10 +277,28 @@ static void join_runs(struct values *values)
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            values->runs[n++] = *next;
+            values->runs[n] = *next;
+            n++;
         }
     }
     values->n = n;
+}
+
+/* Interprets task i of the list in that iteration, if it runs then. */
+static void number_task(struct values *values, const struct list *list, struct strip *strips, int i, int iteration)
+{
+    const struct task *task = list->tasks[i];
+    if (!is_due(task, (uint32_t)iteration))
+        return;
+    if (is_copy(task)) {
+        copy_value(strips, copy_target(task), copy_source(task), iteration);
+        return;
+    }
+    const struct numbered run = {
+        .identity = hash_pair(identify(values, task), (uint64_t)iteration),
+        .node = iteration * (int)list->n + i,
+    };
+    interpret_task(values, strips, task, run, iteration);
 }
 
 /* Interprets the list, and numbers all that it computes. */
@@ -261,17 +310,8 @@ static struct values *number_list(const struct list *list, enum known_by known_b
     for (size_t i = 0; i < list->pool->n; i++)
         strips[i].initial = initial_value(list->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
-        for (int i = 0; i < (int)list->n; i++) {
-            const struct task *task = list->tasks[i];
-            struct numbered run = {.identity = hash_pair(identify(values, task), (uint64_t)iteration)};
-            run.node = iteration * (int)list->n + i;
-            if (!is_due(task, (uint32_t)iteration))
-                continue;
-            if (is_copy(task))
-                copy_value(strips, copy_target(task), copy_source(task), iteration);
-            else
-                interpret_task(values, strips, task, run, iteration);
-        }
+        for (int i = 0; i < (int)list->n; i++)
+            number_task(values, list, strips, i, iteration);
     number_results(values, list, strips);
     SORT(values->runs, values->n, by_identity);
     join_runs(values);

@@ -31,6 +31,7 @@ struct read_window {         /* tasks of one device that stand together and read
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */
     struct tensor *gathered; /* the tensor that they read instead; NULL: not made yet */
     size_t position;         /* among its device's windows */
+    size_t nth;              /* among its replica's windows */
     struct task **readers;   /* the tasks */
     size_t n, cap;
 };
@@ -93,6 +94,7 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
     struct read_window *window = allocate(1, sizeof *window);
     window->replica = replica;
     window->position = mine->n;
+    window->nth = survey->windows[replica->id].n;
     add_window(mine, window);
     add_window(&survey->windows[replica->id], window);
     add_window(&survey->all, window);
@@ -190,34 +192,33 @@ static void free_survey(struct survey *survey, int n_devices)
 
 /* ---- gathering -------------------------------------------------------------------------------------------------- */
 
-/* Writes to peer[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where
+/* Writes to peers[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where
  * `window` is the nth one of its own replica; a replica that has fewer windows gives none.  Returns how many there
  * are. */
-static size_t find_peers(const struct survey *survey, const struct read_window *window, struct read_window **peer)
+static size_t find_peers(const struct survey *survey, const struct read_window *window, struct read_window **peers)
 {
     const struct tensor *replica = window->replica;
-    const struct window_list *mine = &survey->windows[replica->id];
     const struct tensor_list *replicas = replicas_like(survey, replica);
-    size_t nth = 0;
-    while (mine->items[nth] != window)
-        nth++;
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
         const struct tensor *tensor = replicas->items[i];
+        const struct window_list *windows = &survey->windows[tensor->id];
         bool is_same = tensor->replica.begin == replica->replica.begin && tensor->bytes == replica->bytes;
-        if (is_same && nth < survey->windows[tensor->id].n)
-            peer[n++] = survey->windows[tensor->id].items[nth];
+        if (!is_same || window->nth >= windows->n)
+            continue;
+        peers[n] = windows->items[window->nth];
+        n++;
     }
     return n;
 }
 
 /* The task before which the peers' copies go: the first one of all windows under which they are to be gathered. */
-static struct task *first_reader(const struct survey *survey, struct read_window *const *peer, size_t n)
+static struct task *first_reader(const struct survey *survey, struct read_window *const *peers, size_t n)
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct window_list *windows = &survey->devices[peer[i]->replica->device->index];
-        size_t position = peer[i]->position;
+        const struct window_list *windows = &survey->devices[peers[i]->replica->device->index];
+        size_t position = peers[i]->position;
         const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
         if (!first || earlier->readers[0]->index < first->index)
             first = earlier->readers[0];
@@ -225,26 +226,31 @@ static struct task *first_reader(const struct survey *survey, struct read_window
     return first;
 }
 
+/* The position of the peer on that device; if none is there, of the last one. */
+static size_t peer_on(const struct device *device, struct read_window *const *peers, size_t n)
+{
+    size_t i = 0;
+    while (i < n - 1 && peers[i]->replica->device != device)
+        i++;
+    return i;
+}
+
 /* Sends the bytes that the kth shard has of the peers' tensor to all peers; the first to get them is the one that
  * follows the shard's owner. */
-static void share_shard(struct survey *survey, struct read_window *const *peer, size_t n, size_t k)
+static void share_shard(struct survey *survey, struct read_window *const *peers, size_t n, size_t k)
 {
     struct pool *pool = survey->list->pool;
-    const struct tensor *replica = peer[0]->replica;
+    const struct tensor *replica = peers[0]->replica;
     struct tensor *shard = shards_of(survey, replica)->items[k];
     size_t begin = MAX(shard->replica.begin, replica->replica.begin);
     size_t end = MIN(shard->replica.begin + shard->bytes, replica->replica.begin + replica->bytes);
     if (begin >= end)
         return;
-    size_t own = 0; /* the peer on the owner's device; the last one, if none is there */
-    while (own < n - 1 && peer[own]->replica->device != shard->device)
-        own++;
     struct tensor **to = allocate(n, sizeof(struct tensor *));
-    for (size_t i = 0; i < n; i++) {
-        struct tensor *gathered = peer[(own + 1 + i) % n]->gathered;
-        to[i] =
-            new_range(pool, gathered, "gathered.part", begin - replica->replica.begin, end - replica->replica.begin);
-    }
+    const size_t next = peer_on(shard->device, peers, n) + 1;
+    for (size_t i = 0; i < n; i++)
+        to[i] = new_range(pool, peers[(next + i) % n]->gathered, "gathered.part", begin - replica->replica.begin,
+                          end - replica->replica.begin);
     struct tensor *from = new_range(pool, shard, shard->name, begin - shard->replica.begin, end - shard->replica.begin);
     add_broadcast(survey->list, "gather", to, (int)n, from, FOR_GATHER);
     free(to);
@@ -269,20 +275,20 @@ static void make_gathered(struct pool *pool, struct read_window *window)
 /* Gathers the parameters of the window and of its peers, and lets their tasks read them there. */
 static void gather_peers(struct survey *survey, struct edit *edit, struct read_window *window)
 {
-    struct read_window **peer = allocate(replicas_like(survey, window->replica)->n, sizeof(struct read_window *));
-    size_t n = find_peers(survey, window, peer);
+    struct read_window **peers = allocate(replicas_like(survey, window->replica)->n, sizeof(struct read_window *));
+    size_t n = find_peers(survey, window, peers);
     const struct task *user = window->readers[0];
-    insert_before(edit, first_reader(survey, peer, n));
+    insert_before(edit, first_reader(survey, peers, n));
     survey->list->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
-        make_gathered(survey->list->pool, peer[i]);
+        make_gathered(survey->list->pool, peers[i]);
     for (size_t k = 0; k < shards_of(survey, window->replica)->n; k++)
-        share_shard(survey, peer, n, k);
+        share_shard(survey, peers, n, k);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < peer[i]->n; k++)
-            repoint(edit, peer[i]->readers[k], peer[i]->replica, peer[i]->gathered);
+        for (size_t k = 0; k < peers[i]->n; k++)
+            repoint(edit, peers[i]->readers[k], peers[i]->replica, peers[i]->gathered);
     survey->gathered += n;
-    free(peer);
+    free(peers);
 }
 
 /* ---- updates ---------------------------------------------------------------------------------------------------- */

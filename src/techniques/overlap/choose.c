@@ -120,30 +120,49 @@ void measure_buckets(struct update_survey *survey)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
+enum { MOST_ROWS = 4 }; /* of starts: as C or L, each with gradients alone or sharing */
+
+/* In how many steps a row of starts goes from no bucket on the CPU to all. */
+static size_t count_shares(const struct update_survey *survey)
+{
+    const size_t wanted = MIN(survey->buckets.n, MOST_STARTS);
+    const size_t affordable = OVERLAP_WORK / MOST_ROWS / survey->list->n;
+    return MAX(MIN(wanted, affordable), 1);
+}
+
+/* Writes a row of starts to starts[]: 0/shares, 1/shares ... of the buckets are on that side, the others on the device.
+ * A start has a byte for each bucket, and then one for `sharing`.  Returns where the row ends. */
+static unsigned char *add_row(const struct update_survey *survey, unsigned char *starts, size_t shares,
+                              enum sharing sharing, enum side side)
+{
+    const size_t n = survey->buckets.n;
+    for (size_t k = 0; k <= shares; k++) {
+        choose_earliest(survey, starts, n * k / shares, side);
+        starts[n] = (unsigned char)sharing;
+        starts += n + 1;
+    }
+    return starts;
+}
+
 /* Starts with none, some and all of the buckets on the CPU, once as C and once as L; and once more with gradients that
  * share bytes, where all on the CPU do not fit otherwise. */
 static void search_plan(const struct update_survey *survey, const struct question *question, struct plans *plans)
 {
-    const size_t n = survey->buckets.n, most_starts = MIN(n, MOST_STARTS);
-    const size_t affordable = OVERLAP_WORK / 4 / survey->list->n; /* so many starts in each of the four rows */
-    const size_t shares = MAX(MIN(most_starts, affordable), 1);
-    struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
+    const size_t n = survey->buckets.n;
+    const size_t shares = count_shares(survey);
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
+    struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
     unsigned char found[MOST_BUCKETS + 1];
-    unsigned char *start = allocate(4 * (shares + 1) * (n + 1), 1), *next = start;
-    size_t n_starts = 0;
+    unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * (n + 1), 1);
+    unsigned char *end = starts;
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
-            for (size_t k = 0; k <= shares; k++) {
-                choose_earliest(survey, next, n * k / shares, side);
-                next[n] = (unsigned char)sharing;
-                next += n + 1;
-                n_starts++;
-            }
-    best->score = choose(question, start, n_starts, found);
+            end = add_row(survey, end, shares, sharing, side);
+    const size_t n_starts = (size_t)(end - starts) / (n + 1);
+    best->score = choose(question, starts, n_starts, found);
     memcpy(best->side, found, n);
     best->sharing = found[n];
-    free(start);
+    free(starts);
 }
 
 struct plans find_plans(const struct update_survey *survey, const struct question *question)

@@ -266,14 +266,15 @@ struct problem *open_snap_writer(const char *path, const struct checkpoint *chec
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 /* A file without its name is lost: to this run, and to any run that would resume it. */
-bool tell_when_lost(struct snap_writer *snap_writer)
+bool give_up_if_lost(struct snap_writer *snap_writer)
 {
     if (leads_to(snap_writer->file->path, snap_writer->fd))
         return false;
     pthread_mutex_lock(&snap_writer->lock);
     snap_writer->failed = true;
     snap_writer->counts.dropped += snap_writer->counts.stored;
-    snap_writer->counts.stored = snap_writer->counts.newest = 0;
+    snap_writer->counts.stored = 0;
+    snap_writer->counts.newest = 0;
     pthread_mutex_unlock(&snap_writer->lock);
     warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
          "held went with it; training goes on, but stores nothing any more",
@@ -284,7 +285,7 @@ bool tell_when_lost(struct snap_writer *snap_writer)
 struct snap_counts close_snap_writer(struct snap_writer *snap_writer)
 {
     if (snap_writer->counts.newest)
-        tell_when_lost(snap_writer);
+        give_up_if_lost(snap_writer);
     const struct snap_counts counts = snap_writer->counts;
     if (snap_writer->beside)
         abandon(snap_writer->beside);

@@ -38,45 +38,45 @@ static struct snapshot_run *snapshot_run_of(const struct trainer *trainer)
 
 /* ---- the tasks' work -------------------------------------------------------------------------------------------- */
 
-static void begin_iteration(void *context, uint32_t number)
+static void begin_iteration(void *context, uint32_t iteration)
 {
     struct snapshot_run *snapshot_run = context;
-    snap_begin(snapshot_run->file, number);
+    snap_begin(snapshot_run->file, iteration);
 }
 
-static void persist(void *context, const struct task *task, uint32_t number)
+static void persist(void *context, const struct task *task, uint32_t iteration)
 {
     const struct snapshot_run *snapshot_run = context;
-    const struct tensor *buffer = tensor_at(task->accesses[0].tensor, number);
-    snap_write(snapshot_run->file, number, snapshot_run->payload[task->index], tensor_memory(buffer));
+    const struct tensor *buffer = tensor_at(task->accesses[0].tensor, iteration);
+    snap_write(snapshot_run->file, iteration, snapshot_run->payload[task->index], tensor_memory(buffer));
 }
 
 /* The disk's lane waits here until the step's report has come.  The report itself never waits for this lane. */
-static void commit_iteration(void *context, const struct task *task, uint32_t number)
+static void commit_iteration(void *context, const struct task *task, uint32_t iteration)
 {
     (void)task;
     struct snapshot_run *snapshot_run = context;
     struct commit_times times;
     pthread_mutex_lock(&snapshot_run->lock);
-    while (snapshot_run->reported < number)
+    while (snapshot_run->reported < iteration)
         pthread_cond_wait(&snapshot_run->changed, &snapshot_run->lock);
-    bool sound = number < snapshot_run->bad_step;
+    bool sound = iteration < snapshot_run->bad_step;
     pthread_mutex_unlock(&snapshot_run->lock);
-    if (!snap_finish(snapshot_run->file, number, sound, &times))
+    if (!snap_finish(snapshot_run->file, iteration, sound, &times))
         return;
     pthread_mutex_lock(&snapshot_run->lock);
     *APPEND(snapshot_run->commits, snapshot_run->n_commits, snapshot_run->cap_commits) = times;
     pthread_mutex_unlock(&snapshot_run->lock);
 }
 
-void note_reported(struct trainer *trainer, uint32_t number, bool sound)
+void note_reported(struct trainer *trainer, uint32_t iteration, bool sound)
 {
     struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_run || snapshot_run->closed)
         return;
     pthread_mutex_lock(&snapshot_run->lock);
-    snapshot_run->reported = number;
-    snapshot_run->bad_step = sound ? snapshot_run->bad_step : MIN(snapshot_run->bad_step, number);
+    snapshot_run->reported = iteration;
+    snapshot_run->bad_step = sound ? snapshot_run->bad_step : MIN(snapshot_run->bad_step, iteration);
     pthread_cond_broadcast(&snapshot_run->changed);
     pthread_mutex_unlock(&snapshot_run->lock);
 }
@@ -103,7 +103,6 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
     }
 }
 
-/* Opens the file and gives the tasks of the list their work.  Nothing is in flight meanwhile. */
 void start_snapshots(struct trainer *trainer)
 {
     const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
@@ -143,7 +142,8 @@ size_t take_commits(struct trainer *trainer, struct commit_times **commits)
     size_t n = snapshot_run->n_commits;
     *commits = snapshot_run->commits;
     snapshot_run->commits = NULL;
-    snapshot_run->n_commits = snapshot_run->cap_commits = 0;
+    snapshot_run->n_commits = 0;
+    snapshot_run->cap_commits = 0;
     pthread_mutex_unlock(&snapshot_run->lock);
     return n;
 }

@@ -13,17 +13,15 @@
  *
  * and after all of them, on the disk lane too,
  *
- *     commit     writes the page that names the iteration: it is *recoverable* after a kill.  Then it flushes the file:
- *                the iteration is *durable*, after a power cut too.  (In a run it first waits for the report that the
- *                step is sound, which is not simulated.)
+ *     commit     writes the page that names the iteration, which is recoverable then, and flushes the file: it is
+ *                durable.  (In a run it first waits for the report that the step is sound, which is not simulated.)
  *
  * A commit waits for its persists because one thread of the disk runs both, in the order of the list.
  *
- * The rule.  The file has S slots, each with room for a whole iteration, and the host has S buffers for each unit.  An
- * iteration takes a slot when its first unit has been updated, and returns it when its commit has ended.  It may not
- * take the slot of the newest durable commit, nor one that another iteration has.  When no slot is free the iteration
- * is dropped, so that training waits for nothing.  (trainer/step/ring.c has this rule.)  The list has each task once,
- * and where it reads and writes is decided for each iteration.
+ * Slots.  The file has S slots, each with room for a whole iteration, and the host has S buffers for each unit.  An
+ * iteration takes a slot when its first unit has been updated, and returns it when its commit has ended.  Which slot it
+ * takes, and when it takes none and is dropped, is the rule of trainer/step/ring.c: a slot is a member of a ring.  The
+ * list has each task once, and where it reads and writes is decided for each iteration.
  *
  * Persist and commit stand *aside* (struct member_use in task.h): nothing of the training waits for them.  Such a
  * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
@@ -54,7 +52,6 @@ struct snapshot_options snapshot_options;
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* A buffer on the device for each slot.  That of slot 1 is returned, and leads to the others. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes)
 {
     struct tensor *first = NULL;
@@ -83,7 +80,6 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
-/* A task that runs only where its iteration has a slot. */
 struct task *in_slot(struct task *task)
 {
     task->member.needed = true;
@@ -115,9 +111,6 @@ bool is_state(const struct access *access)
            (access->tensor->class == MEM_PARAMETERS || access->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Copies the tensors that `update` wrote into the buffers, in the order of the accesses of `whole`, each on the host's
- * alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part of each
- * tensor. */
 void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
                   const struct task *update, enum snapshot_in in)
 {

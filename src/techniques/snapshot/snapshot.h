@@ -51,13 +51,19 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
 };
 /* Adds the tasks that store what an update writes: so many bytes. */
 void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes);
-/* The parts of store_update().  in_slot() makes a task run only where its iteration has a slot.  new_buffers() makes a
- * buffer of so many bytes on the device for each slot.  copy_written() adds the copies of what `update` wrote into the
- * buffers; add_persist() adds the task that writes the buffers to the disk. */
+
+/* The parts of store_update(): */
+
+/* Makes the task run only where its iteration has a slot, and returns it. */
 struct task *in_slot(struct task *task);
+/* Makes a buffer of so many bytes on the device for each slot.  That of slot 1 is returned, and leads to the others. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes);
+/* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
+ * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part
+ * of each tensor. */
 void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
                   const struct task *update, enum snapshot_in in);
+/* Adds the task that writes what an update stored in the buffers to the disk. */
 void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update);
 
 /* Is the access a write of parameters or of the optimizer's state? */
@@ -80,7 +86,7 @@ void start_snapshots(struct trainer *trainer);
 struct snap_counts close_snapshots(struct trainer *trainer); /* after a drain */
 /* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
  * committed. */
-void note_reported(struct trainer *trainer, uint32_t number, bool sound);
+void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 /* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 

@@ -69,8 +69,8 @@ struct problem *open_snap_writer(const char *path, const struct checkpoint *chec
 struct snap_counts close_snap_writer(struct snap_writer *snap_writer);
 /* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snap_writer. */
 void take_name(void *argument);
-/* For writer.c: has another program taken the file's name from it?  Then warns. */
-bool tell_when_lost(struct snap_writer *snap_writer);
+/* For writer.c: has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
+bool give_up_if_lost(struct snap_writer *snap_writer);
 
 /* ---- writer.c ---------------------------------------------------------------------------------------------------- */
 

@@ -80,10 +80,10 @@ int open_direct(int fd)
     return -1;
 }
 
-char *map_memory(int fd, uint64_t n, persist_bytes **persist)
+char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
 {
     (void)fd;
-    (void)n;
+    (void)bytes;
     (void)persist;
     return NULL;
 }

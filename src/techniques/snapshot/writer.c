@@ -2,8 +2,7 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snap_begin    takes a slot that neither the newest durable commit nor another iteration has (ring.c), or none:
- *                   then the iteration is dropped.  An iteration has its slot until its commit has ended
+ *     snap_begin    takes a slot by the rule of trainer/step/ring.c, until the commit has ended; or drops the iteration
  *     snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
  *     snap_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
  *                                                                                                  [recoverable]
@@ -86,15 +85,18 @@ int snap_begin(struct snap_writer *snap_writer, uint32_t iteration)
 
 /* ---- a payload --------------------------------------------------------------------------------------------------- */
 
-static bool all_finite(const uint32_t *word, size_t n)
+static bool all_finite(const uint32_t *words, size_t n)
 {
-    enum { EXPONENT = 0x7F800000, TOGETHER = 16 }; /* gcc -O2 makes vectors only of a loop of fixed length */
+    enum { TOGETHER = 16 }; /* gcc -O2 makes vectors only of a loop of fixed length */
     uint32_t bad = 0;
-    for (; n >= TOGETHER; word += TOGETHER, n -= TOGETHER)
+    size_t first = 0;
+    while (first + TOGETHER <= n) {
         for (size_t i = 0; i < TOGETHER; i++)
-            bad |= (word[i] & EXPONENT) == EXPONENT;
-    for (size_t i = 0; i < n; i++)
-        bad |= (word[i] & EXPONENT) == EXPONENT;
+            bad |= !is_finite_word(words[first + i]);
+        first += TOGETHER;
+    }
+    for (size_t i = first; i < n; i++)
+        bad |= !is_finite_word(words[i]);
     return !bad;
 }
 
@@ -194,7 +196,7 @@ static bool make_durable(struct snap_writer *snap_writer)
         free(problem);
         return false;
     }
-    return !tell_when_lost(snap_writer);
+    return !give_up_if_lost(snap_writer);
 }
 
 /* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */

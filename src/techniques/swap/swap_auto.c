@@ -165,7 +165,7 @@ static void start_with_share(const struct swapper *swapper, unsigned char *start
 /* The choice with which devices hold the fewest bytes. */
 static void start_with_all(const struct swapper *swapper, unsigned char *start, enum action action)
 {
-    start[LAYOUT] = layout(FOR_USES, AS_LISTED);
+    start[LAYOUT] = layout(PLACE_FOR_USES, AS_LISTED);
     for (size_t i = 1; i < swapper->admitted; i++)
         start[i] = option_for(&swapper->decisions[i], action);
 }
@@ -214,7 +214,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
                                 .context = swapper,
                                 .least_period = least_period};
     memset(best, KEEP, swapper->n);
-    best[LAYOUT] = layout(FOR_COPIES, AS_LISTED);
+    best[LAYOUT] = layout(PLACE_FOR_COPIES, AS_LISTED);
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
             continue;

@@ -9,8 +9,16 @@
 #include "swap.h"
 #include "techniques/search/search.h"
 
-/* How copies find their places (swap_places.c).  FOR_USES holds the fewest bytes. */
-enum placing { FOR_COPIES, FOR_SLOW_COPIES, FOR_USES, WHILE_ROOM, SPARE_3_PERCENT, SPARE_12_PERCENT, PLACINGS };
+/* How copies find their places (swap_places.c).  PLACE_FOR_USES holds the fewest bytes. */
+enum placing {
+    PLACE_FOR_COPIES,
+    PLACE_FOR_SLOW_COPIES,
+    PLACE_FOR_USES,
+    PLACE_WHILE_ROOM,
+    PLACE_SPARING_3_PERCENT,
+    PLACE_SPARING_12_PERCENT,
+    PLACINGS
+};
 enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
 
 /* The decision about places and order.  It is one decision about both, so that the search, which gives a decision each

@@ -7,9 +7,12 @@
 #include "swap_auto.h"
 
 static const struct placement placements[PLACINGS] = {
-    [FOR_COPIES] = {1, 0},         [FOR_SLOW_COPIES] = {2, 0},
-    [FOR_USES] = {0, 0},           [WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
-    [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
+    [PLACE_FOR_COPIES] = {1, 0},
+    [PLACE_FOR_SLOW_COPIES] = {2, 0},
+    [PLACE_FOR_USES] = {0, 0},
+    [PLACE_WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
+    [PLACE_SPARING_3_PERCENT] = {1, 0.03},
+    [PLACE_SPARING_12_PERCENT] = {1, 0.12},
 };
 
 static const struct placement *placement_of(const unsigned char *choice)

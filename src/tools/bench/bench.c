@@ -383,7 +383,7 @@ static int run_bench(int argc, char **argv)
     struct bench bench = {
         .settings = settings, .text = settings->json ? stderr : stdout, .config = config_of(settings)};
     bench.gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    bench.machine = open_machine_for(settings, SHARED_CONTEXTS);
+    bench.machine = open_machine_for(settings, false);
     /* A model that training would refuse is refused now, and not after the products. */
     free_trainer(new_plan(settings, LIST_TRAIN | OPEN_GIVEN_DATA));
     bench.probe = open_probe(&bench.machine->devices[0]);
@@ -406,7 +406,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &sweeps,
      .group = GROUP_PREDICTING,
-     .classes = 0,
+     .classes = 0, /* only pages that name it take it */
      .help = "measure only training, with one broadcast queue and with several, and with slices of several "
              "sizes"},
 };

@@ -252,7 +252,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &check_options.gradients,
      .group = "Checking",
-     .classes = 0,
+     .classes = 0, /* only pages that name it take it */
      .help = "compare the backward of every operation with differences of its forward, on a small model with "
              "random values, instead of a FILE. The worst element of the gradient of each input is shown"},
     {.name = "tolerance",
@@ -263,7 +263,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1,
      .group = "Checking",
-     .classes = 0,
+     .classes = 0, /* only pages that name it take it */
      .help = "largest relative error (with --gradients 1e-4)"},
 };
 const struct module module_check = {

@@ -173,8 +173,10 @@ static void compare_inputs(const struct checked *checked, struct build *b, struc
  * operations there are. */
 static size_t check_operation(struct trainer *trainer, size_t nth, struct table *table)
 {
-    struct pool *pool = trainer->pool = new_pool(trainer->machine);
-    struct model *model = trainer->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    struct pool *pool = new_pool(trainer->machine);
+    struct model *model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    trainer->pool = pool;
+    trainer->model = model;
     struct list *list = new_list(pool, "gradients");
     struct build b = new_build(list, model, trainer->settings->kernels, SEQUENCES, TOKENS);
     struct feed feed = {.trainer = trainer, .n = SEQUENCES * TOKENS};
@@ -223,10 +225,8 @@ static const struct cell *find_wrong(const struct table *table, double tolerance
 int check_gradients(const struct settings *settings)
 {
     const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
-    struct trainer trainer = {.settings = settings,
-                              .machine = open_machine_for(settings, SHARED_CONTEXTS),
-                              .config = small,
-                              .mesh = one_rank};
+    struct trainer trainer = {
+        .settings = settings, .machine = open_machine_for(settings, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = settings->json ? stderr : stdout;
     trainer.micro_batch = SEQUENCES;

@@ -36,10 +36,9 @@ static bool reads_state(const struct access *access)
  * have the same bits as in this array do not count; NULL: all count. */
 static size_t first_not_finite(struct tensor *tensor, const uint32_t *stale)
 {
-    const uint32_t exponent = 0x7F800000; /* all ones in infinities and NaNs, and only there */
     size_t n = count_elements(tensor), i = 0;
     uint32_t *words = read_bits(tensor);
-    while (i < n && ((words[i] & exponent) != exponent || (stale && words[i] == stale[i])))
+    while (i < n && (is_finite_word(words[i]) || (stale && words[i] == stale[i])))
         i++;
     free(words);
     return i;
@@ -75,18 +74,18 @@ static struct tensor *partly_written(const struct task *task)
     return NULL;
 }
 
-/* Runs iteration `number` again, one task at a time, until a task writes something that is not finite, or reads a
+/* Runs that iteration again, one task at a time, until a task writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  Returns false if nothing is found.
  *
  * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else in a step follows
  * from its number.  So the step computes the same values again.  A task that writes only a part of a tensor leaves
  * stale bytes in the rest of it, so of this tensor only what has changed counts. */
-static bool find_not_finite(struct list *list, uint32_t number, struct first_bad *bad)
+static bool find_not_finite(struct list *list, uint32_t iteration, struct first_bad *bad)
 {
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_due(task, number) || task->member.needed || !has_needed(task))
+        if (!is_due(task, iteration) || task->member.needed || !has_needed(task))
             continue;
         struct tensor *out = partly_written(task);
         uint32_t *stale = NULL;
@@ -94,8 +93,8 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
             stale = read_bits(out);
         found = find_bad(task, BEFORE_TASK, out, stale, bad);
         if (!found) {
-            struct task_flight flight = {.iteration = number};
-            run_alone(list, number, i, &flight);
+            struct task_flight flight = {.iteration = iteration};
+            run_alone(list, iteration, i, &flight);
             found = find_bad(task, AFTER_TASK, out, stale, bad);
         }
         free(stale);
@@ -106,29 +105,29 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
 /* AdamW changes nothing where the norm or a loss is not finite.  So the parameters are those from before the bad step,
  * which can be run again.  Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not,
  * AdamW has changed the parameters. */
-static void name_first(struct trainer *trainer, uint32_t number, const struct result *result)
+static void name_first(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     struct first_bad bad;
     const float zeros[STATE_SIZE] = {0};
     bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
     write_tensor(trainer->model->replicas[trainer->model->norm_rank].state, zeros);
-    if (!find_not_finite(trainer->train, number, &bad))
+    if (!find_not_finite(trainer->train, step, &bad))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",
-             number, not_finite_advice);
+             step, not_finite_advice);
     this_life->not_finite = true;
     char layer[32] = "";
     if (bad.task->layer >= 0)
         snprintf(layer, sizeof layer, ", layer %d", bad.task->layer);
     if (bad.before)
         fail(EXIT_FAILED,
-             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", number,
+             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
              layer, bad.task->name, bad.element, bad.tensor->name,
              result->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "",
              not_finite_advice);
-    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", number,
-         layer, bad.task->name, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
+    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", step, layer,
+         bad.task->name, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
          not_finite_advice);
 }
 

@@ -23,7 +23,7 @@ bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 COMPARISON(by_time, struct planned,
            BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
 
-size_t find_front(struct mesh_search *search, double budget)
+size_t sort_front(struct mesh_search *search, double budget)
 {
     size_t n = 0;
     double least = nextafter(budget, INFINITY);

@@ -169,31 +169,33 @@ void free_mesh_search(struct mesh_search *search)
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
 
-static char *command; /* the words of the command that plans an outcome */
-
-/* Adds an option that the user has given, if the search does not choose it. */
-static bool repeat_option(const struct option *option)
+static void append_option(char **command, const struct option *option)
 {
-    if (has_word("search devices mesh zero pipeline micro-batch recompute swap json", option->name))
-        return true;
-    append_text(&command, " --%s", option->name);
+    append_text(command, " --%s", option->name);
     if (option->type == OPT_FLAG)
-        return true;
+        return;
     char *text = option_text(option);
-    append_text(&command, " ");
-    append_quoted(&command, text);
+    append_text(command, " ");
+    append_quoted(command, text);
     free(text);
-    return true;
 }
 
-/* The caller frees it. */
+/* Adds the options that the user has given, but for those that the search chooses. */
+static void append_given_options(char **command)
+{
+    for (const struct option *option = next_given(NULL); option; option = next_given(option))
+        if (!has_word("search devices mesh zero pipeline micro-batch recompute swap json", option->name))
+            append_option(command, option);
+}
+
+/* The command that plans an outcome.  The caller frees it. */
 static char *make_command(const struct mesh_candidate *candidate)
 {
     char mesh[64];
-    command = NULL;
+    char *command = NULL;
     append_quoted(&command, program_name);
     append_text(&command, " plan");
-    first_given(repeat_option);
+    append_given_options(&command);
     append_text(&command, " --mesh %s --micro-batch %d", format_mesh(mesh, &candidate->mesh), candidate->micro_batch);
     if (candidate->mesh.dp > 1 || was_given("zero"))
         append_text(&command, " --zero %d", candidate->mesh.zero);
@@ -269,7 +271,7 @@ static int plan_search(const struct settings *settings)
     struct mesh_search search = new_mesh_search(settings, counted_devices(settings));
     defer_interrupts("the list that is simulated");
     search_meshes(&search);
-    const size_t n = find_front(&search, search.budget);
+    const size_t n = sort_front(&search, search.budget);
     if (interrupted())
         tell_what_is_left(&search);
     else if (search.n == 0 && search.problem)

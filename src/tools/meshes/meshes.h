@@ -46,9 +46,9 @@ void free_mesh_search(struct mesh_search *search);
 
 /* Is something that was simulated faster in no more bytes, or as fast in fewer? */
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds);
-/* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than
+/* Moves the front to the array's beginning: of those within so many bytes, by time, each in less memory than
  * those before it.  Returns how many there are. */
-size_t find_front(struct mesh_search *search, double budget);
+size_t sort_front(struct mesh_search *search, double budget);
 
 /* ---- trials.c ---------------------------------------------------------------------------------------------------- */
 

@@ -308,7 +308,7 @@ void simulate_with_techniques(struct mesh_search *search)
 {
     struct mesh_candidate ways[3 * BEST];
     size_t tried = 0, n = 0;
-    const size_t rows = find_front(search, INFINITY);
+    const size_t rows = sort_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {
         const struct planned *row = &search->plans[i];
         if (row->candidate.state > search->budget)

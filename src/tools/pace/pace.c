@@ -73,13 +73,13 @@ static void finish_delayed(struct list *list, size_t i, struct task_flight *flig
 
 /* ---- starting and stopping ------------------------------------------------------------------------------------- */
 
-static struct pace *wrap(struct list *list, struct pace pace)
+static struct pace *wrap(struct list *list, struct pace initial)
 {
-    struct pace *p = copy_bytes(&pace, sizeof pace);
-    p->ended = allocate(((size_t)list->pool->ring.n + 1) * list->n, sizeof *p->ended);
-    p->lane_end = allocate((size_t)list->pool->machine->n_lanes, sizeof *p->lane_end);
-    list->running->wrapper = &p->wrapper;
-    return p;
+    struct pace *pace = copy_bytes(&initial, sizeof initial);
+    pace->ended = allocate(((size_t)list->pool->ring.n + 1) * list->n, sizeof *pace->ended);
+    pace->lane_end = allocate((size_t)list->pool->machine->n_lanes, sizeof *pace->lane_end);
+    list->running->wrapper = &pace->wrapper;
+    return pace;
 }
 
 /* Seconds that a real step takes, as fast as it goes: the second of two, since the first one is slow. */
@@ -119,7 +119,7 @@ void start_delays(struct list *list, uint64_t seed)
     wrap(list, (struct pace){.wrapper = {.finish = finish_delayed}, .seed = seed});
 }
 
-void stop_pacing(struct list *list)
+void stop_lengthening(struct list *list)
 {
     struct pace *pace = list->running ? pace_of(list) : NULL;
     if (!pace)
@@ -172,7 +172,7 @@ static void start_pace(struct trainer *trainer)
 static void stop(struct trainer *trainer)
 {
     if (trainer->train)
-        stop_pacing(trainer->train);
+        stop_lengthening(trainer->train);
 }
 
 static const struct option options[] = {

@@ -14,14 +14,14 @@ struct pace {
     _Atomic size_t overruns;     /* the number of these that ended later than they should have */
     _Atomic uint64_t overrun_ns; /* the sum of their delays */
 };
-/* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, after
- * its predecessors have ended.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: it is
- * chosen so that real work takes at most half of the cores in a step of `period` modelled seconds, and the median task
- * 5 ms. */
+/* From here on, execute() ends every task of the list no sooner than its lane's gap and seconds[i], times `scale`,
+ * after its predecessors have ended.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: it
+ * is chosen so that real work takes at most half of the cores in a step of `period` modelled seconds, and the median
+ * task 5 ms. */
 struct pace *start_pacing(struct list *list, const double *seconds, double period, double scale);
 /* Delays the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct list *list, uint64_t seed);
-void stop_pacing(struct list *list); /* ends padding or delays */
+void stop_lengthening(struct list *list); /* ends padding or delays */
 
 struct pace_options {
     const char *file;   /* a profile or hardware description; NULL: tasks are not padded */

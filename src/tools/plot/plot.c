@@ -11,6 +11,7 @@
 
 enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
 enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
+enum { OF_PLOT = 1 };                /* the bit of this command, which alone takes the options */
 static const char *png;
 static bool bits, logarithmic;
 static double smooth;
@@ -20,7 +21,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &bits,
      .group = "Output",
-     .classes = 1,
+     .classes = OF_PLOT,
      .help = "draw losses in bits per byte of text, not in nats per token. Without this option plot does so "
              "only if the tokens of several runs have different lengths"},
     {.name = "from",
@@ -31,13 +32,13 @@ static const struct option options[] = {
      .low = 0,
      .high = INT32_MAX,
      .group = "Output",
-     .classes = 1,
+     .classes = OF_PLOT,
      .help = "leave out the steps before this one, so that the axis of losses fits the later ones"},
     {.name = "log",
      .type = OPT_FLAG,
      .value = &logarithmic,
      .group = "Output",
-     .classes = 1,
+     .classes = OF_PLOT,
      .help =
          "draw losses on a logarithmic axis. If each run has a floor, as with stories, what is drawn is how far the "
          "losses are above it"},
@@ -49,7 +50,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1e9,
      .group = "Output",
-     .classes = 1,
+     .classes = OF_PLOT,
      .help = "draw the training losses as means of N steps, each at the middle of its steps. A number below 1, such as "
              "0.9, means exponential means: it is the weight of what was before"},
     {.name = "png",
@@ -57,7 +58,7 @@ static const struct option options[] = {
      .value = &png,
      .argument = "OUT",
      .group = "Output",
-     .classes = 1,
+     .classes = OF_PLOT,
      .help = "write a picture of 1280 x 720 pixels instead of drawing on the terminal"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
@@ -69,7 +70,7 @@ static const struct path_command arguments = {
                 "long.jsonl short.jsonl --smooth 16 --from 100 --png losses.png\n",
     .help = "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several "
             "runs are drawn in one picture.",
-    .bit = 1,
+    .bit = OF_PLOT,
     .inputs = INT32_MAX,
 };
 

@@ -238,7 +238,8 @@ static void merge_everywhere(struct learner *learner, struct token_pair *pair, i
     const size_t n = pair->n;
     uint32_t *places = pair->places;
     pair->places = NULL; /* *pair lies elsewhere when pairs have been added */
-    pair->n = pair->cap = 0;
+    pair->n = 0;
+    pair->cap = 0;
     for (size_t i = 0; i < n; i++) {
         bool is_left = learner->places[places[i]].token == left;
         if (is_left && learner->places[place_after(learner, places[i])].token == right)

@@ -26,25 +26,25 @@ static uint64_t first_open(const struct queue *queue)
     return MAX(retired, queue->ended);
 }
 
-/* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
-static const struct issued *find_open(const struct list *list, uint32_t task, uint32_t number)
+/* The latest run of a task, in that iteration or before, that was not seen to end; NULL: there is none. */
+static const struct queued_run *find_open(const struct list *list, uint32_t task, uint32_t iteration)
 {
     const struct queue *queue = &list->running->queues[list->tasks[task]->lane->index];
     for (uint64_t nth = queue->given, first = first_open(queue); nth > first; nth--) {
-        const struct issued *run = queued_run(queue, nth - 1);
-        if (run->task_index == task && run->iteration <= number)
+        const struct queued_run *run = queued_run(queue, nth - 1);
+        if (run->task_index == task && run->iteration <= iteration)
             return run;
     }
     return NULL;
 }
 
 /* The producers that this run of a task still waits for. */
-static void print_waits(FILE *out, const struct list *list, const struct issued *run)
+static void print_waits(FILE *out, const struct list *list, const struct queued_run *run)
 {
     const struct task *task = list->tasks[run->task_index];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         const struct task *producer = list->tasks[edge->producer];
-        const struct issued *open = find_open(list, edge->producer, run->iteration - edge->previous);
+        const struct queued_run *open = find_open(list, edge->producer, run->iteration - edge->previous);
         if (edge->wait && open)
             fprintf(out, "      waits for task %u %s of step %u on lane %s\n", edge->producer, producer->name,
                     open->iteration, producer->lane->name);
@@ -58,7 +58,7 @@ void print_frontier(FILE *out, const struct list *list)
     for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++) {
         if (first_open(queue) >= queue->given)
             continue;
-        const struct issued *run = queued_run(queue, first_open(queue));
+        const struct queued_run *run = queued_run(queue, first_open(queue));
         const struct task *task = list->tasks[run->task_index];
         char position[64];
         fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", task->lane->name, run->task_index,

@@ -55,7 +55,8 @@ struct dataset *open_dataset(const struct data_options *given)
     if (options.val_data && (val.format == FILE_TEXT) != (train.format == FILE_TEXT))
         fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
              val.given, format_name[val.format], train.given, format_name[train.format]);
-    dataset->nats_per_byte = dataset->floor = NAN;
+    dataset->nats_per_byte = NAN;
+    dataset->floor = NAN;
     if (train.format == FILE_TEXT)
         load_texts(dataset, &options, &train, &val);
     else

@@ -18,6 +18,8 @@
  */
 #include "flights.h"
 
+struct execution execution;
+
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */

@@ -24,7 +24,7 @@ void flush_lanes(const struct machine *machine);       /* submits what was issue
 /* A flight for a run that is issued now. */
 struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration);
 /* The nth run that the lane was given, if it is not retired, and its flight. */
-struct issued *queued_run(const struct queue *queue, uint64_t nth);
+struct queued_run *queued_run(const struct queue *queue, uint64_t nth);
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);
 bool has_ended(const struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */

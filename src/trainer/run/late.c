@@ -37,7 +37,8 @@ struct late {
 
 void start_late(struct list *list, member_asker *ask, void *context)
 {
-    struct late *late = list->running->late = allocate(1, sizeof *late);
+    struct late *late = allocate(1, sizeof *late);
+    list->running->late = late;
     *late = (struct late){.ask = ask, .context = context};
     pthread_mutex_init(&late->lock, NULL);
 }

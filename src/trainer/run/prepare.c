@@ -1,8 +1,6 @@
 /* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues. */
 #include "run.h"
 
-struct execution execution;
-
 static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {
     const struct arg *arg = &task->args[i];
@@ -74,8 +72,9 @@ static void refuse_late_devices(const struct machine *machine)
 static void make_running(struct list *list)
 {
     const struct machine *machine = list->pool->machine;
-    struct running *running = list->running = allocate(1, sizeof *running);
+    struct running *running = allocate(1, sizeof *running);
     size_t most = 0;
+    list->running = running;
     refuse_late_devices(machine);
     list->free_running = stop_running;
     running->task_runs = allocate(list->n, sizeof *running->task_runs);

@@ -21,11 +21,11 @@ struct task_flight *latest_run(const struct list *list, const struct task *task,
     return NULL;
 }
 
-struct issued *queued_run(const struct queue *queue, uint64_t nth) { return &queue->runs[nth % queue->cap]; }
+struct queued_run *queued_run(const struct queue *queue, uint64_t nth) { return &queue->runs[nth % queue->cap]; }
 
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth)
 {
-    const struct issued *run = queued_run(queue, nth);
+    const struct queued_run *run = queued_run(queue, nth);
     return latest_run(list, list->tasks[run->task_index], run->iteration);
 }
 
@@ -37,7 +37,7 @@ struct task_flight *open_flight(struct list *list, struct task *task, uint32_t i
     struct task_flight *flight = &runs->flights[runs->issued % MOST_RUNS];
     runs->issued++;
     struct queue *queue = &list->running->queues[task->lane->index];
-    struct issued *run = queued_run(queue, queue->given);
+    struct queued_run *run = queued_run(queue, queue->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
     run->task_index = (uint32_t)task->index;
     run->iteration = iteration;
@@ -70,7 +70,7 @@ static void report_flight(struct list *list, const struct task *task, struct tas
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
-static bool is_before(const struct issued *a, const struct issued *b)
+static bool is_before(const struct queued_run *a, const struct queued_run *b)
 {
     if (a->iteration != b->iteration)
         return a->iteration < b->iteration;
@@ -81,11 +81,11 @@ static bool is_before(const struct issued *a, const struct issued *b)
 static _Noreturn void report_failure(struct list *list)
 {
     const struct running *running = list->running;
-    const struct issued *first = NULL;
+    const struct queued_run *first = NULL;
     wait_lanes(list);
     for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
-            const struct issued *run = queued_run(queue, nth);
+            const struct queued_run *run = queued_run(queue, nth);
             bool has_failed = event_status(queued_flight(list, queue, nth)->done) < 0;
             if (has_failed && (!first || is_before(run, first)))
                 first = run;

@@ -40,12 +40,12 @@ struct task_runs {                         /* the runs of one task */
     struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
 };
 
-struct issued { /* a run that has not been retired: position of the task, iteration */
+struct queued_run { /* a run that has not been retired: position of the task, iteration */
     _Atomic uint32_t task_index, iteration;
 };
 
-struct queue {           /* the runs that a lane has been given, which it takes in this order */
-    struct issued *runs; /* run k is at k % cap */
+struct queue {               /* the runs that a lane has been given, which it takes in this order */
+    struct queued_run *runs; /* run k is at k % cap */
     size_t cap;
     _Atomic uint64_t given, retired; /* how many runs in all */
     _Atomic uint64_t ended;          /* how many the driver had ended when the watchdog last asked */
@@ -110,6 +110,23 @@ void drain(struct list *list);
  * back state that tasks have left elsewhere (list->restore_state). */
 void drain_but_disk(struct list *list);
 
+/* How lists run in this process.  `serial`, `serial_runner` and `watch` are set before the first execute(). */
+struct execution {
+    bool serial;
+    const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */
+    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
+    void (*watch)(struct list *list);
+    struct observer *observers; /* a chain: see add_observer() */
+    uint64_t held_ns;           /* how long observers have held the run */
+    /* Where execute() is, for a debugger, which may find it at any moment; list: NULL between two iterations. */
+    struct list_position {
+        const struct list *list;
+        uint32_t iteration;
+        size_t task_index; /* issued, or run where the run is serial */
+    } now;
+};
+extern struct execution execution;
+
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
 /* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
@@ -141,25 +158,6 @@ struct observer {
 /* The caller owns the observer.  It is told after those that were added before.  Remove it after a drain. */
 void add_observer(struct observer *observer);
 void remove_observer(struct observer *observer);
-
-/* ---- how lists run in this process ------------------------------------------------------------------------------- */
-
-/* `serial`, `serial_runner` and `watch` are set before the first execute(). */
-struct execution {
-    bool serial;
-    const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */
-    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
-    void (*watch)(struct list *list);
-    struct observer *observers; /* a chain: see add_observer() */
-    uint64_t held_ns;           /* how long observers have held the run */
-    /* Where execute() is, for a debugger, which may find it at any moment; list: NULL between two iterations. */
-    struct list_position {
-        const struct list *list;
-        uint32_t iteration;
-        size_t task_index; /* issued, or run where the run is serial */
-    } now;
-};
-extern struct execution execution;
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 

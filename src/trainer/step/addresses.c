@@ -234,7 +234,9 @@ void hold_lowest(struct map *map, struct life *life, size_t limit)
 {
     size_t all = map->n_stretches * map->positions;
     life->arena_address = 0;
-    map->n_sets = map->n_ends = map->widest = 0;
+    map->n_sets = 0;
+    map->n_ends = 0;
+    map->widest = 0;
     list_sets(map, 1, 0, all, life);
     size_t n = map->n_sets + map->n_ends;
     size_t agreed = 0; /* for how many sets and stretches in a row the address was free */

@@ -53,7 +53,7 @@ static size_t cut_segment(struct space *space, size_t byte)
 
 struct walk {
     struct list *list;
-    struct space *spaces[2]; /* by kind of edge: one for each tensor, one for each slab of each device */
+    struct space *spaces[EDGE_KINDS]; /* by kind of edge: one for each tensor, one for each slab of each device */
     struct touch *touches;
     size_t n_touches, cap_touches;
     int *consumer; /* [2n] by node: the last node to which an edge from it was added */
@@ -173,9 +173,9 @@ static void deal_edges(struct list *list)
     }
 }
 
-static void free_walk(struct walk *walk, int kinds, const size_t *n_spaces)
+static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
 {
-    for (int kind = 0; kind < kinds; kind++) {
+    for (int kind = 0; kind < n_kinds; kind++) {
         for (size_t i = 0; i < n_spaces[kind]; i++)
             free(walk->spaces[kind][i].segments);
         free(walk->spaces[kind]);
@@ -185,23 +185,24 @@ static void free_walk(struct walk *walk, int kinds, const size_t *n_spaces)
     free(walk->pairs);
 }
 
-/* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in list->edges
- * they lie side by side. */
-static void find_edges(struct list *list, int kinds)
+/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
+ * walked over, so in list->edges they lie side by side. */
+static void find_edges(struct list *list, int n_kinds)
 {
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
-    size_t n_spaces[2] = {list->pool->n, (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
+    const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
+                                         (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
     int *holds = allocate(list->n, sizeof *holds);
     size_t n_holds = find_holds(list, holds);
     walk.pairs = find_after_pairs(list, &walk.n_pairs);
-    for (int kind = 0; kind < kinds; kind++)
+    for (int kind = 0; kind < n_kinds; kind++)
         walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
     list->n_edges = 0;
     for (int node = 0; node < 2 * walk.n; node++) {
         struct task *task = list->tasks[node % walk.n];
         int first_of_copy = node < walk.n ? 0 : walk.n;
         size_t before = list->n_edges;
-        for (int kind = 0; kind < kinds; kind++)
+        for (int kind = 0; kind < n_kinds; kind++)
             note_touches(&walk, node, (enum edge_kind)kind);
         if (task->gate == GATE_HELD)
             for (size_t i = 0; i < n_holds; i++)
@@ -210,7 +211,7 @@ static void find_edges(struct list *list, int kinds)
         task->n_edges = list->n_edges - before;
     }
     deal_edges(list);
-    free_walk(&walk, kinds, n_spaces);
+    free_walk(&walk, n_kinds, n_spaces);
     free(holds);
 }
 
@@ -353,7 +354,7 @@ int event_context(const struct task *task)
 
 void depend(struct list *list, enum edges_wanted wanted)
 {
-    find_edges(list, wanted == ALL_EDGES ? 2 : 1);
+    find_edges(list, wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1);
     mark_waits(list);
     for (size_t i = 0; i < list->n; i++) {
         list->tasks[i]->notify = 0;

@@ -96,6 +96,7 @@ enum edge_kind {
     EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct after) */
     EDGE_REUSE /* the tasks touch two tensors that share bytes */
 };
+enum { EDGE_KINDS = EDGE_REUSE + 1 };
 
 struct edge {          /* it stands in the list of its consumer, the task that waits */
     uint32_t producer; /* the producer's position in the list */
@@ -163,10 +164,9 @@ struct task {
     struct lane *lane;
     size_t index; /* position in the list */
 
-    /* what it is for */
-    int layer;      /* as in struct tags */
-    int micro;      /* the same */
-    enum role role; /* the same */
+    /* what it is for, as in struct tags */
+    int layer, micro;
+    enum role role;
 
     /* what it touches: addresses are taken from here only */
     struct access *accesses;

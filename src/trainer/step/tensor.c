@@ -32,7 +32,8 @@ void free_pool(struct pool *pool)
 
 static struct tensor *add_tensor(struct pool *pool, const char *name, struct shape shape)
 {
-    struct tensor *tensor = *APPEND(pool->tensors, pool->n, pool->cap) = allocate(1, sizeof *tensor);
+    struct tensor *tensor = allocate(1, sizeof *tensor);
+    *APPEND(pool->tensors, pool->n, pool->cap) = tensor;
     tensor->id = (int)pool->n - 1;
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     CHECK(shape.n_dims >= 1 && shape.n_dims <= MOST_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
@@ -52,7 +53,8 @@ struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form)
     tensor->device = form->device;
     tensor->class = form->class;
     tensor->element = form->element;
-    tensor->replica.of = tensor->storage = tensor;
+    tensor->storage = tensor;
+    tensor->replica.of = tensor;
     return tensor;
 }
 

@@ -16,6 +16,8 @@
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
 enum element { FLOAT32, INT32 };                             /* both have 4 bytes */
+/* Is the float with these bits finite?  In infinities and NaNs all bits of the exponent are ones. */
+static inline bool is_finite_word(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
 /* Which other tensors may have a tensor's bytes before and after its life. */
 enum exclusive {
     EXCLUSIVE_NOT,   /* any */

@@ -45,9 +45,8 @@ void add_control(struct trainer *trainer)
     struct task *task =
         add_host(trainer->train, trainer->machine->host->lanes[LANE_FEED], "control.prepare", prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
-    const struct device *before = trainer->model->replicas[0].device;
     for (int rank = 0; rank < trainer->machine->n_devices; rank++)
-        before = add_upload(trainer->train, "control.upload", task, trainer->model->replicas[rank].control, before);
+        add_upload(trainer->train, "control.upload", task, trainer->model->replicas[rank].control);
 }
 
 /* The first tensor-parallel rank of the last stage of a data-parallel rank has its losses. */
@@ -58,7 +57,7 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
 
 /* Makes a tensor for each data-parallel rank's sum of losses.  Those on the device of the norm are views of `losses`,
  * which is returned: the sums of other devices are gathered there. */
-struct tensor *add_losses(struct trainer *trainer)
+struct tensor *new_losses(struct trainer *trainer)
 {
     struct device *norms = trainer->model->replicas[trainer->model->norm_rank].device;
     struct tensor *losses =
@@ -100,14 +99,17 @@ static void report_step(void *context, const struct task *task, uint32_t iterati
 void add_report(struct trainer *trainer)
 {
     struct device *host = trainer->machine->host;
-    struct tensor *totals = NULL; /* for the ranks of one OpenCL context, for which it is pinned */
+    struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
+    int context = NONE;
     trainer->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor **part = allocate((size_t)trainer->mesh.dp, sizeof *part);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const struct device *device = trainer->rank_total[dp_rank]->device;
-        if (dp_rank == 0 || device->context->index != trainer->rank_total[dp_rank - 1]->device->context->index)
+        if (device->context->index != context) {
             totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(trainer->mesh.dp, UNIT_ALIGN));
-        totals->persistent = true;
+            totals->persistent = true;
+            context = device->context->index;
+        }
         part[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         add_copy(trainer->train, device->lanes[LANE_DOWNLOAD], "report.loss", part[dp_rank],
                  trainer->rank_total[dp_rank]);

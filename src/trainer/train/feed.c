@@ -65,25 +65,24 @@ static int32_t *clear_batch(const struct batch *batch)
     return memset(tensor_memory(batch->all), 0, batch->all->bytes);
 }
 
-const struct device *add_upload(struct list *list, const char *name, struct task *made, struct tensor *target,
-                                const struct device *before)
+void add_upload(struct list *list, const char *name, struct task *maker, struct tensor *target)
 {
-    struct device *device = target->device;
-    struct tensor *source = made->accesses[made->n_accesses - 1].tensor;
-    if (before->context->index != device->context->index) {
+    const struct device *device = target->device;
+    const struct task *before = list->tasks[list->n - 1]; /* the upload before, or `maker` */
+    struct tensor *source = maker->accesses[maker->n_accesses - 1].tensor;
+    if (before != maker && before->lane->device->context->index != device->context->index) {
         source = tensor_like(list->pool, source->device, source);
         source->persistent = true;
-        add_access(made, source, ACCESS_WRITE);
+        add_access(maker, source, ACCESS_WRITE);
     }
     add_copy(list, device->lanes[LANE_UPLOAD], name, target, source);
-    return device;
 }
 
-void fill_others(const struct task *made)
+void fill_others(const struct task *maker)
 {
-    const struct tensor *tensor = made->accesses[0].tensor;
-    for (int k = 1; k < made->n_accesses; k++)
-        memcpy(tensor_memory(made->accesses[k].tensor), tensor_memory(tensor), tensor->bytes);
+    const struct tensor *tensor = maker->accesses[0].tensor;
+    for (int k = 1; k < maker->n_accesses; k++)
+        memcpy(tensor_memory(maker->accesses[k].tensor), tensor_memory(tensor), tensor->bytes);
 }
 
 static void sort_batch(const struct feed *feed, const struct task *task)
@@ -183,12 +182,15 @@ void prepare_sample(void *context, const struct task *task, uint32_t iteration)
 
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
-/* Makes the rank's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
-static const struct device *upload_batch(struct list *list, const struct feed *feed, struct task *prepare,
-                                         struct batch *batch, int rank, const struct device *before)
+/* Makes batches[tp_rank] on each tensor-parallel rank, of which `first` is the first, and uploads it. */
+static void add_uploads(struct list *list, const struct feed *feed, struct task *prepare, struct batch *batches,
+                        int first)
 {
-    *batch = new_batch(feed->trainer, feed->trainer->model->replicas[rank].device, feed->n);
-    return add_upload(list, "batch.upload", prepare, batch->all, before);
+    struct trainer *trainer = feed->trainer;
+    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
+        batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first + tp_rank].device, feed->n);
+        add_upload(list, "batch.upload", prepare, batches[tp_rank].all);
+    }
 }
 
 void add_batch(struct list *list, struct feed *feed, host_function *prepare)
@@ -203,9 +205,7 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     add_access(task, feed->host.all, ACCESS_WRITE);
     feed->first = allocate((size_t)(2 * tp), sizeof *feed->first); /* the batches of the last stage come after these */
     feed->last = last == first ? feed->first : feed->first + tp;
-    const struct device *before = trainer->model->replicas[first].device;
-    for (int tp_rank = 0; tp_rank < tp; tp_rank++)
-        before = upload_batch(list, feed, task, &feed->first[tp_rank], first + tp_rank, before);
-    for (int tp_rank = 0; tp_rank < tp && last != first; tp_rank++)
-        before = upload_batch(list, feed, task, &feed->last[tp_rank], last + tp_rank, before);
+    add_uploads(list, feed, task, feed->first, first);
+    if (last != first)
+        add_uploads(list, feed, task, feed->last, last);
 }

@@ -36,6 +36,13 @@ static struct tape *tape_at(const struct train_builder *builder, int stage, int 
     return &builder->tapes[i * mesh->tp + tp_rank];
 }
 
+/* How many tapes a stage has of a micro-batch.  They stand side by side, and tape k is of tensor-parallel rank
+ * k % tp. */
+static int count_tapes(const struct train_builder *builder)
+{
+    return builder->trainer->mesh.dp * builder->trainer->mesh.tp;
+}
+
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
 static int group_of(const struct trainer *trainer, int micro)
 {
@@ -114,32 +121,29 @@ static void add_forwards(struct train_builder *builder, int stage, int micro)
 /* Adds the backward of a unit on all ranks. */
 static void add_unit_backward(struct train_builder *builder, const struct turn *turn, int unit)
 {
-    const struct mesh *mesh = &builder->trainer->mesh;
-    for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
-        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
-            begin_tp_rank(builder->build, tp_rank);
-            on_tape(builder->build, tape_at(builder, turn->stage, turn->micro, dp_rank, tp_rank), ROLE_BACKWARD);
-            backward(builder->build, unit, turn->computation);
-            end_tp_rank(builder->build);
-        }
+    struct tape *tapes = tape_at(builder, turn->stage, turn->micro, 0, 0);
+    for (int k = 0; k < count_tapes(builder); k++) {
+        begin_tp_rank(builder->build, k % builder->trainer->mesh.tp);
+        on_tape(builder->build, &tapes[k], ROLE_BACKWARD);
+        backward(builder->build, unit, turn->computation);
+        end_tp_rank(builder->build);
+    }
 }
 
 /* Sends the gradients of the stage's inputs to the stage before. */
 static void send_gradients(struct train_builder *builder, int stage, int micro)
 {
-    const struct mesh *mesh = &builder->trainer->mesh;
-    for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
-        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
-            send_gradient(builder->build, tape_at(builder, stage, micro, dp_rank, tp_rank),
-                          tape_at(builder, stage - 1, micro, dp_rank, tp_rank));
+    struct tape *tapes = tape_at(builder, stage, micro, 0, 0);
+    const struct tape *before = tape_at(builder, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(builder); k++)
+        send_gradient(builder->build, &tapes[k], &before[k]);
 }
 
 static void free_tapes(struct train_builder *builder, int stage, int micro)
 {
-    const struct mesh *mesh = &builder->trainer->mesh;
-    for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
-        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
-            free(tape_at(builder, stage, micro, dp_rank, tp_rank)->ops);
+    const struct tape *tapes = tape_at(builder, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(builder); k++)
+        free(tapes[k].ops);
 }
 
 /* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
@@ -195,7 +199,7 @@ void build_train(struct trainer *trainer)
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
     struct train_builder builder = {.trainer = trainer, .build = &build, .tapes = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
-    struct tensor *losses = add_losses(trainer);
+    struct tensor *losses = new_losses(trainer);
     for (size_t i = 0; i < n; i++) {
         if (order[i].computation == FORWARD)
             add_forwards(&builder, order[i].stage, order[i].micro);
@@ -277,15 +281,32 @@ void build_eval(struct trainer *trainer)
     free(begin);
 }
 
-/* A sample is one sequence.  Only the last token's hidden row goes through the head, and each rank's logits go to their
- * place on the host. */
+/* Adds the rank's logits of the token that is wanted: only its hidden row, of those in `out`, goes through the head.
+ * The logits go to their place on the host. */
+static void add_sampled_logits(struct build *build, struct trainer *trainer, struct tensor *out, struct tensor *wanted)
+{
+    const int channels = trainer->config.channels;
+    struct tensor *row = activation(build, "last", SHAPE(1, channels));
+    struct task *pick = LAUNCH(build, "last", "elementwise.cl", "pick_row", groups(build, 1), OUT(row), IN(out),
+                               IN(wanted), INT(channels));
+    set_traffic(pick, 2.0 * channels);
+    struct tensor *logits = gpt_head(build, row);
+    size_t first = (size_t)build->replica->others[HEAD].first;
+    size_t words = (size_t)rank_vocab(build);
+    struct tensor *host =
+        view_of_shard(trainer->pool, trainer->sample_logits, build->tp_rank, (struct range){first, first + words});
+    struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
+    trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+    add_copy(trainer->sample, build->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
+}
+
+/* A sample is one sequence. */
 void build_sample(struct trainer *trainer)
 {
     trainer->sample = new_list(trainer->pool, "sample");
     struct build build = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq);
     struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
     struct feed *feed = &trainer->sample_feed;
-    const int channels = trainer->config.channels;
     trainer->sample_window = allocate((size_t)trainer->seq, sizeof *trainer->sample_window);
     trainer->sample_logits =
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
@@ -295,18 +316,7 @@ void build_sample(struct trainer *trainer)
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
         begin_tp_rank(&build, tp_rank);
         on_tape(&build, &tape[tp_rank], ROLE_FORWARD);
-        struct tensor *row = activation(&build, "last", SHAPE(1, channels));
-        struct task *pick = LAUNCH(&build, "last", "elementwise.cl", "pick_row", groups(&build, 1), OUT(row),
-                                   IN(tape[tp_rank].out), IN(feed->last[tp_rank].targets), INT(channels));
-        set_traffic(pick, 2.0 * channels);
-        struct tensor *logits = gpt_head(&build, row);
-        size_t first = (size_t)build.replica->others[HEAD].first;
-        size_t words = (size_t)rank_vocab(&build);
-        struct tensor *host =
-            view_of_shard(trainer->pool, trainer->sample_logits, build.tp_rank, (struct range){first, first + words});
-        struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
-        trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-        add_copy(trainer->sample, build.device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
+        add_sampled_logits(&build, trainer, tape[tp_rank].out, feed->last[tp_rank].targets);
         end_tp_rank(&build);
     }
     end_build(&build);

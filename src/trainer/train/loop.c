@@ -26,7 +26,7 @@ struct training {
 static void write_model(const struct trainer *trainer, uint32_t step)
 {
     char *path = saved_model(trainer->settings);
-    char *tokenizer = tokenizer_to_text(trainer->data ? &trainer->data->tokenizer : NULL);
+    char *tokenizer = tokenizer_to_text(&trainer->data->tokenizer);
     save_model(trainer->model, path, step, tokenizer);
     free(path);
     free(tokenizer);

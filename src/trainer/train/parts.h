@@ -23,13 +23,12 @@ host_function prepare_batch, prepare_evaluation, prepare_sample; /* their contex
 size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
-/* Adds the upload of what the host task `made` writes to `target`, on its device, which is returned.  Call it for one
- * device after another; before: the device of the previous call, or that of the target at the first call.  A tensor of
- * the host is pinned for one OpenCL context, so a device of another context uploads a further copy.  The function of
- * `made` ends with fill_others(), which fills these copies. */
-const struct device *add_upload(struct list *list, const char *name, struct task *made, struct tensor *target,
-                                const struct device *before);
-void fill_others(const struct task *made);
+/* Adds the upload of what the host task `maker` writes to `target`, on its device.  Call it for one device after
+ * another, right after `maker` has been added.  A tensor of the host is pinned for one OpenCL context, so a device of
+ * another context than the one before uploads a further copy.  The function of `maker` ends with fill_others(), which
+ * fills these copies. */
+void add_upload(struct list *list, const char *name, struct task *maker, struct tensor *target);
+void fill_others(const struct task *maker);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
 
@@ -38,7 +37,7 @@ void add_control(struct trainer *trainer);
 /* The rank that has the losses of a data-parallel rank. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
 /* Makes the tensors in which the losses are summed. */
-struct tensor *add_losses(struct trainer *trainer);
+struct tensor *new_losses(struct trainer *trainer);
 /* Adds the tasks that report loss and norm. */
 void add_report(struct trainer *trainer);
 host_function report_evaluation;

@@ -168,8 +168,6 @@ static void print_data(const struct trainer *trainer)
     const struct dataset *dataset = trainer->data;
     const char *path = trainer->settings->data.path;
     char length[64] = "";
-    if (!dataset)
-        return;
     if (dataset->bytes_per_token != 1 && !isnan(dataset->bytes_per_token))
         snprintf(length, sizeof length, ", %.2f bytes each", dataset->bytes_per_token);
     print_line(stdout, "data        %s: %zu tokens (%s%s) to train, %zu to validate", path ? path : default_data(),
@@ -271,9 +269,9 @@ static void print_step_line(struct progress *progress, uint32_t step, const stru
     free(line);
 }
 
-/* Counts a step, which took `ran` ms without the time in which it was held.  The first step compiles the kernels, and
- * counts neither in the total nor in the average.  A step that took far longer than the others was stopped by somebody;
- * in the average it counts as long as two. */
+/* Counts a step, which took `ran` ms without the time in which it was held.  The first step compiles the kernels: it
+ * does not count in the total, and is the average only until the second one has ended.  A step that took far longer
+ * than the others was stopped by somebody; in the average it counts as long as two. */
 static void count_step(struct progress *progress, double ran)
 {
     if (progress->counted > 0)

@@ -384,12 +384,20 @@ bool was_given(const char *option)
     return known && table.given[known - options];
 }
 
+const struct option *next_given(const struct option *before)
+{
+    for (const struct option *option = before ? before + 1 : options; option < options + table.n; option++)
+        if (table.given[option - options])
+            return option;
+    return NULL;
+}
+
 const char *first_given(option_fits *fits)
 {
-    for (size_t i = 0; i < table.n; i++)
-        if (table.given[i] && !fits(&options[i]))
-            return options[i].name;
-    return NULL;
+    const struct option *option = next_given(NULL);
+    while (option && fits(option))
+        option = next_given(option);
+    return option ? option->name : NULL;
 }
 
 int given_heads(void) { return was_given("heads") ? asked.heads : 0; }

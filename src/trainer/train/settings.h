@@ -52,7 +52,7 @@ struct settings {
     int seq_len;                        /* tokens per sequence */
     bool untied;
     /* data */
-    struct data_options data; /* open_data() fills in its sizes and its tokenizer */
+    struct data_options data; /* open_dataset() fills in its sizes and its tokenizer */
     int val_every;            /* in steps */
     int val_batches;          /* 0: all */
     /* training */
@@ -99,6 +99,8 @@ struct settings {
 
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
+/* Of the options that the user has given, the one after `before` (NULL: the first); NULL: there is none. */
+const struct option *next_given(const struct option *before);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *option);
 const char *first_given(option_fits *fits);

@@ -3,8 +3,6 @@
  */
 #include "archive.h"
 
-#include <unistd.h>
-
 struct source open_source(const char *path, int heads)
 {
     struct source source = {0};
@@ -40,26 +38,3 @@ void init_from_source(struct model *model, const struct source *source)
 }
 
 char *saved_model(const struct settings *settings) { return format_string("%s/" MODEL_FILE, settings->save); }
-
-void check_saved(const struct settings *settings, const struct config *ours)
-{
-    const struct archive *archive = find_archive();
-    if (!settings->save)
-        return;
-    if (archive)
-        archive->compare(settings->save, ours);
-    char *model = saved_model(settings);
-    if (access(model, F_OK) == 0) {
-        const struct config old = read_config(model, ours->heads);
-        if (!same_sizes(&old, ours))
-            refuse_other_sizes(model, &old);
-    }
-    free(model);
-}
-
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its)
-{
-    char sizes[160];
-    fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
-         describe_sizes(sizes, its));
-}

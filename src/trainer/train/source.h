@@ -3,8 +3,6 @@
  *     struct source s = open_source(path, heads);       a file of weights, or what a run has left; sizes are known now
  *     init_from_source(model, &s);                      the values
  *     close_source(&s);
- *
- * And the model that a training ends with, as far as it must fit what is there.
  */
 #ifndef SOURCE_H
 #define SOURCE_H
@@ -25,8 +23,5 @@ struct source open_source(const char *path, int heads);
 void close_source(struct source *source);
 void init_from_source(struct model *model, const struct source *source); /* the values only */
 char *saved_model(const struct settings *settings); /* the path in --save DIR for other programs; the caller frees it */
-/* Refuses to save over a model of other sizes. */
-void check_saved(const struct settings *settings, const struct config *ours);
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 #endif

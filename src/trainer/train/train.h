@@ -117,9 +117,8 @@ enum wanted {
     OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
     ONLY_DRAFT = 64       /* its lists are looked at and do not run: see new_draft() */
 };
-/* Opens the devices that are asked for. */
-enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
-struct machine *open_machine_for(const struct settings *settings, enum contexts contexts);
+/* Opens the devices that are asked for.  separate: each has a context of its own. */
+struct machine *open_machine_for(const struct settings *settings, bool separate);
 /* The model's sizes: its source's, else those of the options. */
 struct config config_of(const struct settings *settings);
 /* Opens devices and data, makes the model and the lists, places them. */
@@ -167,7 +166,8 @@ void sample_text(struct trainer *trainer, const char *prompt, int count);
 
 /* ---- loop.c ------------------------------------------------------------------------------------------------------ */
 
-/* Trains by the settings, a resumed run from the step after its last.  Returns the exit code, 130 when interrupted. */
+/* Trains by the settings, a resumed run from the step after its last.  The trainer has data.  Returns the exit
+ * code, 130 when interrupted. */
 int train_loop(struct trainer *trainer);
 
 /* ---- progress.c -------------------------------------------------------------------------------------------------- */

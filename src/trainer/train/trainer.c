@@ -12,14 +12,14 @@ double tokens_per_step(const struct trainer *trainer) { return (double)trainer->
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-struct machine *open_machine_for(const struct settings *settings, enum contexts contexts)
+struct machine *open_machine_for(const struct settings *settings, bool separate)
 {
     struct machine_options options = {
         .devices = settings->devices,
         .device_memory = settings->device_memory,
         .host_memory = settings->host_memory,
         .profiling = settings->demands.time_tasks,
-        .separate = contexts == A_CONTEXT_FOR_EACH,
+        .separate = separate,
         .vector = (unsigned)settings->vector,
     };
     struct machine *machine = open_machine(&options);
@@ -68,6 +68,30 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
     const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         tell_list_built(trainer, all[i]);
+}
+
+_Noreturn void refuse_other_sizes(const char *path, const struct config *its)
+{
+    char sizes[160];
+    fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
+         describe_sizes(sizes, its));
+}
+
+/* Refuses to save over a model of other sizes. */
+static void check_saved(const struct settings *settings, const struct config *ours)
+{
+    const struct archive *archive = find_archive();
+    if (!settings->save)
+        return;
+    if (archive)
+        archive->compare(settings->save, ours);
+    char *model = saved_model(settings);
+    if (access(model, F_OK) == 0) {
+        const struct config old = read_config(model, ours->heads);
+        if (!same_sizes(&old, ours))
+            refuse_other_sizes(model, &old);
+    }
+    free(model);
 }
 
 /* Sees to it that --save's folder is there, ours alone, and can be written: better to learn now than after training. */
@@ -124,7 +148,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     execution.serial = settings->serial;
     trainer->machine = ask_machine(trainer);
     if (!trainer->machine) /* devices as -d says */
-        trainer->machine = open_machine_for(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
+        trainer->machine = open_machine_for(settings, trainer->separate);
     set_mesh(trainer);
     set_batch(trainer, wanted);
     new_feeds(trainer);

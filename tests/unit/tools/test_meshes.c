@@ -75,7 +75,7 @@ static void expect_bounds(const struct mesh_search *search)
 
 static void expect_same_front(struct mesh_search *search, struct mesh_search *each, const char *words)
 {
-    const size_t n = find_front(search, search->budget), expected = find_front(each, each->budget);
+    const size_t n = sort_front(search, search->budget), expected = sort_front(each, each->budget);
     if (n != expected)
         test_failed("%s: %zu rows, expected %zu\n", words, n, expected);
     for (size_t i = 0; i < n; i++) {
@@ -234,7 +234,7 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
         struct mesh_search search = new_mesh_search(parse_words(common), 2);
         struct ways ways = {.n = 0};
         search_meshes(&search);
-        const size_t rows = find_front(&search, INFINITY);
+        const size_t rows = sort_front(&search, INFINITY);
         try_ways(&ways, common);
         for (size_t k = 0; k < ways.n; k++) {
             expect_as_good(&search, rows, &ways.planned[k], ways.words[k]);
@@ -317,7 +317,7 @@ TEST(what_does_not_fit_is_swapped)
     struct mesh_search search = new_mesh_search(parse_words(words), 2);
     size_t swapped = 0;
     search_meshes(&search);
-    const size_t n = find_front(&search, search.budget);
+    const size_t n = sort_front(&search, search.budget);
     for (size_t i = 0; i < n; i++)
         swapped += search.plans[i].candidate.swap != 0;
     assert_true(swapped > 0);
@@ -330,7 +330,7 @@ TEST(each_row_takes_less_memory_than_those_before_it)
                              {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
     struct mesh_search search = {.plans = rows, .n = COUNT(rows)};
     static const double seconds[] = {1, 3, 4}, bytes[] = {20, 10, 9};
-    assert_int_equal(find_front(&search, 20), COUNT(bytes));
+    assert_int_equal(sort_front(&search, 20), COUNT(bytes));
     for (size_t i = 0; i < COUNT(bytes); i++) {
         expect_number("seconds", rows[i].seconds, seconds[i]);
         expect_number("bytes", rows[i].bytes, bytes[i]);

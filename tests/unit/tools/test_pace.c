@@ -83,7 +83,7 @@ static void expect_delays_change_nothing(const char *devices, bool apart)
     for (uint64_t seed = 1; seed <= DELAYED_RUNS; seed++) {
         start_delays(trainer->train, seed);
         float *values = train_again(trainer, STEPS, &same);
-        stop_pacing(trainer->train);
+        stop_lengthening(trainer->train);
         assert_int_equal(same, n);
         expect_same_bits(lasting("-d %s, apart %d, --delay-seed %d", devices, apart, (int)seed), values, expected, n);
         free(values);
@@ -144,7 +144,7 @@ static struct paced run_paced(double scale)
     paced.overruns = pace->overruns;
     paced.tasks = pace->tasks;
     paced.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
-    stop_pacing(list);
+    stop_lengthening(list);
     assert_int_equal(same, n);
     assert_int_equal(paced.recording.n, 4 * list->n);
     expect_same_bits("paced", values, expected, n);
@@ -233,7 +233,7 @@ TEST(the_scale_is_chosen)
     qsort(sim->seconds, trainer->train->n, sizeof *sim->seconds, ascending);
     assert_true(pace->wrapper.scale * sim->seconds[trainer->train->n / 2] >= 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->wrapper.scale));
-    stop_pacing(trainer->train);
+    stop_lengthening(trainer->train);
     free_simulation(sim);
     free_costs(costs);
     free_trainer(trainer);

@@ -253,7 +253,7 @@ static float run_now_and_then(bool serial)
         execute(journey.list, number);
     drain(journey.list);
     execution.serial = false;
-    stop_pacing(journey.list);
+    stop_lengthening(journey.list);
     float result = *(float *)tensor_memory(tensor);
     end_journey(&journey);
     return result;
