@@ -128,8 +128,8 @@ all_help() { # of yard's commands, and of the tutorials' programs in Python: "--
     sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py
 }
 list_options() { # "PAGE --NAME"
-    for page in $pages; do
-        grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | sed "s|^|$page |"
+    for listed in $pages; do
+        grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$listed" | sed 's/^[^-]//' | sort -u | sed "s|^|$listed |"
     done
 }
 is_option() { # PAGE --NAME: of a command, or of a table of options that the page itself writes
@@ -149,8 +149,8 @@ unknown_options() {
 finds_nothing 'options that are named exist' unknown_options
 
 list_targets() { # "PAGE TARGET" of `make TARGET`
-    for page in $pages; do
-        grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | sed "s|^|$page |"
+    for listed in $pages; do
+        grep -oE '(`|^    )make [a-z]+' "$listed" | sed 's/.*make //' | sort -u | sed "s|^|$listed |"
     done
 }
 unknown_targets() {
