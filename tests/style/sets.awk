@@ -93,7 +93,7 @@ function report(key, pair, other) {
         split(key, pair, SUBSEP)
         for (other in parts)
             if (pair[1] != "" && other != pair[1] && !(key in says) && is_reached(pair[1], pair[2], other))
-                print script ": " pair[1] "() sets " pair[2] ", which " (other == "" ? "the script" : other "()") " uses"
+                print script ": " pair[1] "() sets " pair[2] ", which " (other ? other "()" : "the script") " uses"
     }
 }
 

@@ -1,6 +1,6 @@
 /* test_depend.c - which task waits for which.
  *
- * It tests depend() of src/trainer/step.  A missing edge, an edge too many, and a wait that other waits imply are found.
+ * It tests depend() of src/trainer/step.  A missing edge, one too many, and a wait that other waits imply are found.
  *
  * To see it fail: in note_touch() of depend.c, write EDGE_DATA for EDGE_REUSE in the condition.
  *
