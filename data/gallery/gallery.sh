@@ -94,7 +94,7 @@ rows() { # NAME row|curve
 }
 
 # "rate=1e9 p=8 --clip 0" is split: $own is " rate=1e9 p=8", for the list, and $options " --clip 0", for `yard plan`.
-split_settings() { # WORDS
+split_settings() { # WORDS; sets: own, options
     own=
     options=
     for word in $1; do
@@ -275,15 +275,15 @@ draw() { # NAME DIR: a list there, and the picture of a step
     words=${line#*picture }
     size=${words%% *}
     keys=${words#* }
-    options=
+    drawn_with=
     case $keys in
     *' with '*)
-        options=${keys#* with }
+        drawn_with=${keys#* with }
         keys=${keys% with *}
         ;;
     esac
     generate "$1" '' >"$2/$1.txt" &&
-        "$YARD" plan --list "$2/$1.txt" --simulate --trace "$TMP/trace" $options >"$TMP/out" 2>&1 &&
+        "$YARD" plan --list "$2/$1.txt" --simulate --trace "$TMP/trace" $drawn_with >"$TMP/out" 2>&1 &&
         "$YARD" view "$TMP/trace" --step 2 --script "$keys" --size "$size" --png "$2/$1.png" >"$TMP/out" 2>&1 && return
     cat "$TMP/out" >&2
     exit 1
@@ -292,7 +292,7 @@ draw() { # NAME DIR: a list there, and the picture of a step
 make_page() { # DIR TITLE: with the curves that are in $TMP/curves
     mkdir -p "$1" || exit 2
     measure_all >"$TMP/rows"
-    for name in $names; do draw "$name" "$1"; done
+    for entry in $names; do draw "$entry" "$1"; done
     awk -v title="$2" -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/page.awk \
         kind=row "$TMP/rows" kind=curve "$TMP/curves" kind=entry "$entries" >"$1/index.html"
     judge <"$TMP/rows"
@@ -315,8 +315,8 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
 [ -f "$entries" ] || die "there is no file $entries: ENTRIES= names one like $here/entries"
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
 [ -n "$names" ] || die "$entries has no entries: ENTRIES= names a file like $here/entries"
-for name in $names; do
-    grep -q "^entry $name " "$entries" || die "$entries has no entry $name"
+for wanted in $names; do
+    grep -q "^entry $wanted " "$entries" || die "$entries has no entry $wanted"
 done
 [ "${1-}" = write ] || command -v "$YARD" >/dev/null || die "there is no program $YARD: \`make\` builds it"
 if [ -n "${HARDWARE-}" ]; then
@@ -324,9 +324,9 @@ if [ -n "${HARDWARE-}" ]; then
 fi
 case ${1-} in
 write)
-    for name in $names; do
-        is_written_by_hand "$name" && continue
-        generate "$name" '' >"${2:-$here}/$name.txt" || exit 1
+    for written in $names; do
+        is_written_by_hand "$written" && continue
+        generate "$written" '' >"${2:-$here}/$written.txt" || exit 1
     done ;;
 list) generate "${2:?which entry?}" "${3-}" ;;
 check) measure_all | judge ;;

@@ -43,7 +43,8 @@ copy() { # FROM FOLDER: what is committed of FROM goes into that folder of the r
     mkdir -p "$root$2" && git archive HEAD "$1" | tar -x -C "$root$2"
 }
 
-follow_dockerfile() { # its steps, one on each line; no other instructions are known than those that it uses
+# No other instructions are known than those that it uses; sets: user, folder.
+follow_dockerfile() { # its steps, one on each line
     while read -r instruction words; do
         case $instruction in
         '' | '#'* | FROM | CMD) ;;

@@ -25,7 +25,7 @@ mkdir -p "$tmp" "$YARD_CACHE"
 # ---- fetching -------------------------------------------------------------------------------------------------------
 
 # fetch_NAME FOLDER leaves there lib/ and vendors/*.icd, or says in $reason why it cannot.
-fetch_intel() {
+fetch_intel() { # FOLDER; sets: reason
     reason='the wheels are for Linux on x86-64'
     [ "$(uname -sm)" = 'Linux x86_64' ] || return 1
     reason='pip cannot download intel-opencl-rt, intel-cmplr-lib-rt and tbb'
@@ -76,7 +76,7 @@ have() { # NAME: the driver is there, perhaps fetched just now
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
-result() { # CODE NAME
+result() { # CODE NAME; sets: failures
     if [ "$1" -eq 0 ]; then
         echo "ok    $2"
     else
@@ -100,7 +100,7 @@ with() { # 'NAME...' WORDS: run them where these drivers are the platforms, `sys
     done
     shift
     LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:-} OCL_ICD_VENDORS=$tmp/vendors RUSTICL_ENABLE=llvmpipe \
-        timeout -k 10 "${limit:-300}" "$@"
+        timeout -k 10 "${LIMIT:-300}" "$@"
 }
 
 golden() { # NAME WORDS: `WORDS yard check` under that name
@@ -110,11 +110,11 @@ golden() { # NAME WORDS: `WORDS yard check` under that name
     result $? "$name: golden numbers: $(worst_in "$log")"
 }
 
-suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match
+suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match; sets: failures
     name=$1
     chosen=$(printf '%s\n' $tests | grep -Ev "/($2)\$")
     shift 2
-    [ -z "$chosen" ] || limit=7200 "$@" tests/run/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
+    [ -z "$chosen" ] || LIMIT=7200 "$@" tests/run/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
 }
 
 # The losses of WORDS, which train, are those of the system's driver, within the rounding of other orders.

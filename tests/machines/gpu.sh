@@ -117,7 +117,7 @@ list_devices() { # a line of JSON for each device
     "$YARD" devices --json | tr '{' '\n' | grep '"id"'
 }
 
-choose_device() { # $device is P:D, $about what `yard devices --json` says of it
+choose_device() { # $device is P:D, $about what `yard devices --json` says of it; sets: device, about
     list_devices >$tmp/devices 2>$log
     device=${DEVICE:-$(grep '"type":"GPU"' $tmp/devices | json_value - id)}
     [ -n "$device" ] || [ -z "${YARD_VEC:-}" ] || device=$(json_value $tmp/devices id)
@@ -174,7 +174,7 @@ row() { # NAME SECONDS WORDS: the function WORDS says by its exit code how it we
     echo "$state" >>$tmp/results
 }
 
-set_limit() { # SECONDS: the row ends at $row_end, and is $cut_off if that ends it
+set_limit() { # SECONDS: the row ends at $row_end, and is $cut_off if that ends it; sets: row_end, cut_off
     row_end=$((start + $1))
     cut_off=FAIL
     if [ $row_end -gt $end ]; then # the end of all rows, for which this one is not to blame
@@ -183,7 +183,7 @@ set_limit() { # SECONDS: the row ends at $row_end, and is $cut_off if that ends 
     fi
 }
 
-judge_row() { # CODE: sets $state
+judge_row() { # CODE; sets: state
     state=FAIL
     if [ "$1" -eq 0 ]; then
         state=ok

@@ -68,7 +68,8 @@ median() { # NAME LOG: of a value that each step has
         END { printf "%.1f", x[int((NR + 1) / 2)] }'
 }
 
-train_serial() { # OPTIONS: the serial run with these, in the folder $serial, unless it is there already
+# The serial run with these options, in the folder $serial, unless it is there already; sets: serial.
+train_serial() { # OPTIONS
     serial=$tmp/serial$(echo "$1" | tr ' :/' '_')
     if [ -d "$serial" ]; then
         return 0
@@ -167,7 +168,7 @@ is_true() { # of an expression of awk
 }
 
 # $model and $batch: the largest of which 20 steps take a minute at a quarter of the FMA peak, in 80 % of the memory.
-choose_size() {
+choose_size() { # sets: model, batch
     memory=$(echo "$about" | json_value - memory)
     while read -r model batch gflop; do # gflop: of a sequence, forward and backward
         is_true "20 * $batch * $gflop < 60 * 0.25 * 0$(peak 'FMA peak:*')" || continue

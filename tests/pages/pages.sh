@@ -85,13 +85,18 @@ finds_nothing 'files that are named exist' missing_files
 
 # ---- names in the code ----------------------------------------------------------------------------------------------
 
-routes() { # "FILE FUNCTION" for each function that a row of reference-code.md's routes names
+# The routes are tables of reference-code.md.  A row  | `src/x.c` | `read()` | 20 | `skip()` |, or with a technique's
+# name before the file, has functions of that file; so have the rows below it, where the file's cell is empty.
+routes() { # "FILE FUNCTION" for each function that a row of the routes names
     awk -F '|' '
-        /^\| [a-z]* \| / && NF > 5 {
-            if (match($3, /src\/[a-z\/_]*\.[ch]/)) # a row without a file is of the one above it
-                file = substr($3, RSTART, RLENGTH)
-            for (i = 4; i <= 5; i++)
-                while (match($i, /[a-z_]+\(\)/)) {
+        !/^\|/ { file = "" }
+        match($0, /^\|( [a-z]* ?\|)? `(src|cl)\/[a-z_\/]*\.(c|h|cl)`/) {
+            file = substr($0, 1, RLENGTH - 1)
+            sub(/.*`/, "", file)
+        }
+        file != "" {
+            for (i = 3; i < NF; i++)
+                while (match($i, /[A-Za-z_]+\(\)/)) {
                     print file, substr($i, RSTART, RLENGTH - 2)
                     $i = substr($i, RSTART + RLENGTH)
                 }
@@ -99,9 +104,10 @@ routes() { # "FILE FUNCTION" for each function that a row of reference-code.md's
 }
 lost_routes() {
     routes >"$TMP/routes"
-    enough 8 "$TMP/routes" 'functions of the routes'
+    enough 200 "$TMP/routes" 'functions of the routes'
     while read -r file name; do
-        grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
+        grep -qE "^([a-zA-Z_].*[ *]|#define )$name\(" "$file" ||
+            echo "tutorials/reference-code.md: $file has no function $name"
     done <"$TMP/routes"
 }
 finds_nothing 'functions of the routes are in their files' lost_routes
@@ -128,8 +134,8 @@ all_help() { # of yard's commands, and of the tutorials' programs in Python: "--
     sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py
 }
 list_options() { # "PAGE --NAME"
-    for page in $pages; do
-        grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | sed "s|^|$page |"
+    for listed in $pages; do
+        grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$listed" | sed 's/^[^-]//' | sort -u | sed "s|^|$listed |"
     done
 }
 is_option() { # PAGE --NAME: of a command, or of a table of options that the page itself writes
@@ -149,8 +155,8 @@ unknown_options() {
 finds_nothing 'options that are named exist' unknown_options
 
 list_targets() { # "PAGE TARGET" of `make TARGET`
-    for page in $pages; do
-        grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | sed "s|^|$page |"
+    for listed in $pages; do
+        grep -oE '(`|^    )make [a-z]+' "$listed" | sed 's/.*make //' | sort -u | sed "s|^|$listed |"
     done
 }
 unknown_targets() {

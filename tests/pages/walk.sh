@@ -223,7 +223,7 @@ prepare_copy() { # and go there.  It is built already, so that make compiles onl
 
 # Sets $same: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
 # call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
-look_at_devices() {
+look_at_devices() { # sets: same, half
     ./yard devices >"$TMP/devices"
     same=no
     if grep -q '^platform 0: Portable Computing Language' "$TMP/devices"; then

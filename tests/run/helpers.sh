@@ -56,7 +56,7 @@ export LC_ALL YARD TMP
 number=0 # of checks so far
 failed=0
 
-verdict() { # CODE NAME FILE LINES: so many lines of FILE say what is wrong
+verdict() { # CODE NAME FILE LINES: so many lines of FILE say what is wrong; sets: number, failed
     number=$((number + 1))
     if [ "$1" -eq 0 ]; then
         echo "ok $number - $2"
@@ -100,7 +100,7 @@ enough() { # N FILE WHAT
     [ "$found" -ge "$1" ] || echo "only $found were found: $3"
 }
 
-skip() { # NAME WHY
+skip() { # NAME WHY; sets: number
     number=$((number + 1))
     echo "ok $number - $1 # SKIP $2"
 }

@@ -39,7 +39,7 @@ refuse_in() {
     cd "$OLDPWD" || exit
 }
 
-refuse_with() {
+refuse_with() { # sets: code
     variables=$1 expected=$2 part=$3
     shift 3
     $limit env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
@@ -54,9 +54,9 @@ pattern_of() { # PART: as grep takes it
 }
 
 refuse_train() {
-    expected=$1 part=$2
+    expected_code=$1 expected_part=$2
     shift 2
-    refuse "$expected" "$part" train $short --save "$TMP/saved" "$@"
+    refuse "$expected_code" "$expected_part" train $short --save "$TMP/saved" "$@"
 }
 
 save_model() { # sets: before

@@ -77,7 +77,8 @@ run_one() { # TEST: when it has ended, LOGS/<name>.ended is there, with its exit
     mv "$logs/$name.code" "$logs/$name.ended" # at once with all that it has
 }
 
-report() { # TEST: it has ended; its result is printed, unless it has no checks for this part, and counted
+# The result of a test that has ended is printed, unless it has no checks for this part, and counted.
+report() { # TEST; sets: passed, failed, skipped, failures
     name=${1##*/}
     log=$logs/$name.log
     read -r code seconds <"$logs/$name.ended"
@@ -166,7 +167,7 @@ collect_ended() { # reports those of $running that have ended; sets: running, n_
     running=$still
 }
 
-run_all() { # TEST...: in this order, as many side by side as $jobs says
+run_all() { # TEST...: in this order, as many side by side as $jobs says; sets: running, n_running, polls
     all=$#
     while [ $finished -lt "$all" ]; do
         collect_ended

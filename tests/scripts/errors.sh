@@ -431,13 +431,13 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
 done
 # No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
 mistakes_of_help() {
-    for words in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench \
+    for helped in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench \
         ckpt 'ckpt ls' 'ckpt verify' 'ckpt diff' 'ckpt reshard' 'ckpt export'; do
-        yard $words --help || echo "$words --help fails"
-        awk -v words="$words" 'length > 80 { print words ": too long: " $0 }' "$TMP/out"
-        case $words in '' | trace | ckpt) continue ;; esac
-        grep "^  yard $words " "$TMP/out" | grep -oE -- ' --?[a-z][a-z-]*' | while read -r option; do
-            grep -v '^  yard' "$TMP/out" | grep -qE -- "^  .*$option( |,|\$)" || echo "$words has no $option"
+        yard $helped --help || echo "$helped --help fails"
+        awk -v command="$helped" 'length > 80 { print command ": too long: " $0 }' "$TMP/out"
+        case $helped in '' | trace | ckpt) continue ;; esac
+        grep "^  yard $helped " "$TMP/out" | grep -oE -- ' --?[a-z][a-z-]*' | while read -r option; do
+            grep -v '^  yard' "$TMP/out" | grep -qE -- "^  .*$option( |,|\$)" || echo "$helped has no $option"
         done
     done
 }
@@ -463,9 +463,9 @@ missing_in_help() {
     sed -n '/^const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
         src/trainer/train/own_options.c >"$TMP/options"
     enough 40 "$TMP/options" 'rows of the table of options'
-    while read -r option; do
-        case $option in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
-        grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"
+    while read -r own; do
+        case $own in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
+        grep -qE -- "--$own( |\$)" "$TMP/out" || echo "there is no --$own in the help"
     done <"$TMP/options"
     awk 'length > 80 { print "too long: " $0 }' "$TMP/out"
 }

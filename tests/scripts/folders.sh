@@ -88,8 +88,8 @@ commands() { # PROGRAM: names of its commands
 }
 
 all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device P:D  which one" gives "--device"
-    for command in $(commands "$1"); do
-        "$1" "$command" --help
+    for helped in $(commands "$1"); do
+        "$1" "$helped" --help
     done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
 }
 
@@ -196,9 +196,9 @@ for folder in $(modules src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c)
     builds_without "$folder"
     option_says_why "$folder"
     help_is_without "$folder"
-    for command in $(commands_of "$folder"); do
-        refuse_command "$command" "$folder"
-        echo "$command" >>"$TMP/gone"
+    for gone in $(commands_of "$folder"); do
+        refuse_command "$gone" "$folder"
+        echo "$gone" >>"$TMP/gone"
     done
     case $folder in
     gather)

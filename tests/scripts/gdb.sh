@@ -46,7 +46,7 @@ split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMM
 }
 
 # Each command is an option -ex, since a file of commands would end at the first that is refused.
-run_gdb() { # BLOCK: its output goes to $TMP/out, with a line "@ COMMAND" in front of what each command prints
+run_gdb() { # BLOCK: its output, with a line "@ COMMAND" in front of what each prints, goes to $TMP/out; sets: start
     start=$(sed -n 's/^\$ gdb //p' "$1")
     sed -n 's/^> //p' "$1" >"$TMP/script"
     set --

@@ -39,8 +39,7 @@ compile() { # PATCH: the files of src that it has changed are C
 look_at_grader() { # LAB
     sh -n "$1/grade" 2>&1
     [ -f "$1/README.md" ] || echo "$1 has no README.md"
-    points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
-    points=$((points + 1)) # for predicting
+    points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n + 1 }') # 1: predicting
     grep -q "^\*\*Time:\*\* .* \*\*Points:\*\* $points\." "$1/README.md" ||
         echo "$1/README.md: the grader gives $points points"
     for patch in "$1"/starter.patch "$1"/wrong/*.patch; do
@@ -102,18 +101,21 @@ look_at_card() { # LAB: an answer for each question of "Think"; three wrong answ
 }
 
 look_at_answers() { # LAB: each has points
+    card=$1/lecturer.md
     asked=$(sed -n '/^## Think/,$s/^[0-9]*\. .*/x/p' "$1/README.md" | wc -l)
-    answered=$(sed -n '/^## The questions/,/^## The commonest/s/^[0-9]*\. .*/x/p' "$1/lecturer.md" | wc -l)
+    answered=$(sed -n '/^## The questions/,/^## The commonest/s/^[0-9]*\. .*/x/p' "$card" | wc -l)
+    with_points=$(grep -c '^   \*Points: ' "$card")
     [ "$asked" -gt 0 ] && [ "$asked" -eq "$answered" ] || echo "$1: $asked questions to think about, $answered answers"
-    [ "$(grep -c '^   \*Points: ' "$1/lecturer.md")" -ge "$asked" ] || echo "$1/lecturer.md: an answer without points"
+    [ "$with_points" -ge "$asked" ] || echo "$card: an answer without points"
 }
 
 # A row  | one-reader.patch | Only the last reader counts. | `within the step: FAIL` |  names wrong/one-reader.patch.
 look_at_wrong_answers() { # LAB
-    sed -n 's/^| \([a-z0-9-]*\.patch\) | .* | `.*` |$/\1/p' "$1/lecturer.md" >"$TMP/named"
-    [ "$(sort -u "$TMP/named" | wc -l)" -eq 3 ] || echo "$1/lecturer.md does not name three wrong answers"
+    card=$1/lecturer.md
+    sed -n 's/^| \([a-z0-9-]*\.patch\) | .* | `.*` |$/\1/p' "$card" >"$TMP/named"
+    [ "$(sort -u "$TMP/named" | wc -l)" -eq 3 ] || echo "$card does not name three wrong answers"
     while read -r patch; do
-        [ -f "$1/wrong/$patch" ] || echo "$1/lecturer.md: there is no wrong/$patch"
+        [ -f "$1/wrong/$patch" ] || echo "$card: there is no wrong/$patch"
     done <"$TMP/named"
 }
 
@@ -130,9 +132,9 @@ look_at_questions() { # LAB NUMBER: two at least; a seed asks the same twice, an
 
 for lab in tutorials/labs/[0-9]*; do
     look_at_card "$lab" >"$TMP/wrong"
-    nth=${lab#tutorials/labs/}
-    nth=${nth%%-*}
-    look_at_questions "$lab" "${nth#0}" >>"$TMP/wrong"
+    lab_name=${lab##*/}
+    two_digits=${lab_name%%-*}
+    look_at_questions "$lab" "${two_digits#0}" >>"$TMP/wrong"
     no_complaints "$TMP/wrong" "$lab: its card, and what is predicted"
 done
 

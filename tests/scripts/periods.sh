@@ -58,23 +58,23 @@ period() { # ARGUMENTS: prints ms, or "-" where there is no plan
 }
 
 show_case() { # NAME MS_BEFORE MARK ARGUMENTS: prints "NAME MS_BEFORE MS_NOW MARK", and why there is no plan
-    name=$1 before=$2 mark=$3
+    shown="$1 $2" shown_mark=$3
     shift 3
     now=$(period "$@")
-    echo "$name $before $now $mark"
+    echo "$shown $now $shown_mark"
     if [ "$now" = - ]; then
         sed 's/^/# /' "$TMP/err"
     fi
 }
 
 record_case() { # NAME MARK ARGUMENTS: prints the line of the table
-    name=$1 mark=$2
-    shift 2
-    arguments=$*
-    if [ "$mark" != - ]; then
-        arguments="$mark $arguments"
+    recorded=$1
+    row=
+    if [ "$2" != - ]; then
+        row="$2 "
     fi
-    printf '%-20s %9s  %s\n' "$name" "$(period "$@")" "$arguments"
+    shift 2
+    printf '%-20s %9s  %s\n' "$recorded" "$(period "$@")" "$row$*"
 }
 
 # ---- all of them ----------------------------------------------------------------------------------------------------

@@ -15,26 +15,25 @@
 
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
-start() { # WORDS...: yard in the background
+start() { # WORDS...: yard in the background; sets: child
     : >"$TMP/out" # or within() might look at what the run before printed
     "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
 }
 
 ended() { # NAME CODE 'part of the sentence': two checks of the run in the background
-    name=$1
     wait "$child"
     code=$?
-    check "$name: the exit code is $2; it was $code" [ "$code" -eq "$2" ]
-    check "$name: it says '$3'" grep -qF -- "$3" "$TMP/err"
+    check "$1: the exit code is $2; it was $code" [ "$code" -eq "$2" ]
+    check "$1: it says '$3'" grep -qF -- "$3" "$TMP/err"
 }
 
 only_whole() { # NAME FOLDER: two checks that it holds checkpoints and the model, and nothing half-written
-    files=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
-    check "$1: there are only checkpoints and a model; there were: $files" [ "$files" = 'model.safetensors step-N ' ]
-    for step in "$2"/step-*; do
-        [ -f "$step/manifest.json" ] && [ -f "$step/rank-0.safetensors" ]
-        result $? "$1: ${step##*/} has its manifest and its file"
+    found=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
+    check "$1: there are only checkpoints and a model; there were: $found" [ "$found" = 'model.safetensors step-N ' ]
+    for checkpoint in "$2"/step-*; do
+        [ -f "$checkpoint/manifest.json" ] && [ -f "$checkpoint/rank-0.safetensors" ]
+        result $? "$1: ${checkpoint##*/} has its manifest and its file"
     done
 }
 

@@ -26,9 +26,9 @@ has_bits_of() { # FOLDER FOLDER
 }
 
 trains_as() { # FOLDER [OPTION...]: on four devices with these options the model has the bits of the one in FOLDER
-    one=$1
+    expected=$1
     shift
-    train "$TMP/four" $four "$@" && has_bits_of "$TMP/four" "$one"
+    train "$TMP/four" $four "$@" && has_bits_of "$TMP/four" "$expected"
     code=$?
     rm -rf "$TMP/four"
     return $code
@@ -55,12 +55,12 @@ has_bits_with_delays() { # FILE: with $seeds delays more
 }
 
 has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: with these passes, which also prove their list
-    file=$1 delay=$2 one=$3
+    schedule=$1 delay=$2 one=$3
     shift 3
-    trains_as "$one" --pipeline "$file" --delay-seed "$delay" "$@"
-    result $? "$file has the same bits with $*"
-    "$YARD" plan $model $four --pipeline "$file" "$@" --verify >"$TMP/out" 2>"$TMP/err"
-    result $? "$file: the list is proved with $*"
+    trains_as "$one" --pipeline "$schedule" --delay-seed "$delay" "$@"
+    result $? "$schedule has the same bits with $*"
+    "$YARD" plan $model $four --pipeline "$schedule" "$@" --verify >"$TMP/out" 2>"$TMP/err"
+    result $? "$schedule: the list is proved with $*"
 }
 
 for file in data/pytorch/*.csv; do

@@ -45,8 +45,8 @@ test_file() { # NAME LINE...: a test that prints these lines
     chmod +x "$TMP/$name"
 }
 
-for name in well.sh crashes.sh hangs.sh; do
-    echo '#!/bin/sh' >"$TMP/$name"
+for written in well.sh crashes.sh hangs.sh; do
+    echo '#!/bin/sh' >"$TMP/$written"
 done
 test_file well.sh 1..2 'ok 1 - a' 'ok 2 - b # SKIP why'
 test_file crashes.sh 1..1 'ok 1 - a'

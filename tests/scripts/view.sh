@@ -164,7 +164,8 @@ result $? 'the trace tells the loss that the log has'
 
 # ---- a real window --------------------------------------------------------------------------------------------------
 
-smoke() { # move, zoom and click in a window that follows the trainer, stop that, take a picture, quit
+# A window follows the trainer: moves, zooms, clicks, stops it, takes a picture and quits; sets: viewer.
+smoke() { # DISPLAY
     cd "$TMP" || return 1
     export DISPLAY=:$1
     "$YARD" view "$TMP/live.trace" 2>"$TMP/err" &

@@ -1,13 +1,20 @@
 #!/bin/sh
-# shell.sh - what shellcheck finds in the scripts.  .shellcheckrc says what it need not say, and why.
+# shell.sh - functions of scripts say what they set for others (sets.awk); and what shellcheck finds in the scripts.
+# .shellcheckrc says what that need not say, and why.
 . tests/run/helpers.sh
+
+graders=
+for grader in tutorials/labs/*/grade tutorials/labs/*/predict; do
+    [ ! -f "$grader" ] || graders="$graders $grader" # a student's copy has none
+done
+finds_nothing 'functions of scripts say what they set for others' \
+    awk -f tests/style/sets.awk tests/*/*.sh tutorials/labs/*.sh data/gallery/*.sh $graders
 
 command -v shellcheck >/dev/null || skip_all 'shellcheck finds nothing in the scripts' 'shellcheck is not installed'
 
-scripts=
-for script in tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/*.sh tutorials/labs/*/grade tutorials/labs/*/predict \
-    data/gallery/*.sh src/make/*.sh; do
-    [ ! -f "$script" ] || scripts="$scripts $script" # a student's copy has no graders
+scripts=$graders
+for script in tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/*.sh data/gallery/*.sh src/make/*.sh; do
+    [ ! -f "$script" ] || scripts="$scripts $script"
 done
 {
     shellcheck --format=gcc $scripts

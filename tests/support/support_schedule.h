@@ -23,6 +23,7 @@ struct tensor *new_array(struct pool *pool, struct device *device, const char *n
 /* Kernels of elementwise.cl: out = a + b, out = value, sum += x. */
 struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
 struct task *add_fill(struct list *list, const char *name, struct tensor *out, float value);
+enum { FILL_ELEMENTS = 2 }; /* the argument of a fill that says how many elements it writes */
 struct task *add_accumulate(struct list *list, const char *name, struct tensor *sum, struct tensor *tensor);
 void no_work(void *context, const struct task *task, uint32_t iteration); /* a host_function */
 

@@ -30,7 +30,7 @@
 
 # ---- for graders ----------------------------------------------------------------------------------------------------
 
-part() { # POINTS TITLE: begins a part
+part() { # POINTS TITLE: begins a part; sets: points, title, began, wrong, parts, most
     end_part
     points=$1
     title=$2
@@ -44,7 +44,7 @@ now() { # in ns; where date knows only seconds, it leaves the N
     date +%s%N | sed 's/N$/000000000/'
 }
 
-end_part() {
+end_part() { # sets: lost, score, json, title
     [ -n "${title-}" ] || return 0
     took=$(awk -v a="$began" -v b="$(now)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }')
     if [ -z "$wrong" ]; then
@@ -62,7 +62,7 @@ end_part() {
     title=
 }
 
-test_of() { # TITLE GOT OF WHY: adds to $tests, the list of Gradescope's results.json
+test_of() { # TITLE GOT OF WHY: adds to the list of Gradescope's results.json; sets: tests
     tests="$tests${tests:+, }{\"name\": $(quoted "$1"), \"score\": $2, \"max_score\": $3, \"output\": $(quoted "$4")}"
 }
 
@@ -79,7 +79,7 @@ quoted() { # TEXT
         END { printf "\"%s\"", text }'
 }
 
-no() { # WHY: the part gets no points; the first reason counts
+no() { # WHY: the part gets no points; the first reason counts; sets: wrong
     [ -n "$wrong" ] || wrong=$*
 }
 
@@ -113,23 +113,23 @@ all_values() { # FILE NAME: of JSON, on one line
 }
 
 # The line "peak_bytes = 4096   # I counted" gives 4096.
-answer() { # NAME: what answers.txt of the student's tree says, in $given
+answer() { # NAME: what answers.txt of the student's tree says; sets: given
     given=$(sed -n "s/^ *$1 *=\([^#]*\).*/\1/p" answers.txt 2>/dev/null | head -n 1 | tr -d ' \t\r')
     [ -n "$given" ] || no "answers.txt: $1 is empty"
 }
 
-begin_draws() { # SEED: the numbers that follow are those of this seed
+begin_draws() { # SEED: the numbers that follow are those of this seed; sets: state
     state=$(($1 * 7919 + 17))
 }
 
-draw() { # LOW HIGH: a whole number, in $drawn: the next one of Park and Miller (1988)
+draw() { # LOW HIGH: a whole number, the next one of Park and Miller (1988); sets: drawn, state
     state=$((state * 16807 % 2147483647))
     drawn=$(($1 + state % ($2 - $1 + 1)))
 }
 
 # ---- a grade ---------------------------------------------------------------------------------------------------------
 
-begin_scores() {
+begin_scores() { # sets: score, most, parts, lost, json, tests, title
     score=0
     most=0
     parts=0
@@ -141,7 +141,7 @@ begin_scores() {
 
 result=$TMP/result # the file that a grader leaves when it has come to its end: score, most and lost
 
-grade() { # LAB TREE: sets score, most, lost
+grade() { # LAB TREE; sets: score, most, lost, YARD, REFERENCE
     begin_scores
     begin_draws "$SEED"
     YARD=$2/yard
@@ -157,7 +157,7 @@ grade() { # LAB TREE: sets score, most, lost
     fi
 }
 
-run_grader() { # LAB TREE, which is built
+run_grader() { # LAB TREE, which is built; sets: score, most, lost
     rm -f "$result"
     rm -rf "$TMP/grader"
     mkdir "$TMP/grader"
@@ -173,7 +173,7 @@ run_grader() { # LAB TREE, which is built
     . "$result"
 }
 
-all_lost() { # LAB WHY: no part gets points
+all_lost() { # LAB WHY: no part gets points; sets: points, parts, most, lost, json, title
     parts_of "$1" >"$TMP/parts"
     while read -r points title; do
         parts=$((parts + 1))

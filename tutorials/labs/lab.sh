@@ -68,10 +68,10 @@ die() { # SENTENCE
 # ---- which lab, which seed ------------------------------------------------------------------------------------------
 
 all_labs() { # their numbers: the folder 02-edges gives 2
-    for folder in "$LABS"/[0-9]*-*; do
-        number=${folder##*/}
-        number=${number%%-*}
-        echo "${number#0}"
+    for each in "$LABS"/[0-9]*-*; do
+        lab_name=${each##*/}
+        two_digits=${lab_name%%-*}
+        echo "${two_digits#0}"
     done
 }
 
@@ -104,20 +104,20 @@ build_reference() { # the tree's own program, with which copies are compared
 
 prepare() { # N LAB
     copy=build/labs/$1
-    tree=$TOP/$copy
+    made=$TOP/$copy
     command -v git >/dev/null || die "git is missing: install it, for the history of your copy"
-    if [ -e "$tree" ]; then
+    if [ -e "$made" ]; then
         die "$copy is there already: your work is in it.  Move it away to begin anew"
     fi
     build_reference || exit 1
-    copy_tree "$tree"
-    apply "$tree" "$2/starter.patch"
-    forget "$tree" "$2/starter.patch"
-    give "$2" "$tree"
-    ask_on_terminal "$tree"
-    begin_history "$tree" "Lab $1" || die "git fails: your copy has no history"
+    copy_tree "$made"
+    apply "$made" "$2/starter.patch"
+    forget "$made" "$2/starter.patch"
+    give "$2" "$made"
+    ask_on_terminal "$made"
+    begin_history "$made" "Lab $1" || die "git fails: your copy has no history"
     echo "$copy is your copy.  Read tutorials/labs/${2##*/}/README.md; 'make grade N=$1' says how far you are."
-    left=$(cd "$tree" && blanks_of "$2")
+    left=$(cd "$made" && blanks_of "$2")
     if [ -n "$left" ]; then
         echo "Predict first: fill in the blanks of $copy/predictions.txt before you run anything."
     fi
@@ -127,7 +127,7 @@ begin_history() { # TREE MESSAGE
     (cd "$1" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "$2")
 }
 
-find_copy() { # N [TREE]: the student's copy, in $tree
+find_copy() { # N [TREE]: the student's copy; sets: tree
     tree=${2:-$TOP/build/labs/$1}
     if [ ! -d "$tree" ]; then
         case $TOP in
@@ -155,8 +155,8 @@ give_nothing() { # LAB WHY: for autograde.sh, where no grader came to its end
 
 check_labs() { # N...
     failed=0
-    for n in "$@"; do
-        check "$n" || failed=1
+    for checked in "$@"; do
+        check "$checked" || failed=1
     done
     return $failed
 }
@@ -166,8 +166,8 @@ rebase_labs() { # COMMIT
     is=$(cd "$TOP" && git rev-parse HEAD) || exit 2
     git clone -q --shared "$TOP" "$TMP/both" || exit 1
     (cd "$TMP/both" && git config user.name lab && git config user.email lab@localhost)
-    for lab in "$LABS"/[0-9]*; do
-        rebase "$lab" "$was" "$is"
+    for rebased in "$LABS"/[0-9]*; do
+        rebase "$rebased" "$was" "$is"
     done
 }
 

@@ -90,7 +90,7 @@ predicted_for() { # NAME: what the student has filled in
 given() { :; } # no list, where a lab's file does not say otherwise
 
 # The lab's file predict calls ask() and measure(), each of which prints by $asking.
-go_through() { # LAB blanks|rows SEED: prints the blanks of predictions.txt, or the rows of the report
+go_through() { # LAB blanks|rows SEED: prints blanks of predictions.txt or rows of the report; sets: asking, PERSONAL
     asking=$2
     PERSONAL=$3
     begin_draws "$PERSONAL"

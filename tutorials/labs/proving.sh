@@ -10,7 +10,7 @@
 
 # ---- points ---------------------------------------------------------------------------------------------------------
 
-check() { # N: prints a line "ok" or "not ok" for each tree, and fails if one is not
+check() { # N: prints a line "ok" or "not ok" for each tree, and fails if one is not; sets: lab, name, tree, bad
     lab=$(folder_of "$1")
     name=${lab##*/}
     tree=$TMP/tree$1
@@ -42,7 +42,7 @@ loses() { # PATCH: the numbers of the parts that do not get their points with it
 
 # PARTS are the numbers of those that must lose their points; one in brackets may lose them, by this CPU's vectors or by
 # the clock.  With PARTS "1 (3)", `lost` may be " 1" or " 1 3".
-expect() { # WHAT PARTS: of $tree
+expect() { # WHAT PARTS: of $tree; sets: bad
     grade "$lab" "$tree" >"$TMP/grade"
     must=
     may=
@@ -69,7 +69,7 @@ expect() { # WHAT PARTS: of $tree
 }
 
 # The row  | one-reader.patch | Only the last reader counts. | `within the step: FAIL` |  gives its last words.
-look_up() { # PATCH: does the grader say what lecturer.md quotes?
+look_up() { # PATCH: does the grader say what lecturer.md quotes?; sets: bad
     says=$(sed -n "s/^| $1 |.*| \`\(.*\)\` |$/\1/p" "$lab/lecturer.md")
     [ -n "$says" ] || return 0
     grep -qF -e "$says" "$TMP/grade" && return
@@ -84,7 +84,7 @@ in_both() { # WORDS...: git, in the tree $TMP/both
 }
 
 # A patch becomes a commit on the old tree, git merges that into the new one, and the difference is the new patch.
-remake() { # PATCH OLD NEW: the commits to begin from; what they become is in $made_old and $made_new
+remake() { # PATCH OLD NEW: the commits to begin from become $made_old and $made_new; sets: made_old, made_new
     in_both checkout -q "$2" || exit 1
     apply "$TMP/both" "$1"
     in_both add -A && in_both commit -q --allow-empty -m lab || exit 1

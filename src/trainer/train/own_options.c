@@ -84,11 +84,9 @@ const struct option own_options[] = {
      .argument = "PATH",
      .group = GROUP_DATA,
      .classes = OF_LIST,
-     .help = "text (also packed with gzip), llm.c shard or uint16 tokens. PATH is a file, a folder or a "
-             "quoted glob. In a folder with train.bin and val.bin, these are for training and for validation. "
-             "'stories' is a built-in text whose best possible loss is known. 'stories:FILE' is such a text "
-             "by your own grammar. 'self' is this program's sources (default: stories; plan, profile and "
-             "bench: random tokens)"},
+     .help = "text or tokens: a file, a folder or a quoted glob (data/README.md says which), 'stories' (a built-in "
+             "text), 'stories:FILE' (one by your own grammar) or 'self' (this program's sources) (default: stories; "
+             "plan, profile and bench: random tokens)"},
     {.name = "vocab",
      .type = OPT_INT,
      .value = &asked.vocab,

@@ -1,11 +1,12 @@
 /* test_audit.c - a wrong declaration does not stay hidden.
  *
  * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
- * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.
+ * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.  So must a
+ * kernel that leaves elements unwritten, and a host task that writes what it does not name.
  *
  * To see it fail: in audit.c, let check_others() find nothing.
  */
-#include "tests/support/support.h"
+#include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 
 #include "trainer/base/embedded.h"
@@ -239,4 +240,50 @@ TEST(every_kernel_is_in_a_list)
     free_trainer(own);
     free_trainer(clblast);
     free_trainer(cut);
+}
+
+/* ---- what is written in secret ----------------------------------------------------------------------------------- */
+
+static void audit_list(struct list *list)
+{
+    execution.serial = true;
+    execution.serial_runner = &audit_runner;
+    must(finish_lists(list->pool, &list, 1));
+    for (uint32_t number = 1; number <= 2; number++)
+        execute(list, number);
+    drain(list);
+}
+
+CASE(half_written)
+{
+    struct list *list = new_list_on(open_one());
+    struct tensor *first = new_array(list->pool, &list->pool->machine->devices[0], "first", 100, PERSISTENT);
+    struct task *fill = add_fill(list, "fill", first, 1);
+    fill->args[FILL_ELEMENTS].i = 60;
+    audit_list(list);
+}
+
+static void scribble(void *tensor, const struct task *task, uint32_t iteration)
+{
+    (void)task;
+    (void)iteration;
+    memset(tensor_memory(tensor), 0, 16);
+}
+
+CASE(host_write)
+{
+    struct machine *machine = open_one();
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
+    struct tensor *secret = new_array(pool, machine->host, "secret", 10, PERSISTENT),
+                  *open = new_array(pool, machine->host, "open", 10, PERSISTENT);
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
+    audit_list(list);
+}
+
+TEST(audit_finds_what_is_not_declared)
+{
+    expect_case("half_written", 1, "audit: task fill", "leaves another element 60 of tensor first", NULL);
+    expect_case("host_write", 1, "audit: task scribble", "on host (secret)", NULL);
 }

@@ -6,10 +6,12 @@
  *
  * To see it fail: in verify.c, take each edge for a wait: leave out edge->wait beside source_of().
  *
- * No OpenCL device is opened here.
+ * No OpenCL device is opened here, but for the journey's.
  */
+#include "planning/lists/lists.h"
 #include "planning/pass/edit.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
@@ -588,4 +590,62 @@ TEST(a_move_that_takes_another_way)
     expect_wrong("no result", compare_values(values, paper.list), "a tensor that persists ends with another value");
     free_values(values);
     end_paper(&paper);
+}
+
+/* ---- where tensors lie ------------------------------------------------------------------------------------------- */
+
+TEST(verify_sees_the_end_of_a_slab)
+{
+    struct journey journey = new_journey(no_work, NULL);
+    must(finish_lists(journey.pool, &journey.list, 1));
+    expect_sound("the list", journey.list, NULL);
+    journey.p->address = journey.p->device->slabs[0].bytes - journey.p->bytes / 2;
+    expect_wrong("journey", verify(journey.list, NULL), "tensor p ends behind its slab");
+    end_journey(&journey);
+}
+
+/* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
+TEST(verify_looks_at_memory)
+{
+    struct list *list = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
+                                       "task f gpu.compute 1 writes=y\n");
+    struct tensor *p = list->pool->tensors[0], *y = list->pool->tensors[1];
+    assert_int_equal(p->slab, 0);
+    assert_int_equal(y->slab, 1);
+    assert_int_equal(p->address, y->address);
+    list->pool->machine->devices[0].budget = 15;
+    expect_wrong("the list", verify(list, NULL), "device gpu holds 16 bytes, its budget is 15");
+    y->slab = 0;
+    y->address = 7;
+    expect_wrong("the list", verify(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
+    y->address = 8;
+    list->pool->machine->devices[0].budget = 16;
+    expect_sound("the list", list, NULL);
+    free_list_and_machine(list);
+}
+
+/* What lies on another device is copied; a word by which the host chooses is not. */
+TEST(verify_sees_a_task_that_reads_another_device)
+{
+    static const struct {
+        const char *tasks, *wrong;
+    } lists[] = {{"task f a.compute 1 writes=x\ntask g b.compute 1 reads=x\n",
+                  "task 1 g of device b touches tensor x of device a: only a copy may"},
+                 {"task f b.upload 1 writes=x[0:4]\n",
+                  "task 0 f of device b touches tensor x[0:4] of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ntask g host.cpu 1 reads=x\n",
+                  "task 1 g of device host touches tensor x of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ncopy c y x\ntask g b.compute 1 reads=y\n", NULL},
+                 {"task f a.compute 1 writes=x\ncopy c h x\ntask g host.cpu 1 reads=h\n", NULL}};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *text =
+            format_string(A_AND_B "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
+        struct list *list = read_text_list(text); /* order and bytes are right */
+        struct problem *problem = verify_devices(list);
+        if (!problem != !lists[i].wrong || (problem && strcmp(problem->sentence, lists[i].wrong) != 0))
+            test_failed("%s: verify says %s\n", lists[i].tasks, problem ? problem->sentence : "nothing");
+        free(problem);
+        free(text);
+        free_list_and_machine(list);
+    }
 }

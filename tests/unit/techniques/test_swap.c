@@ -63,26 +63,56 @@ TEST(budgets_around_the_peak)
     assert_true(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto") < 416 * MIB);
 }
 
-/* The norm's part reads the gradient again after `big`, which needs its bytes.  It can come before `big`, and then
- * nothing is copied, unless it reads what is made behind `big`; then the gradient is away meanwhile. */
+/* The norm's part reads the gradient g again after `big`, which needs its bytes.  also_reads: ",k", where it reads what
+ * is made behind `big`, too. */
+static const char *norm_behind(const char *also_reads)
+{
+    return lasting("device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
+                   "tensor w gpu 4096 parameters\ntensor g gpu 1M gradients keep\n"
+                   "tensor big gpu 1M work\ntensor k gpu 4096 work\ntensor n gpu 4096 work\n"
+                   "task backward gpu.compute 1ms role=backward reads=w writes=g\n"
+                   "task fill gpu.compute 1ms writes=big\n"
+                   "task shrink gpu.compute 1ms reads=big writes=k\n"
+                   "task part gpu.compute 1ms role=norm reads=g%s writes=n\n"
+                   "task update gpu.compute 1ms role=update reads=n,w writes=w\n",
+                   also_reads);
+}
+
+/* The part can come before `big`, and then nothing is copied, unless it reads what is made behind `big`; then the
+ * gradient is away meanwhile. */
 TEST(a_gap_that_cannot_close_is_swapped)
 {
     static const char *const made[] = {"", ",k"};
     for (int i = 0; i < 2; i++) {
-        const char *text = lasting("device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
-                                   "tensor w gpu 4096 parameters\ntensor g gpu 1M gradients keep\n"
-                                   "tensor big gpu 1M work\ntensor k gpu 4096 work\ntensor n gpu 4096 work\n"
-                                   "task backward gpu.compute 1ms role=backward reads=w writes=g\n"
-                                   "task fill gpu.compute 1ms writes=big\n"
-                                   "task shrink gpu.compute 1ms reads=big writes=k\n"
-                                   "task part gpu.compute 1ms role=norm reads=g%s writes=n\n"
-                                   "task update gpu.compute 1ms role=update reads=n,w writes=w\n",
-                                   made[i]);
+        const char *text = norm_behind(made[i]);
         const size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
         json_t *json = plan_file(list_within(least, text), AUTO " --swap-what gradients");
         assert_true(least < 2 * MIB);
         expect_number("copies", number_at(json, "period_ms") - number_at(json, "bare_ms"), i * 2 * 1.048576);
     }
+}
+
+/* w is used by `backward` and by `update`, g from `backward` to the norm's part.  Each has a gap before its first use,
+ * which begins at no task, and one after its last, which ends at none: these two cannot close. */
+TEST(a_gap_that_may_close_has_both_tasks)
+{
+    struct list *list = read_list_text("%s", norm_behind(""));
+    struct gaps gaps = find_gaps(list, NULL, 1u << MEM_PARAMETERS | 1u << MEM_GRADIENTS);
+    size_t before = 0, after = 0, closing = 0;
+    for (size_t i = 0; i < gaps.n; i++) {
+        const struct gap *gap = &gaps.gaps[i];
+        const bool is_first = gap->begin == NONE, is_last = gap->end == (int)list->n;
+        before += is_first;
+        after += is_last;
+        closing += gap->may_close;
+        if (gap->may_close && (is_first || is_last))
+            test_failed("the gap of %s from task %d to %d may close\n", gap->tensor->name, gap->begin, gap->end);
+    }
+    assert_int_equal(before, 2);
+    assert_int_equal(after, 2);
+    assert_int_equal(closing, 1);
+    free_gaps(&gaps);
+    free_list_and_machine(list);
 }
 
 /* On a device of OpenCL a guard lies behind each slab, so copies that hold bytes up to the budget itself do not

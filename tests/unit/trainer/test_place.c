@@ -1,8 +1,8 @@
-/* test_place.c - memory of lists that are never run: budgets, what is pinned for whom, and what verify() says.
+/* test_place.c - where bytes lie: budgets, what may share bytes, what is pinned for whom, and the guards of slabs.
  *
- * It tests place() (src/trainer/step) and verify() (src/planning/proof).  What is placed is within the budget to the
- * byte, or it is refused with the number that would be enough and the option that gives it; a byte is counted once; and
- * a list four times as long takes little more than four times the work.
+ * It tests place() of src/trainer/step and damaged_guards() of src/trainer/device.  What is placed is within the budget
+ * to the byte, or it is refused with the number that would be enough and the option that gives it; a byte is counted
+ * once; and a list four times as long takes little more than four times the work.
  *
  * To see it fail: in place.c, let an arena exceed its budget by a byte.
  *
@@ -11,6 +11,7 @@
  */
 #include "planning/lists/lists.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 #include "trainer/step/place.h"
 
@@ -176,7 +177,108 @@ TEST(memory_of_all_contexts_is_counted_once)
     end_paper(&paper);
 }
 
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+/* A chain a -> b -> c ... in which tensor i lives in tasks i and i + 1: neighbours apart, all others may share. */
+static struct list *new_chain(struct pool *pool, int n, int64_t elements)
+{
+    struct list *list = new_list(pool, "chain");
+    struct tensor *last = new_array(pool, &pool->machine->devices[0], "t0", elements, TRANSIENT);
+    add_fill(list, "start", last, 1);
+    for (int i = 1; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        struct tensor *next = new_array(pool, &pool->machine->devices[0], name, elements, TRANSIENT);
+        add_two(list, name, next, last, last);
+        last = next;
+    }
+    return list;
+}
+
+CASE(over_budget)
+{
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
+    struct pool *pool = new_pool(machine);
+    struct list *list = new_chain(pool, 3, 1000);
+    add_accumulate(list, "straw", list->tasks[2]->accesses[0].tensor,
+                   new_array(pool, &machine->devices[0], "camel", 1000, TRANSIENT));
+    list->tasks[3]->layer = 4;
+    for (int k = 0; k < 3; k++) /* all live to the end */
+        add_access(list->tasks[3], list->tasks[k]->accesses[0].tensor, ACCESS_READ);
+    must(finish_lists(pool, &list, 1));
+}
+
+CASE(over_host_budget)
+{
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL),
+               new_array(pool, machine->host, "thought", 2000, PERSISTENT), ACCESS_WRITE);
+    must(finish_lists(pool, &list, 1));
+}
+
+/* Two thirds of the memory for each of two that share it. */
+CASE(shared_memory)
+{
+    struct machine *machine = open_one();
+    struct pool *pool = new_pool(machine);
+    struct list *list = new_chain(pool, 1, 2000);
+    machine->host->memory = 24000;
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL),
+               new_array(pool, machine->host, "thought", 2000, PERSISTENT), ACCESS_WRITE);
+    must(finish_lists(pool, &list, 1));
+}
+
+CASE(larger_than_a_slab)
+{
+    struct machine *machine = open_one();
+    machine->devices[0].max_allocation = 20000;
+    struct pool *pool = new_pool(machine);
+    struct list *list = new_chain(pool, 2, 5000);
+    must(finish_lists(pool, &list, 1));
+}
+
+TEST(place_refuses_what_does_not_fit)
+{
+    expect_case("over_budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
+    expect_case("over_host_budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
+    expect_case("shared_memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
+    expect_case("larger_than_a_slab", 2, "device 0:0", "tensor t0 needs 19.5 KiB in one piece", NULL);
+}
+
 /* ---- where bytes lie --------------------------------------------------------------------------------------------- */
+
+/* Two lists on one arena: one runs at a time, so theirs may share; what persists keeps its bytes and its value. */
+TEST(lists_share_an_arena)
+{
+    struct machine *machine = open_one();
+    struct pool *pool = new_pool(machine);
+    struct list *one = new_list(pool, "one");
+    struct list *lists[] = {one, new_list(pool, "two")};
+    struct tensor *kept = new_array(pool, &machine->devices[0], "kept", 500, PERSISTENT), *scratch[2];
+    for (int i = 0; i < 2; i++) {
+        scratch[i] = new_array(pool, &machine->devices[0], "scratch", 500, TRANSIENT);
+        add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);
+        add_accumulate(lists[i], "sum", kept, scratch[i]);
+    }
+    must(finish_lists(pool, lists, 2));
+    assert_int_equal(scratch[0]->address, scratch[1]->address);
+    assert_int_equal(machine->devices[0].slabs[0].bytes, 2 * round_up(2000, machine->devices[0].alignment));
+    for (uint32_t number = 1; number <= 3; number++)
+        for (int i = 0; i < 2; i++) {
+            execute(lists[i], number);
+            drain(lists[i]);
+        }
+    float values[500];
+    read_tensor(kept, values);
+    assert_true(values[0] == 33);
+    assert_true(values[499] == 33);
+    free_list(lists[0]);
+    free_list(lists[1]);
+    free_pool(pool);
+    close_used(machine);
+}
 
 /* Members that stand in no task lie where the first one does: pinned for the device that copies it. */
 TEST(members_of_a_ring_are_placed_alike)
@@ -216,48 +318,27 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
     end_paper(&paper);
 }
 
-/* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
-TEST(verify_looks_at_memory)
-{
-    struct list *list = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
-                                       "task f gpu.compute 1 writes=y\n");
-    struct tensor *p = list->pool->tensors[0], *y = list->pool->tensors[1];
-    assert_int_equal(p->slab, 0);
-    assert_int_equal(y->slab, 1);
-    assert_int_equal(p->address, y->address);
-    list->pool->machine->devices[0].budget = 15;
-    expect_wrong("the list", verify(list, NULL), "device gpu holds 16 bytes, its budget is 15");
-    y->slab = 0;
-    y->address = 7;
-    expect_wrong("the list", verify(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
-    y->address = 8;
-    list->pool->machine->devices[0].budget = 16;
-    expect_sound("the list", list, NULL);
-    free_list_and_machine(list);
-}
+/* ---- guards behind slabs ----------------------------------------------------------------------------------------- */
 
-/* What lies on another device is copied; a word by which the host chooses is not. */
-TEST(verify_sees_a_task_that_reads_another_device)
+TEST(canary_sees_writes_past_a_slab)
 {
-    static const struct {
-        const char *tasks, *wrong;
-    } lists[] = {{"task f a.compute 1 writes=x\ntask g b.compute 1 reads=x\n",
-                  "task 1 g of device b touches tensor x of device a: only a copy may"},
-                 {"task f b.upload 1 writes=x[0:4]\n",
-                  "task 0 f of device b touches tensor x[0:4] of device a: only a copy may"},
-                 {"task f a.compute 1 writes=x\ntask g host.cpu 1 reads=x\n",
-                  "task 1 g of device host touches tensor x of device a: only a copy may"},
-                 {"task f a.compute 1 writes=x\ncopy c y x\ntask g b.compute 1 reads=y\n", NULL},
-                 {"task f a.compute 1 writes=x\ncopy c h x\ntask g host.cpu 1 reads=h\n", NULL}};
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        char *text =
-            format_string(A_AND_B "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
-        struct list *list = read_text_list(text); /* order and bytes are right */
-        struct problem *problem = verify_devices(list);
-        if (!problem != !lists[i].wrong || (problem && strcmp(problem->sentence, lists[i].wrong) != 0))
-            test_failed("%s: verify says %s\n", lists[i].tasks, problem ? problem->sentence : "nothing");
-        free(problem);
-        free(text);
-        free_list_and_machine(list);
-    }
+    struct machine *machine = open_one();
+    struct device *device = &machine->devices[0];
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
+    struct tensor *tensor = new_array(pool, device, "x", (int64_t)device->alignment / 4, PERSISTENT),
+                  *h = new_array(pool, machine->host, "h", 1024, PERSISTENT);
+    struct task *fill = add_fill(list, "fill", tensor, 1);
+    fill->args[FILL_ELEMENTS].i += 1; /* one more than there is */
+    add_access(add_host(list, machine->host->lanes[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
+    must(finish_lists(pool, &list, 1));
+    assert_int_equal(damaged_guards(device), 0);
+    assert_non_null(machine->host->slabs[0].pinned);
+    execute(list, 1);
+    drain(list);
+    assert_int_equal(damaged_guards(device), 1);
+    assert_int_equal(damaged_guards(machine->host), 0);
+    ((char *)tensor_memory(h))[4096 + GUARD_BYTES - 1] = 0; /* also at the guard's far end */
+    assert_int_equal(damaged_guards(machine->host), 1);
+    end_list(list);
 }
