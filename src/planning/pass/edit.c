@@ -283,11 +283,10 @@ void repoint(struct edit *edit, struct task *task, const struct tensor *old, str
 void switch_readers(struct edit *edit, const struct uses *uses, const struct tensor *tensor, int from,
                     const struct tensor *old, struct tensor *new)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    for (size_t i = 0; i < n; i++)
-        if (use[i].position >= from)
-            repoint(edit, uses->tasks[use[i].position], old, new);
+    const struct use_range found = uses_of(uses, tensor);
+    for (size_t i = 0; i < found.n; i++)
+        if (found.uses[i].position >= from)
+            repoint(edit, found.uses[i].task, old, new);
 }
 
 /* ---- what is computed, and how often ---------------------------------------------------------------------------- */

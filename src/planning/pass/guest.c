@@ -33,43 +33,42 @@ static int first_written_mirror(const struct uses *uses, const struct tensor *te
 {
     int first = (int)uses->n;
     for (const struct tensor *m = tensor->replica.of->mirror.first; m; m = m->mirror.next) {
-        size_t n;
-        const struct use *use = uses_of(uses, m, &n);
-        for (size_t i = 0; i < n && m->mirror.of->storage == tensor; i++)
-            if (use[i].mode & ACCESS_WRITE)
-                first = MIN(first, use[i].position);
+        if (m->mirror.of->storage != tensor)
+            continue;
+        const struct use_range found = uses_of(uses, m);
+        for (size_t i = 0; i < found.n; i++)
+            if (found.uses[i].mode & ACCESS_WRITE)
+                first = MIN(first, found.uses[i].position);
     }
     return first;
 }
 
 size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    size_t readers = n;
-    while (readers > 0 && brings_up(uses->tasks[use[readers - 1].position], tensor))
+    const struct use_range found = uses_of(uses, tensor);
+    size_t readers = found.n;
+    while (readers > 0 && brings_up(found.uses[readers - 1].task, tensor))
         readers--;
-    if (readers == n || readers == 0 || first_written_mirror(uses, tensor) < use[readers - 1].position)
+    if (readers == found.n || readers == 0 || first_written_mirror(uses, tensor) < found.uses[readers - 1].position)
         return 0;
     for (size_t i = 0; i < readers; i++)
-        if (use[i].mode & ACCESS_WRITE)
+        if (found.uses[i].mode & ACCESS_WRITE)
             return 0;
     return readers;
 }
 
 void give_way(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    for (size_t i = 0; i < n; i++)
-        if (mirror_read(uses->tasks[use[i].position], tensor))
-            drop(edit, uses->tasks[use[i].position]);
+    const struct use_range found = uses_of(uses, tensor);
+    for (size_t i = 0; i < found.n; i++)
+        if (mirror_read(found.uses[i].task, tensor))
+            drop(edit, found.uses[i].task);
     for (struct tensor *m = tensor->replica.of->mirror.first; m; m = m->mirror.next) {
         if (m->mirror.of->storage != tensor)
             continue;
-        use = uses_of(uses, m, &n);
-        for (size_t i = 0; i < n; i++)
-            repoint(edit, uses->tasks[use[i].position], m, pool->tensors[m->mirror.of->id]);
+        const struct use_range of_mirror = uses_of(uses, m);
+        for (size_t i = 0; i < of_mirror.n; i++)
+            repoint(edit, of_mirror.uses[i].task, m, pool->tensors[m->mirror.of->id]);
         make_transient(edit, m);
     }
 }

@@ -16,13 +16,12 @@ bool same_block(const struct task *a, const struct task *b)
 
 bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned classes)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
+    const struct use_range found = uses_of(uses, tensor);
     bool is_of_class = classes >> tensor->class & 1;
-    if (n == 0 || !is_of_class || tensor->storage != tensor || tensor->exclusive || tensor->device->is_host)
+    if (found.n == 0 || !is_of_class || tensor->storage != tensor || tensor->exclusive || tensor->device->is_host)
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (is_conditional(uses->tasks[use[i].position]))
+    for (size_t i = 0; i < found.n; i++)
+        if (is_conditional(found.uses[i].task))
             return false;
     return true;
 }
@@ -49,15 +48,15 @@ static bool may_repeat(const struct uses *uses, int position, const struct tenso
 
 bool may_remake(const struct uses *uses, const struct tensor *tensor, int reader)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
+    const struct use_range found = uses_of(uses, tensor);
     bool written = false;
     if (tensor->persistent || tensor->class != MEM_ACTIVATIONS)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (!(use[i].mode & ACCESS_WRITE))
+    for (size_t i = 0; i < found.n; i++) {
+        const struct use *use = &found.uses[i];
+        if (!(use->mode & ACCESS_WRITE))
             continue;
-        if (use[i].position >= reader || !may_repeat(uses, use[i].position, tensor, reader))
+        if (use->position >= reader || !may_repeat(uses, use->position, tensor, reader))
             return false;
         written = true;
     }
@@ -96,14 +95,13 @@ static struct tensor *gathered_for(const struct uses *uses, struct tensor *y, in
 /* Does the last use of y itself, and not of its twin, come before `reader`?  Then its bytes are gone by then. */
 static bool is_gone(const struct remaking *remaking, const struct tensor *y, int reader)
 {
-    size_t n;
-    const struct use *use = uses_of(remaking->uses, y, &n);
-    if (n == 0)
+    const struct use_range found = uses_of(remaking->uses, y);
+    if (found.n == 0)
         return false;
-    size_t last = n - 1;
-    while (last > 0 && remaking->from[y->id] != NONE && use[last].position >= remaking->from[y->id])
+    size_t last = found.n - 1;
+    while (last > 0 && remaking->from[y->id] != NONE && found.uses[last].position >= remaking->from[y->id])
         last--;
-    return use[last].position < reader;
+    return found.uses[last].position < reader;
 }
 
 /* Repeats the task before `reader`: it writes twins, and reads them where there are such. */
@@ -128,11 +126,10 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
  * reads, where that is gone by then. */
 static void repeat_makers(struct remaking *remaking, const struct tensor *tensor, int reader)
 {
-    size_t n;
-    const struct use *use = uses_of(remaking->uses, tensor, &n);
-    for (size_t i = 0; i < n && use[i].position < reader; i++) {
-        const struct task *task = remaking->uses->tasks[use[i].position];
-        if (!(use[i].mode & ACCESS_WRITE))
+    const struct use_range found = uses_of(remaking->uses, tensor);
+    for (size_t i = 0; i < found.n && found.uses[i].position < reader; i++) {
+        const struct task *task = found.uses[i].task;
+        if (!(found.uses[i].mode & ACCESS_WRITE))
             continue;
         for (int k = 0; k < task->n_accesses; k++) {
             const struct tensor *y = task->accesses[k].tensor->storage;

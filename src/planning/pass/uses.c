@@ -21,26 +21,25 @@ static void make_places(struct uses *uses)
 static void note_use(struct uses *uses, size_t position, const struct access *access)
 {
     size_t id = storage_id(access);
-    struct use *use = &uses->uses[uses->first[id]];
-    size_t n = uses->count[id];
-    if (n > 0 && use[n - 1].position == (int)position) {
-        use[n - 1].mode |= access->mode;
-    } else {
-        use[n] = (struct use){.position = (int)position, .mode = access->mode};
-        uses->count[id] = n + 1;
+    struct use *use = &uses->uses[uses->first[id] + uses->count[id]];
+    if (uses->count[id] > 0 && use[-1].position == (int)position) {
+        use[-1].mode |= access->mode;
+        return;
     }
+    *use = (struct use){.task = uses->tasks[position], .position = (int)position, .mode = access->mode};
+    uses->count[id]++;
 }
 
-struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool)
+struct uses *find_uses(struct task *const *tasks, size_t n, const struct pool *pool)
 {
     struct uses *uses = allocate(1, sizeof *uses);
-    uses->tasks = copy_bytes(task, n * sizeof *uses->tasks);
+    uses->tasks = copy_bytes(tasks, n * sizeof *uses->tasks);
     uses->n = n;
     uses->n_tensors = pool->n;
     make_places(uses);
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < task[i]->n_accesses; k++)
-            note_use(uses, i, &task[i]->accesses[k]);
+        for (int k = 0; k < tasks[i]->n_accesses; k++)
+            note_use(uses, i, &tasks[i]->accesses[k]);
     return uses;
 }
 
@@ -53,31 +52,32 @@ void free_uses(struct uses *uses)
     free(uses);
 }
 
-const struct use *uses_of(const struct uses *uses, const struct tensor *tensor, size_t *n)
+struct use_range uses_of(const struct uses *uses, const struct tensor *tensor)
 {
     size_t id = (size_t)tensor->storage->id;
-    *n = id < uses->n_tensors ? uses->count[id] : 0;
-    return *n ? &uses->uses[uses->first[id]] : NULL;
+    if (id >= uses->n_tensors)
+        return (struct use_range){0};
+    return (struct use_range){.uses = &uses->uses[uses->first[id]], .n = uses->count[id]};
 }
 
 bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    for (size_t i = 0; i < n; i++)
-        if (use[i].position > begin && use[i].position < end && (use[i].mode & ACCESS_WRITE))
+    const struct use_range found = uses_of(uses, tensor);
+    for (size_t i = 0; i < found.n; i++) {
+        const struct use *use = &found.uses[i];
+        if (use->position > begin && use->position < end && (use->mode & ACCESS_WRITE))
             return true;
+    }
     return false;
 }
 
 int last_write_before(const struct uses *uses, const struct tensor *tensor, int position)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    for (size_t i = n; i > 0; i--) {
-        int earlier = use[i - 1].position;
-        if (earlier < position && touches_bytes(uses->tasks[earlier], tensor, ACCESS_WRITE))
-            return earlier;
+    const struct use_range found = uses_of(uses, tensor);
+    for (size_t i = found.n; i > 0; i--) {
+        const struct use *earlier = &found.uses[i - 1];
+        if (earlier->position < position && touches_bytes(earlier->task, tensor, ACCESS_WRITE))
+            return earlier->position;
     }
     return NONE;
 }
@@ -99,22 +99,21 @@ static size_t first_written(const struct uses *uses, const struct tensor *tensor
 
 bool is_whole_before(const struct uses *uses, const struct tensor *tensor, int position)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
+    const struct use_range found = uses_of(uses, tensor);
     size_t bytes = 0;
-    for (size_t i = 0; i < n && use[i].position < position; i++)
-        bytes += first_written(uses, tensor, use[i].position);
+    for (size_t i = 0; i < found.n && found.uses[i].position < position; i++)
+        bytes += first_written(uses, tensor, found.uses[i].position);
     return bytes >= tensor->storage->bytes;
 }
 
 bool is_renewed(const struct uses *uses, const struct tensor *tensor)
 {
     size_t n, first_read = 0;
-    const struct use *use = uses_of(uses, tensor, &n);
-    while (first_read < n && !(use[first_read].mode & ACCESS_READ))
+    const struct use_range found = uses_of(uses, tensor);
+    while (first_read < found.n && !(found.uses[first_read].mode & ACCESS_READ))
         first_read++;
     bool is_state = tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER;
-    return first_read < n && !is_state && is_whole_before(uses, tensor, use[first_read].position);
+    return first_read < found.n && !is_state && is_whole_before(uses, tensor, found.uses[first_read].position);
 }
 
 int64_t *bytes_held(const struct uses *uses, const struct pool *pool, const struct device *device)
@@ -124,15 +123,14 @@ int64_t *bytes_held(const struct uses *uses, const struct pool *pool, const stru
         const struct tensor *tensor = pool->tensors[i];
         if (tensor->storage != tensor || tensor->device != device)
             continue;
-        size_t n;
-        const struct use *use = uses_of(uses, tensor, &n);
+        const struct use_range found = uses_of(uses, tensor);
         int64_t bytes = (int64_t)round_up(tensor->bytes, MAX(device->alignment, 1u));
-        if (tensor->persistent || (tensor->exclusive == EXCLUSIVE_ALWAYS && n > 0)) {
+        if (tensor->persistent || (tensor->exclusive == EXCLUSIVE_ALWAYS && found.n > 0)) {
             held[0] += bytes;
             held[uses->n] -= bytes;
-        } else if (n > 0) {
-            held[use[0].position] += bytes;
-            held[use[n - 1].position + 1] -= bytes;
+        } else if (found.n > 0) {
+            held[found.uses[0].position] += bytes;
+            held[found.uses[found.n - 1].position + 1] -= bytes;
         }
     }
     for (size_t i = 1; i <= uses->n; i++)

@@ -15,7 +15,8 @@
 #include "trainer/step/list.h"
 
 struct use {
-    int position;          /* position of the task; each task once, in list order */
+    struct task *task;     /* each task once, in list order */
+    int position;          /* the task's */
     enum access_mode mode; /* what the task does to parts of the tensor: it reads, writes, or both */
 };
 
@@ -27,12 +28,16 @@ struct uses {
     size_t *count;       /* ... uses[first + count - 1] */
     struct use *uses;    /* all uses, those of a tensor side by side */
 };
+struct use_range { /* the uses of one tensor */
+    const struct use *uses;
+    size_t n;
+};
 /* The index of n tasks in their order; the array is copied.  The caller frees it with free_uses(). */
-struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool);
+struct uses *find_uses(struct task *const *tasks, size_t n, const struct pool *pool);
 void free_uses(struct uses *uses);
 
-/* The *n uses of the tensor's storage; NULL: there are none. */
-const struct use *uses_of(const struct uses *uses, const struct tensor *tensor, size_t *n);
+/* The uses of the tensor's storage, in list order. */
+struct use_range uses_of(const struct uses *uses, const struct tensor *tensor);
 /* Is some of the tensor's storage written by a task at a position between `begin` and `end`, both excluded? */
 bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end);
 /* Are all bytes of the tensor's storage written by tasks before that position?  Else no task may copy it. */

@@ -110,17 +110,18 @@ static void fill_tensor(struct trace *tables, const struct tensor *tensor, uint3
 {
     struct trace_header *header = &tables->header;
     struct trace_tensor *to = &tables->tensors[header->n_tensors++];
-    size_t n_uses = 0;
-    const struct use *use = tensor->persistent ? NULL : uses_of(uses, tensor, &n_uses);
+    struct use_range found = {0};
+    if (!tensor->persistent)
+        found = uses_of(uses, tensor);
     *to = (struct trace_tensor){.device = (uint32_t)tensor->device->index,
                                 .class = tensor->class,
                                 .list = tensor->persistent ? 0 : list,
                                 .bytes = tensor->bytes,
                                 .first_use = header->n_uses,
-                                .n_uses = (uint32_t)n_uses};
+                                .n_uses = (uint32_t)found.n};
     snprintf(to->name, sizeof to->name, "%s", tensor->name);
-    for (size_t i = 0; i < n_uses; i++)
-        tables->uses[header->n_uses++] = first_task + (uint32_t)use[i].position;
+    for (size_t i = 0; i < found.n; i++)
+        tables->uses[header->n_uses++] = first_task + (uint32_t)found.uses[i].position;
 }
 
 /* Adds the tensors of the pool.  Views are parts of others, so they are left out, and so are tensors that belong to

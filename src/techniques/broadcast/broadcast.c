@@ -127,10 +127,9 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
 static void find_reader(const struct uses *uses, struct message *message, struct hop *hop)
 {
     const struct tensor *brought = copy_target(hop->copy);
-    size_t n;
-    const struct use *use = uses_of(uses, brought, &n);
-    for (size_t k = 0; k < n; k++) {
-        struct task *task = uses->tasks[use[k].position];
+    const struct use_range found = uses_of(uses, brought);
+    for (size_t k = 0; k < found.n; k++) {
+        struct task *task = found.uses[k].task;
         if (is_broadcast(task) || !touches_bytes(task, brought, ACCESS_READ))
             continue;
         message->first_use = MIN(message->first_use, task->index);
@@ -179,8 +178,8 @@ static void find_messages(struct broadcast *broadcast, struct edit *edit)
         if (is_broadcast(list->tasks[i]))
             add_hop(broadcast, edit, list->tasks[i]);
     struct uses *uses = find_uses(list->tasks, list->n, list->pool);
-    for (struct message *message = broadcast->messages; message < broadcast->messages + broadcast->n_messages;
-         message++) {
+    for (size_t i = 0; i < broadcast->n_messages; i++) {
+        struct message *message = &broadcast->messages[i];
         add_to_shard(broadcast, message);
         for (size_t h = 0; h < message->n; h++)
             find_reader(uses, message, &message->hops[h]);

@@ -93,11 +93,10 @@ static bool writes_other_range(const struct task *task, const struct tensor *ten
 static bool moves_as_one(const struct uses *uses, const bool *moves, const struct tensor *tensor,
                          const struct task *update)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    for (size_t k = 0; k < n; k++) {
-        const struct task *task = uses->tasks[use[k].position];
-        if (!moves[use[k].position] || !in_one_bucket(task, update))
+    const struct use_range found = uses_of(uses, tensor);
+    for (size_t k = 0; k < found.n; k++) {
+        const struct task *task = found.uses[k].task;
+        if (!moves[found.uses[k].position] || !in_one_bucket(task, update))
             return false;
     }
     return true;
@@ -109,13 +108,12 @@ static bool moves_as_one(const struct uses *uses, const bool *moves, const struc
 static bool is_written_by_others(const struct uses *uses, const bool *moves, const struct tensor *tensor,
                                  const struct task *update)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
-    for (size_t k = 0; k < n; k++) {
-        const struct task *task = uses->tasks[use[k].position];
+    const struct use_range found = uses_of(uses, tensor);
+    for (size_t k = 0; k < found.n; k++) {
+        const struct task *task = found.uses[k].task;
         if (!touches_bytes(task, tensor, ACCESS_WRITE))
             continue;
-        if (!moves[use[k].position] || !in_one_bucket(task, update) || writes_other_range(task, tensor))
+        if (!moves[found.uses[k].position] || !in_one_bucket(task, update) || writes_other_range(task, tensor))
             return true;
     }
     return false;

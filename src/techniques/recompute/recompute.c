@@ -33,16 +33,15 @@ struct recompute_options recompute_options;
  * a backward. */
 static int first_backward_reader(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, tensor, &n);
+    const struct use_range found = uses_of(uses, tensor);
     int reader = NONE;
-    for (size_t i = 0; i < n; i++) {
-        const struct task *task = uses->tasks[use[i].position];
-        const struct task *maker = uses->tasks[use[0].position];
+    for (size_t i = 0; i < found.n; i++) {
+        const struct task *task = found.uses[i].task;
+        const struct task *maker = found.uses[0].task;
         if (task->layer < 0 || task->layer != maker->layer || task->micro != maker->micro)
             return NONE;
         if (reader == NONE && task->role == ROLE_BACKWARD)
-            reader = use[i].position;
+            reader = found.uses[i].position;
         enum role expected = reader == NONE ? ROLE_FORWARD : ROLE_BACKWARD;
         if (task->role != expected)
             return NONE;

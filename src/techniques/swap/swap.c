@@ -61,9 +61,8 @@ static bool lies_idle(const struct uses *uses, int begin, int end)
 
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t n, readers = tensor->persistent ? uses_of_guest(uses, tensor) : 0;
-    uses_of(uses, tensor, &n);
-    return readers ? readers : n;
+    size_t readers = tensor->persistent ? uses_of_guest(uses, tensor) : 0;
+    return readers ? readers : uses_of(uses, tensor).n;
 }
 
 /* May the task that ends a gap of the tensor come right after the task that begins the gap, such as the norm of a
@@ -83,13 +82,12 @@ static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int 
 
 static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth, int begin, int end)
 {
-    size_t n;
-    const struct use *use = uses_of(gaps->uses, tensor, &n);
+    const struct use_range found = uses_of(gaps->uses, tensor);
     struct gap *gap = APPEND(gaps->gaps, gaps->n, gaps->cap);
     *gap = (struct gap){
         .tensor = tensor,
         .device = tensor->device,
-        .maker = gaps->uses->tasks[use[0].position],
+        .maker = found.uses[0].task,
         .begin = begin,
         .end = end,
         .nth = (int)nth,
@@ -101,23 +99,22 @@ static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth,
 static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
 {
     const struct uses *uses = gaps->uses;
-    size_t n_uses;
-    const struct use *use = uses_of(uses, tensor, &n_uses);
+    const struct use_range found = uses_of(uses, tensor);
     const size_t n = uses_with_gaps(uses, tensor);
     const bool renewed = tensor->persistent && is_renewed(uses, tensor);
     if (tensor->persistent) {
-        struct gap *gap = add_gap(gaps, tensor, 0, NONE, use[0].position);
+        struct gap *gap = add_gap(gaps, tensor, 0, NONE, found.uses[0].position);
         gap->renewed = renewed;
-        gap->guest = n < n_uses;
+        gap->guest = n < found.n;
     }
     for (size_t i = 1; i < n; i++) {
-        int begin = use[i - 1].position, end = use[i].position;
+        int begin = found.uses[i - 1].position, end = found.uses[i].position;
         bool is_state = tensor->persistent && !renewed;
         if (lies_idle(uses, begin, end) && (is_state || is_whole_before(uses, tensor, end)))
             add_gap(gaps, tensor, i, begin, end)->may_close = renewed && may_close(gaps, tensor, end);
     }
     if (tensor->persistent)
-        add_gap(gaps, tensor, n, use[n - 1].position, (int)uses->n)->renewed = renewed;
+        add_gap(gaps, tensor, n, found.uses[n - 1].position, (int)uses->n)->renewed = renewed;
 }
 
 /* Opens the lanes for copies up before anything is chosen, so that lanes have the same order whatever is chosen. */

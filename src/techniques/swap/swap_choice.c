@@ -125,12 +125,12 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
 static void find_gap_ends(struct absence *absence, const struct uses *uses, const int *new_position)
 {
     const size_t n = uses_with_gaps(uses, absence->gap->tensor);
-    size_t i = 0, n_uses;
-    const struct use *use = uses_of(uses, absence->gap->tensor, &n_uses);
+    size_t i = 0;
+    const struct use_range found = uses_of(uses, absence->gap->tensor);
     absence->begin = absence->gap->begin == NONE ? NONE : new_position[absence->gap->begin];
-    while (i < n && use[i].position <= absence->begin)
+    while (i < n && found.uses[i].position <= absence->begin)
         i++;
-    absence->end = i < n ? use[i].position : (int)uses->n;
+    absence->end = i < n ? found.uses[i].position : (int)uses->n;
     absence->out = absence->begin;
     absence->in = absence->end;
 }

@@ -28,14 +28,15 @@ static double first_start(const struct forecast *forecast)
 static void find_return(struct gap_times *times, const struct absence *absence, const struct forecast *forecast,
                         const struct uses *uses)
 {
-    size_t n;
-    const struct use *use = uses_of(uses, absence->back, &n), *last = use;
-    CHECK(use && n >= 2, "nobody reads %s, which is back", absence->back->name);
-    while (absence->action == REMAKE && last + 2 < use + n && last[1].mode & ACCESS_WRITE)
-        last++;
-    times->in_start = forecast->spans[use->position].start;
-    times->in_end = forecast->spans[last->position].end;
-    times->needed = forecast->spans[last[1].position].start;
+    const struct use_range found = uses_of(uses, absence->back);
+    CHECK(found.n >= 2, "nobody reads %s, which is back", absence->back->name);
+    size_t last = 0; /* the use that makes the tensor whole */
+    if (absence->action == REMAKE)
+        while (last + 2 < found.n && found.uses[last + 1].mode & ACCESS_WRITE)
+            last++;
+    times->in_start = forecast->spans[found.uses[0].position].start;
+    times->in_end = forecast->spans[found.uses[last].position].end;
+    times->needed = forecast->spans[found.uses[last + 1].position].start;
 }
 
 static struct gap_times times_of_gap(const struct absence *absence, const struct forecast *forecast,

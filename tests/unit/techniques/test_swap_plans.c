@@ -35,12 +35,11 @@ struct idle { /* where a tensor lies idle, as places in the list with what is ma
  * If it is made again it has no later use: its twin has. */
 static struct idle idle_of(const struct uses *uses, const struct tensor *tensor, bool is_last)
 {
-    size_t n_uses;
-    const struct use *use = uses_of(uses, tensor, &n_uses);
+    const struct use_range found = uses_of(uses, tensor);
     const size_t before = is_last ? 0 : 1;
-    struct idle idle = {.begin = use[before].position, .end = use[before].position};
-    if (n_uses > before + 1)
-        idle.end = use[before + 1].position;
+    struct idle idle = {.begin = found.uses[before].position, .end = found.uses[before].position};
+    if (found.n > before + 1)
+        idle.end = found.uses[before + 1].position;
     return idle;
 }
 

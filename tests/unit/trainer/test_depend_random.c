@@ -257,8 +257,7 @@ TEST(uses_in_random_lists)
             for (int i = 0; i < world->n_roots[place]; i++) {
                 struct tensor *const *part = world->roots[place][i].part, *all = part[WHOLE];
                 int last[3];
-                size_t n_uses;
-                const struct use *use = uses_of(uses, all, &n_uses);
+                const struct use_range found = uses_of(uses, all);
                 for (int h = 0; h < 3; h++) {
                     last[h] = NONE;
                     for (int k = 0; k < at; k++)
@@ -267,8 +266,8 @@ TEST(uses_in_random_lists)
                 }
                 assert_true(!is_whole_before(uses, all, at) || (last[0] != NONE && last[1] != NONE));
                 all->exclusive = (enum exclusive)(i % 3);
-                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && n_uses);
-                bool lives = n_uses && use[0].position <= at && at <= use[n_uses - 1].position;
+                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && found.n);
+                bool lives = found.n && found.uses[0].position <= at && at <= found.uses[found.n - 1].position;
                 sum += always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
             }
             int64_t *held = bytes_held(uses, world->pool, place_of(world, place));
