@@ -156,13 +156,13 @@ static void store(vec v, global float *p, int left)
 /* Transposes a square of 4 x 4 floats in registers.  Its rows begin at from0 to from3; those of the result are `to_row`
  * floats apart.  It is a macro, since either may lie in global or in local memory. */
 #define TRANSPOSE_SQUARE(from0, from1, from2, from3, to, to_row)                                                       \
-    {                                                                                                                  \
+    do {                                                                                                               \
         const float4 r0 = vload4(0, from0), r1 = vload4(0, from1), r2 = vload4(0, from2), r3 = vload4(0, from3);       \
         vstore4((float4)(r0.x, r1.x, r2.x, r3.x), 0, (to));                                                            \
         vstore4((float4)(r0.y, r1.y, r2.y, r3.y), 0, (to) + (to_row));                                                 \
         vstore4((float4)(r0.z, r1.z, r2.z, r3.z), 0, (to) + 2 * (to_row));                                             \
         vstore4((float4)(r0.w, r1.w, r2.w, r3.w), 0, (to) + 3 * (to_row));                                             \
-    }
+    } while (0)
 
 /* Put before a loop that makes one chain of plain additions, where the order is a promise.  Intel's CPU compiler
  * vectorises such a loop and then adds in another order, unasked; chains of fma() it leaves alone. */

@@ -2,7 +2,7 @@
  * elementwise.cl - the small ones.
  *
  *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
- *     accumulate   acc[i] += x[i]                   sums of gradients, received pieces
+ *     add_to       acc[i] += x[i]                   sums of gradients, received pieces
  *     fill         x[i] = value
  *     add_bias     y[n] += bias                     every row of y (N,C), after CLBlast's product; ours begins with it
  *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias
@@ -28,7 +28,7 @@ KERNEL void add(global float *out, const global float *a, const global float *b,
     add_block(out, a, b, n);
 }
 
-KERNEL void accumulate(global float *acc, const global float *x, int n) /* both (n) */
+KERNEL void add_to(global float *acc, const global float *x, int n) /* both (n) */
 {
     add_block(acc, acc, x, n);
 }

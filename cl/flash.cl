@@ -131,7 +131,7 @@ static INLINE void load_columns(local float *to, const global float *x, size_t l
             const global float *from = x + (begin + n) * ld + d;
             local float *at = to + d * columns + n;
             if (begin + n + 4 <= T && d + 4 <= hs)
-                TRANSPOSE_SQUARE(from, from + ld, from + 2 * ld, from + 3 * ld, at, columns)
+                TRANSPOSE_SQUARE(from, from + ld, from + 2 * ld, from + 3 * ld, at, columns);
             else
                 for (int i = 0; i < min(4, hs - d); i++)
                     for (int j = 0; j < 4; j++)
@@ -148,7 +148,7 @@ static INLINE void store_columns(local const float *from, global float *x, size_
             global float *to = x + (begin + n) * ld + d;
             local const float *at = from + d * columns + n;
             if (begin + n + 4 <= T && d + 4 <= hs)
-                TRANSPOSE_SQUARE(at, at + columns, at + 2 * columns, at + 3 * columns, to, ld)
+                TRANSPOSE_SQUARE(at, at + columns, at + 2 * columns, at + 3 * columns, to, ld);
             else
                 for (int i = 0; i < min(4, hs - d); i++)
                     for (int j = 0; j < min(4, T - begin - n); j++)

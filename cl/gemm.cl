@@ -92,8 +92,9 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
         global const float *x0 = x.at + min(at + 0, cols - 1) * x.col, *x1 = x.at + min(at + 1, cols - 1) * x.col;
         global const float *x2 = x.at + min(at + 2, cols - 1) * x.col, *x3 = x.at + min(at + 3, cols - 1) * x.col;
         int k = 0;
-        for (; x.row == 1 && k + 4 <= depth; k += 4)
-            TRANSPOSE_SQUARE(x0 + k, x1 + k, x2 + k, x3 + k, to + k * width, width)
+        if (x.row == 1)
+            for (; k + 4 <= depth; k += 4)
+                TRANSPOSE_SQUARE(x0 + k, x1 + k, x2 + k, x3 + k, to + k * width, width);
         for (; k < depth; k++)
             vstore4((float4)(x0[k * x.row], x1[k * x.row], x2[k * x.row], x3[k * x.row]), 0, to + k * width);
     }
@@ -146,17 +147,20 @@ static INLINE void fetch_part(struct next_block next, int part)
  * load no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
  * vectors, 8 for 12 in one of 6 x 2. */
 #define ADD_PRODUCTS(acc, columns, row, step, panel, depth)                                                            \
-    _Pragma("unroll 4") for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH)                         \
-    {                                                                                                                  \
-        vec b[COLS];                                                                                                   \
-        foreach (j, columns)                                                                                           \
-            b[j] = GET(panel + j * VEC);                                                                               \
-        foreach (i, ROWS) {                                                                                            \
-            const vec x = (vec)(row[i][at]);                                                                           \
+    do {                                                                                                               \
+        local const float *from = panel;                                                                               \
+        _Pragma("unroll 4") for (size_t k = 0, at = 0; k < depth; k++, at += step, from += WIDTH)                      \
+        {                                                                                                              \
+            vec b[COLS];                                                                                               \
             foreach (j, columns)                                                                                       \
-                acc[i][j] = fma(x, b[j], acc[i][j]);                                                                   \
+                b[j] = GET(from + j * VEC);                                                                            \
+            foreach (i, ROWS) {                                                                                        \
+                const vec x = (vec)(row[i][at]);                                                                       \
+                foreach (j, columns)                                                                                   \
+                    acc[i][j] = fma(x, b[j], acc[i][j]);                                                               \
+            }                                                                                                          \
         }                                                                                                              \
-    }
+    } while (0)
 
 /* c (rows,cols) = start + a (rows,depth) . panel (depth,cols), computed as `columns` vectors.  start.at is null for
  * zeros; strip holds a packed, or is null.  At the lower edge the last row is computed several times and stored once:
@@ -179,11 +183,11 @@ static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struc
         foreach (j, columns)
             FETCH_TO_WRITE(c + min(i, rows - 1) * c_row + j * VEC + (start.row ? WIDTH : 0));
     if (strip)
-        ADD_PRODUCTS(acc, columns, packed, ROWS, panel, depth)
+        ADD_PRODUCTS(acc, columns, packed, ROWS, panel, depth);
     else if (a.col == 1)
-        ADD_PRODUCTS(acc, columns, row, 1, panel, depth)
+        ADD_PRODUCTS(acc, columns, row, 1, panel, depth);
     else
-        ADD_PRODUCTS(acc, columns, row, a.col, panel, depth)
+        ADD_PRODUCTS(acc, columns, row, a.col, panel, depth);
 
     foreach (i, ROWS)
         if (i < rows)

@@ -346,7 +346,7 @@ void ref_add(float *out, const float *a, const float *b, int n)
         out[i] = a[i] + b[i];
 }
 
-void ref_accumulate(float *acc, const float *x, int n)
+void ref_add_to(float *acc, const float *x, int n)
 {
     for (int i = 0; i < n; i++)
         acc[i] += x[i];

@@ -53,7 +53,7 @@ EXACT void ref_adamw(float *p, float *m, float *v, const float *g, const float *
                      int n_decay);
 
 EXACT void ref_add(float *out, const float *a, const float *b, int n);
-EXACT void ref_accumulate(float *acc, const float *x, int n);
+EXACT void ref_add_to(float *acc, const float *x, int n);
 EXACT void ref_fill(float *x, float value, int n);
 EXACT void ref_add_bias(float *y, const float *bias, int N, int C);
 EXACT void ref_column_sum(float *db, const float *dout, int N, int C, int accumulate);

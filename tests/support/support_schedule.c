@@ -67,7 +67,7 @@ struct task *add_fill(struct list *list, const char *name, struct tensor *out, f
 
 struct task *add_accumulate(struct list *list, const char *name, struct tensor *sum, struct tensor *tensor)
 {
-    return KERNEL(list, name, "accumulate", sum, INOUT(sum), IN(tensor), INT(count_elements(sum)));
+    return KERNEL(list, name, "add_to", sum, INOUT(sum), IN(tensor), INT(count_elements(sum)));
 }
 
 struct list *new_list_on(struct machine *machine) { return new_list(new_pool(machine), "list"); }

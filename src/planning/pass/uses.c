@@ -21,13 +21,14 @@ static void make_places(struct uses *uses)
 static void note_use(struct uses *uses, size_t position, const struct access *access)
 {
     size_t id = storage_id(access);
-    struct use *use = &uses->uses[uses->first[id] + uses->count[id]];
-    if (uses->count[id] > 0 && use[-1].position == (int)position) {
-        use[-1].mode |= access->mode;
-        return;
+    struct use *its_uses = &uses->uses[uses->first[id]];
+    size_t n = uses->count[id];
+    if (n > 0 && its_uses[n - 1].position == (int)position) {
+        its_uses[n - 1].mode |= access->mode;
+    } else {
+        its_uses[n] = (struct use){.task = uses->tasks[position], .position = (int)position, .mode = access->mode};
+        uses->count[id] = n + 1;
     }
-    *use = (struct use){.task = uses->tasks[position], .position = (int)position, .mode = access->mode};
-    uses->count[id]++;
 }
 
 struct uses *find_uses(struct task *const *tasks, size_t n, const struct pool *pool)
@@ -108,7 +109,7 @@ bool is_whole_before(const struct uses *uses, const struct tensor *tensor, int p
 
 bool is_renewed(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t n, first_read = 0;
+    size_t first_read = 0;
     const struct use_range found = uses_of(uses, tensor);
     while (first_read < found.n && !(found.uses[first_read].mode & ACCESS_READ))
         first_read++;

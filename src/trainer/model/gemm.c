@@ -123,8 +123,8 @@ enum gemm_parameter {
 static struct task *own_gemm(struct build *b, const char *name, const struct gemm *gemm)
 {
     const struct blocking sizes = choose_blocking(b->device, gemm);
-    const struct strides in_a = strides_of(&gemm->a, gemm->form == GEMM_TN);
-    const struct strides in_b = strides_of(&gemm->b, gemm->form == GEMM_NT);
+    const struct strides a_strides = strides_of(&gemm->a, gemm->form == GEMM_TN);
+    const struct strides b_strides = strides_of(&gemm->b, gemm->form == GEMM_NT);
     const size_t spans = ceil_div((size_t)gemm->n, (size_t)sizes.span);
     const size_t bands = ceil_div((size_t)gemm->m, (size_t)sizes.band);
     const struct arg no_bias = NO_TENSOR;
@@ -143,14 +143,14 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
         [P_A_BASE] = INT(gemm->a.offset),
         [P_A_OUTER] = INT(gemm->a.batch_stride),
         [P_A_INNER] = INT(gemm->a.head_stride),
-        [P_A_ROW] = INT(in_a.row),
-        [P_A_STEP] = INT(in_a.column),
+        [P_A_ROW] = INT(a_strides.row),
+        [P_A_STEP] = INT(a_strides.column),
         [P_B] = IN(gemm->b.tensor),
         [P_B_BASE] = INT(gemm->b.offset),
         [P_B_OUTER] = INT(gemm->b.batch_stride),
         [P_B_INNER] = INT(gemm->b.head_stride),
-        [P_B_STEP] = INT(in_b.row),
-        [P_B_COL] = INT(in_b.column),
+        [P_B_STEP] = INT(b_strides.row),
+        [P_B_COL] = INT(b_strides.column),
         [P_C] = ACCUMULATE(gemm->c.tensor, keeps_old(gemm)),
         [P_C_BASE] = INT(gemm->c.offset),
         [P_C_OUTER] = INT(gemm->c.batch_stride),
@@ -378,16 +378,16 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
     bool own = choose_engine(b->device, b->kernels.gemm) == GEMM_OWN;
     struct task *task = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
     /* elements of A, B and C, by the sizes of the product: the tensors may hold more */
-    double in_a = (double)g->m * g->k;
-    double in_b = (double)g->k * g->n;
-    double in_c = (double)g->m * g->n;
+    double a_elements = (double)g->m * g->k;
+    double b_elements = (double)g->k * g->n;
+    double c_elements = (double)g->m * g->n;
     if (g->causal == CAUSAL_A || g->causal == CAUSAL_A_TRANSPOSED)
-        in_a /= 2;
+        a_elements /= 2;
     if (g->causal == CAUSAL_OUT)
-        in_c /= 2;
+        c_elements /= 2;
     if (g->start == START_OLD)
-        in_c *= 2; /* read, then written */
-    set_traffic(task, g->batch * g->heads * (in_a + in_b + in_c));
+        c_elements *= 2; /* read, then written */
+    set_traffic(task, g->batch * g->heads * (a_elements + b_elements + c_elements));
     task->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     task->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && own)

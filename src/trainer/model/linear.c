@@ -11,22 +11,29 @@
  */
 #include "model.h"
 
+/* result (m, n) = first . second, of whole matrices.  In form TN first is (k, m), in form NT second is (n, k). */
+static struct gemm product(enum gemm_form form, int m, int n, int k, struct tensor *first, struct tensor *second,
+                           struct tensor *result)
+{
+    return (struct gemm){.form = form,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .batch = 1,
+                         .heads = 1,
+                         .a = matrix(first, form == GEMM_TN ? m : k),
+                         .b = matrix(second, form == GEMM_NT ? k : n),
+                         .c = matrix(result, n)};
+}
+
 static void linear_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     int n = rows_of(x);
     int in = columns_of(x), out = columns_of(dy);
     bool more_w = begin_contribution(b, op->w.grad);
-    struct gemm dw = {.form = GEMM_TN,
-                      .m = out,
-                      .n = in,
-                      .k = n,
-                      .batch = 1,
-                      .heads = 1,
-                      .a = matrix(dy, out),
-                      .b = matrix(x, in),
-                      .c = matrix(op->w.grad, in),
-                      .start = more_w ? START_OLD : START_ZERO};
+    struct gemm dw = product(GEMM_TN, out, in, n, dy, x, op->w.grad);
+    dw.start = more_w ? START_OLD : START_ZERO;
     gemm(b, JOINED(op->name, ".dw"), &dw);
     if (op->bias.value) {
         bool more_bias = begin_contribution(b, op->bias.grad);
@@ -42,16 +49,8 @@ static void linear_inputs(struct build *b, const struct op *op)
     int n = rows_of(x);
     int in = columns_of(x), out = columns_of(dy);
     const char *name = JOINED(op->name, ".dx");
-    struct gemm product = {.form = GEMM_NN,
-                           .m = n,
-                           .n = in,
-                           .k = out,
-                           .batch = 1,
-                           .heads = 1,
-                           .a = matrix(dy, out),
-                           .b = matrix(op->w.value, in),
-                           .c = matrix(dx, in)};
-    gemm(b, name, &product);
+    struct gemm backward = product(GEMM_NN, n, in, out, dy, op->w.value, dx);
+    gemm(b, name, &backward);
     if (op->w.cut.split == SPLIT_ROWS)
         all_reduce(b, name, dx);
     accumulate_gradient(b, op, x, dx);
@@ -63,20 +62,12 @@ struct tensor *linear(struct build *b, const char *name, struct tensor *x, struc
     int in = columns_of(x), out = (int)w.value->shape.size[0];
     bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->tp_rank == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
-    struct gemm product = {.form = GEMM_NT,
-                           .m = n,
-                           .n = out,
-                           .k = in,
-                           .batch = 1,
-                           .heads = 1,
-                           .a = matrix(x, in),
-                           .b = matrix(w.value, in),
-                           .c = matrix(y, out)};
+    struct gemm forward = product(GEMM_NT, n, out, in, x, w.value, y);
     if (biased) {
-        product.start = START_BIAS;
-        product.bias = bias.value;
+        forward.start = START_BIAS;
+        forward.bias = bias.value;
     }
-    gemm(b, name, &product);
+    gemm(b, name, &forward);
     if (w.cut.split == SPLIT_COLUMNS)
         all_reduce(b, name, y);
     struct op *op = record(b, name, linear_weights, linear_inputs, y, x);

@@ -44,14 +44,14 @@ static void check_flat(int n)
     float *a = random_floats((size_t)n, 5), *b = random_floats((size_t)n, 6);
     RUN("elementwise.cl", "add", blocks_of(n), A(out.ours, n), A(a, n), A(b, n), I(n));
     ref_add(out.expected, a, b, n);
-    RUN("elementwise.cl", "accumulate", blocks_of(n), A(sum.ours, n), A(a, n), I(n));
-    ref_accumulate(sum.expected, a, n);
+    RUN("elementwise.cl", "add_to", blocks_of(n), A(sum.ours, n), A(a, n), I(n));
+    ref_add_to(sum.expected, a, n);
     RUN("elementwise.cl", "fill", blocks_of(n), A(x.ours, n), F(-2.5f), I(n));
     ref_fill(x.expected, -2.5f, n);
     RUN("bench.cl", "copy", blocks_of(n), A(copied.ours, n), A(a, n), I(n));
     memcpy(copied.expected, a, (size_t)n * sizeof *a);
     same_bits("add", &out);
-    same_bits("accumulate", &sum);
+    same_bits("add_to", &sum);
     same_bits("fill", &x);
     same_bits("copy", &copied);
     free(a);
