@@ -30,8 +30,9 @@ static struct outlook *new_outlook(struct list *list, const struct costs *costs)
     outlook->forecast = forecast_list_within(list, costs, INFINITY, take_peaks, &peaks);
     size_t n = (size_t)list->pool->machine->n_devices + 1;
     outlook->held = copy_bytes(outlook->forecast.peak_total, n * sizeof *outlook->held);
-    for (size_t i = 0; peaks && i < n; i++)
-        outlook->held[i] = MAX(outlook->held[i], peaks[i]);
+    if (peaks)
+        for (size_t i = 0; i < n; i++)
+            outlook->held[i] = MAX(outlook->held[i], peaks[i]);
     free(peaks);
     return outlook;
 }

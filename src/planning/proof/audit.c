@@ -219,7 +219,9 @@ static struct problem *check_left(const struct list *list, const struct task *ta
     uint32_t *found = run == 0 ? image->first_run : image->this_run;
     read_slab(image, found);
     struct problem *problem = check_others(list, task, image, iteration, found);
-    for (int k = 0; k < task->n_accesses && run > 0 && !problem; k++)
+    if (run == 0)
+        return problem;
+    for (int k = 0; k < task->n_accesses && !problem; k++)
         if (task->accesses[k].mode & ACCESS_WRITE)
             problem = check_written(task, image, iteration, k, run);
     return problem;

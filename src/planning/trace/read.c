@@ -165,17 +165,20 @@ void trace_read_tables(struct reader *file, struct trace *trace)
 
 void free_trace(struct trace *trace)
 {
-    for (size_t i = 0; trace->bars && i < trace->header.n_lanes; i++) {
-        free(trace->bars[i].bars);
-        free(trace->bars[i].starts);
-    }
-    for (size_t i = 0; trace->runs && i < trace->header.n_tasks; i++)
-        free(trace->runs[i].record);
-    for (size_t i = 0; trace->memory_use && i < trace->header.n_devices; i++) {
-        free(trace->memory_use[i].amounts);
-        free(trace->memory_use[i].sums);
-        free(trace->memory_use[i].blocks);
-    }
+    if (trace->bars)
+        for (size_t i = 0; i < trace->header.n_lanes; i++) {
+            free(trace->bars[i].bars);
+            free(trace->bars[i].starts);
+        }
+    if (trace->runs)
+        for (size_t i = 0; i < trace->header.n_tasks; i++)
+            free(trace->runs[i].record);
+    if (trace->memory_use)
+        for (size_t i = 0; i < trace->header.n_devices; i++) {
+            free(trace->memory_use[i].amounts);
+            free(trace->memory_use[i].sums);
+            free(trace->memory_use[i].blocks);
+        }
     for (size_t i = 0; i < TRACE_LISTS; i++)
         free(trace->steps[i].steps);
     for (size_t i = 0; i < TRACE_PARTS; i++)

@@ -244,8 +244,9 @@ static void put_slices(struct chrome *chrome)
     for (size_t i = 0; i < trace->n_records; i++)
         if (is_shown(chrome, &trace->records[i]))
             put_slice(chrome, i);
-    for (uint32_t device = 0; device < trace->header.n_devices && chrome->end > 0; device++)
-        put_memory(chrome, device);
+    if (chrome->end > 0)
+        for (uint32_t device = 0; device < trace->header.n_devices; device++)
+            put_memory(chrome, device);
 }
 
 /* Perfetto asks that arrows come after all slices. */

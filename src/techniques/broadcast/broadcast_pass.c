@@ -71,10 +71,12 @@ static struct tally *count_slices(const struct broadcast *broadcast)
         for (int nth = 0; nth < broadcast->shards[i].slices; nth++)
             by_queue[broadcast->shards[i].queue[nth]].slices++;
     }
-    for (const struct message *message = broadcast->messages; message < broadcast->messages + broadcast->n_messages;
-         message++) {
+    for (size_t i = 0; i < broadcast->n_messages; i++) {
+        const struct message *message = &broadcast->messages[i];
+        if (message->repeated)
+            continue;
         struct tally *by_queue = &tally[first_same_shard(broadcast, message->shard) * queues];
-        for (int nth = 0; nth < broadcast->shards[message->shard].slices && !message->repeated; nth++) {
+        for (int nth = 0; nth < broadcast->shards[message->shard].slices; nth++) {
             struct message_part part = part_in_slice(broadcast, message, nth);
             if (part.begin < part.end)
                 by_queue[part.queue].bytes += part.end - part.begin;

@@ -60,8 +60,9 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         return 0;
     }
     struct checkpoint *checkpoint = opened.checkpoint;
-    for (size_t i = 0; checkpoint->other_form && i < checkpoint->other_form->n_damage; i++)
-        add_damage(damaged, checkpoint->other_form->damage[i], NULL, NULL);
+    if (checkpoint->other_form)
+        for (size_t i = 0; i < checkpoint->other_form->n_damage; i++)
+            add_damage(damaged, checkpoint->other_form->damage[i], NULL, NULL);
     uint64_t bytes = verify_tensors(checkpoint, damaged);
     if (!ckpt_given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,

@@ -100,8 +100,11 @@ void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values
     whole.n = 1;
     whole.pieces = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
     struct loaded loaded = load_pieces(checkpoint, tensor, &whole);
-    for (const struct copy *copy = loaded.plan.copies; values && copy < loaded.plan.copies + loaded.plan.n; copy++)
-        memcpy(values + copy->to_offset, copied_bytes(&loaded, copy), ELEMENT_BYTES * copy->n);
+    if (values)
+        for (size_t i = 0; i < loaded.plan.n; i++) {
+            const struct copy *copy = &loaded.plan.copies[i];
+            memcpy(values + copy->to_offset, copied_bytes(&loaded, copy), ELEMENT_BYTES * copy->n);
+        }
     free_loaded(&loaded);
 }
 

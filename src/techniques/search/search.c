@@ -138,7 +138,9 @@ static void try_groups(struct search *search)
     for (size_t i = 0; i < question->n; i++) {
         const struct decision *decision = &question->decisions[i];
         bool speaks_for_group = decision->group == NONE || decision->group == (int)i;
-        for (unsigned char option = 0; speaks_for_group && option < decision->options; option++) {
+        if (!speaks_for_group)
+            continue;
+        for (unsigned char option = 0; option < decision->options; option++) {
             memcpy(next, search->best, question->n);
             give_group(question, next, i, option);
             if (memcmp(next, search->best, question->n) != 0 && goes_on(search))

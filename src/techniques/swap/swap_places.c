@@ -141,7 +141,9 @@ void place_copies(const struct device *device, const struct placement *placement
     };
     for (size_t k = 0; k < swaps->n; k++) {
         const struct absence *absence = swaps->leaving[k];
-        for (int i = absence->begin + 1; i < absence->end && absence->gap->device == device; i++)
+        if (absence->gap->device != device)
+            continue;
+        for (int i = absence->begin + 1; i < absence->end; i++)
             room.held[i] -= gap_bytes(absence->gap);
     }
     place_ins(&room, swaps);

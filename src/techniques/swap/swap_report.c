@@ -16,7 +16,9 @@ struct gap_times { /* one gap's, in seconds; NAN: the time is not known, or ther
 static double first_start(const struct forecast *forecast)
 {
     double first = 0;
-    for (size_t i = 0; forecast->spans && i < forecast->n; i++)
+    if (!forecast->spans)
+        return first;
+    for (size_t i = 0; i < forecast->n; i++)
         if (forecast->tasks[i]->role != ROLE_FEED && forecast->tasks[i]->when.every <= 1)
             first = fmin(first, forecast->spans[i].start);
     return first;

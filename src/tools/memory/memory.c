@@ -221,8 +221,9 @@ static void choose_decimals(struct table *table)
     double most = 0;
     for (size_t i = 0; i < table->n; i++)
         most = fmax(most, number_in(table, i, TOGETHER));
-    for (size_t k = PARAMETERS; k <= TOGETHER && most >= 1000; k++)
-        table->columns[k].decimals = 0;
+    if (most >= 1000)
+        for (size_t k = PARAMETERS; k <= TOGETHER; k++)
+            table->columns[k].decimals = 0;
 }
 
 static void print_memory_table(struct table *table, bool is_mixed, const char *rule)

@@ -84,7 +84,9 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
 {
     const struct sketch *sketch = find_sketch(search, like->mesh.tp, like->micro_batch);
     const bool chooses = like->mesh.dp > 1 && !was_given("zero");
-    for (int zero = 0; sketch && zero <= 3; zero++) {
+    if (!sketch)
+        return;
+    for (int zero = 0; zero <= 3; zero++) {
         struct mesh_candidate candidate = *like;
         bool is_wanted = chooses ? zero != 2 || candidate.micros == 1 : zero == search->asked->zero;
         if (!is_wanted)
@@ -257,8 +259,9 @@ _Noreturn static void fail_for_memory(const struct mesh_search *search)
     double least = INFINITY;
     for (size_t i = 0; i < search->n; i++)
         least = fmin(least, search->plans[i].bytes);
-    for (size_t i = 0; i < search->n_candidates && search->n == 0; i++)
-        least = fmin(least, search->candidates[i].state);
+    if (search->n == 0)
+        for (size_t i = 0; i < search->n_candidates; i++)
+            least = fmin(least, search->candidates[i].state);
     fail(EXIT_USAGE,
          "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
          "devices or a smaller model",

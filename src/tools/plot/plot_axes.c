@@ -98,10 +98,11 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
         for (size_t i = 0; i < series->n; i++)
             widen(&frame->step, series->points[i].step);
-        for (size_t i = 0; i < series->n && !plot->log; i++)
-            widen(&frame->loss, series->points[i].loss);
         if (plot->log)
             widen_by_logarithms(&frame->loss, series);
+        else
+            for (size_t i = 0; i < series->n; i++)
+                widen(&frame->loss, series->points[i].loss);
     }
     add_margins(&frame->step);
     if (frame->step.low > 0 && frame->step.low <= 0.05 * frame->step.high)
@@ -131,8 +132,9 @@ size_t count_below(const struct frame *frame, const struct plot *plot, enum seri
 {
     size_t n = 0;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        for (size_t i = 0; i < series->n && series->kind >= first; i++)
-            n += series->points[i].loss < frame->loss.low;
+        if (series->kind >= first)
+            for (size_t i = 0; i < series->n; i++)
+                n += series->points[i].loss < frame->loss.low;
     return n;
 }
 

@@ -86,15 +86,16 @@ static void draw_curve(struct canvas *canvas, const struct plot *plot, const str
     const struct clip clip = {.x = frame->x + 1, .y = frame->y, .width = frame->width - 1, .height = frame->height};
     const struct clip whole = {.width = canvas->width, .height = canvas->height};
     const bool shows_points = series->n == 1 || (series->kind == VAL && series->n <= FEW); /* one may stand alone */
-    struct spot *spot = allocate(series->n, sizeof *spot);
+    struct spot *spots = allocate(series->n, sizeof *spots);
     for (size_t i = 0; i < series->n; i++)
-        spot[i] = (struct spot){x_of_step(frame, series->points[i].step, SPOT),
-                                y_of_loss(frame, series->points[i].loss, SPOT)};
-    draw_stroke(canvas, &clip, spot, series->n, line_thickness(plot, series), line_colour(plot, series));
-    for (size_t i = 0; i < series->n && shows_points; i++)
-        if (spot[i].y <= (frame->y + frame->height) * SPOT)
-            draw_stroke(canvas, &whole, spot + i, 1, DISC, line_colour(plot, series));
-    free(spot);
+        spots[i] = (struct spot){x_of_step(frame, series->points[i].step, SPOT),
+                                 y_of_loss(frame, series->points[i].loss, SPOT)};
+    draw_stroke(canvas, &clip, spots, series->n, line_thickness(plot, series), line_colour(plot, series));
+    if (shows_points)
+        for (size_t i = 0; i < series->n; i++)
+            if (spots[i].y <= (frame->y + frame->height) * SPOT)
+                draw_stroke(canvas, &whole, &spots[i], 1, DISC, line_colour(plot, series));
+    free(spots);
 }
 
 /* Dashes from x on. */
@@ -189,14 +190,15 @@ static void write_series(struct legend *legend, const struct series *series)
 /* All that is of the run; its floor is left out if it is that of all. */
 static void write_run(struct legend *legend, size_t run)
 {
+    const struct plot *plot = legend->plot;
     bool named = false;
     for (int kind = SERIES_KINDS - 1; kind >= 0; kind--)
-        for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n;
-             series++) {
-            if ((int)series->kind != kind || series->run != run || (is_bound(series) && legend->plot->one_floor))
+        for (size_t i = 0; i < plot->n; i++) {
+            const struct series *series = &plot->series[i];
+            if ((int)series->kind != kind || series->run != run || (is_bound(series) && plot->one_floor))
                 continue;
             if (!named)
-                write_line(legend, 0, NORMAL_1X, run_name(legend->plot, series), INK);
+                write_line(legend, 0, NORMAL_1X, run_name(plot, series), INK);
             named = true;
             write_series(legend, series);
         }

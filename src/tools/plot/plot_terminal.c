@@ -64,10 +64,12 @@ static void put_letters(struct screen *screen, const struct series *series, uint
 {
     enum { PLACES = 5 };
     const bool few = series->kind == VAL && series->n <= (size_t)screen->letter->width / 4;
-    for (size_t i = 0; i < series->n && few; i++)
-        put_letter(screen, &series->points[i], number);
-    for (size_t i = 1; i <= PLACES && !few; i++)
-        put_letter(screen, &series->points[(series->n - 1) * (3 * i - series->run % 3) / (3 * PLACES)], number);
+    if (few)
+        for (size_t i = 0; i < series->n; i++)
+            put_letter(screen, &series->points[i], number);
+    else
+        for (size_t i = 1; i <= PLACES; i++)
+            put_letter(screen, &series->points[(series->n - 1) * (3 * i - series->run % 3) / (3 * PLACES)], number);
 }
 
 static void draw_curves(struct screen *screen)

@@ -178,8 +178,9 @@ static bool all_have_bounds(const struct plot *plot)
 static void subtract_bounds(struct plot *plot)
 {
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
-        for (size_t i = 0; i < series->n && !is_bound(series); i++)
-            series->points[i].loss -= bound_of(plot, series->run)->points->loss;
+        if (!is_bound(series))
+            for (size_t i = 0; i < series->n; i++)
+                series->points[i].loss -= bound_of(plot, series->run)->points->loss;
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         if (is_bound(series))
             series->n = 0;
@@ -195,11 +196,14 @@ void take_logarithms(struct plot *plot)
     if (above)
         subtract_bounds(plot);
     size_t below = 0, positive = 0;
-    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        for (size_t i = 0; i < series->n && (series->kind == TRAIN || series->kind == VAL); i++) {
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
+        if (series->kind != TRAIN && series->kind != VAL)
+            continue;
+        for (size_t i = 0; i < series->n; i++) {
             positive += series->points[i].loss > 0;
             below += series->points[i].loss <= 0;
         }
+    }
     const char *than = above ? "above their floor" : "above 0";
     if (positive == 0)
         fail(EXIT_USAGE, "none of these losses is %s, so a logarithmic axis cannot show them: leave --log out", than);

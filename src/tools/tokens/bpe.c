@@ -293,12 +293,13 @@ static void encode_word(void *encoder, const char *bytes, size_t n)
 {
     struct encoder *e = encoder;
     size_t begin = 0;
-    for (size_t i = 1; i < n && n > CACHED_BYTES; i++) {
-        if (e->b->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
-            continue;
-        encode_piece(e, bytes + begin, i - begin);
-        begin = i;
-    }
+    if (n > CACHED_BYTES)
+        for (size_t i = 1; i < n; i++) {
+            if (e->b->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
+                continue;
+            encode_piece(e, bytes + begin, i - begin);
+            begin = i;
+        }
     encode_piece(e, bytes + begin, n - begin);
 }
 

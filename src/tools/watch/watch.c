@@ -78,8 +78,9 @@ static void *asker_main(void *unused)
 {
     while (true) {
         pthread_mutex_lock(&flights_lock);
-        for (int i = 0; watched && i < watched->running->n_queues; i++)
-            find_ended(&watched->running->queues[i]);
+        if (watched)
+            for (int i = 0; i < watched->running->n_queues; i++)
+                find_ended(&watched->running->queues[i]);
         pthread_mutex_unlock(&flights_lock);
         nanosleep(&nap, NULL);
     }
@@ -97,8 +98,9 @@ struct watchdog {
 static void look_for_stall(struct watchdog *watchdog)
 {
     const double seconds = 1e-9 * (double)nap.tv_nsec;
+    const int n_queues = watched ? watched->running->n_queues : 0;
     uint64_t progress = 0, open = 0;
-    for (int i = 0; watched && i < watched->running->n_queues; i++) {
+    for (int i = 0; i < n_queues; i++) {
         const struct queue *queue = &watched->running->queues[i];
         progress += queue->given + first_open(queue);
         open += queue->given - first_open(queue);

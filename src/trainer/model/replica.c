@@ -228,8 +228,9 @@ static void free_replica(struct replica *replica)
 
 void free_model(struct model *model)
 {
-    for (int rank = 0; model->replicas && rank < n_ranks(model->mesh); rank++)
-        free_replica(&model->replicas[rank]);
+    if (model->replicas)
+        for (int rank = 0; rank < n_ranks(model->mesh); rank++)
+            free_replica(&model->replicas[rank]);
     for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++)
         free_params(model->parts[tp_rank]);
     free_params(model->params);

@@ -87,8 +87,9 @@ static void make_running(struct list *list)
         running->task_runs[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
         if (task->commands.compile)
             task->commands.compile(task);
-        for (size_t run = 0; task->notify && run < MOST_RUNS; run++)
-            running->task_runs[i].flights[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
+        if (task->notify)
+            for (size_t run = 0; run < MOST_RUNS; run++)
+                running->task_runs[i].flights[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < running->n_queues; i++)
         running->queues[i].runs = allocate(running->queues[i].cap, sizeof *running->queues[i].runs);

@@ -80,18 +80,28 @@ static bool is_before(const struct queued_run *a, const struct queued_run *b)
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
 static _Noreturn void report_failure(struct list *list)
 {
-    const struct running *running = list->running;
     const struct queued_run *first = NULL;
     wait_lanes(list);
-    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
+    for (int i = 0; i < list->running->n_queues; i++) {
+        const struct queue *queue = &list->running->queues[i];
         for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
             const struct queued_run *run = queued_run(queue, nth);
             bool has_failed = event_status(queued_flight(list, queue, nth)->done) < 0;
             if (has_failed && (!first || is_before(run, first)))
                 first = run;
         }
+    }
     const struct task *task = list->tasks[first->task_index];
     fail_task(list, task, first->iteration, event_status(latest_run(list, task, first->iteration)->done));
+}
+
+static void release_foreign(cl_event *foreign, int n_contexts)
+{
+    for (int i = 0; i < n_contexts; i++)
+        if (foreign[i]) {
+            CL(clReleaseEvent(foreign[i]));
+            foreign[i] = NULL;
+        }
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */
@@ -106,11 +116,8 @@ static void retire(struct list *list, struct queue *queue)
         report_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
     queue->last_end = MAX(queue->last_end, flight->end);
-    for (int c = 0; flight->foreign && c < list->pool->machine->n_contexts; c++)
-        if (flight->foreign[c]) {
-            CL(clReleaseEvent(flight->foreign[c]));
-            flight->foreign[c] = NULL;
-        }
+    if (flight->foreign)
+        release_foreign(flight->foreign, list->pool->machine->n_contexts);
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
@@ -121,10 +128,11 @@ static void retire(struct list *list, struct queue *queue)
 
 void retire_ended(struct list *list)
 {
-    const struct running *running = list->running;
-    for (struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
+    for (int i = 0; i < list->running->n_queues; i++) {
+        struct queue *queue = &list->running->queues[i];
         while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
             retire(list, queue);
+    }
     for (struct job *parked = take_ended(list); parked; parked = take_ended(list)) { /* they are in no lane's queue */
         report_flight(list, list->tasks[parked->task_index], parked->flight);
         free_job(parked);
