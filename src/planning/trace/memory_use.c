@@ -133,8 +133,8 @@ static struct memory_changes find_changes(const struct trace *trace, uint64_t fr
     size_t cap = 0, first[TRACE_LISTS];
     for (size_t list = 0; list < TRACE_LISTS; list++)
         first[list] = first_open_step(trace, &trace->steps[list], from);
-    for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + trace->header.n_tensors;
-         tensor++) {
+    for (size_t i = 0; i < trace->header.n_tensors; i++) {
+        const struct trace_tensor *tensor = &trace->tensors[i];
         const struct trace_step_list *steps = &trace->steps[tensor->list];
         const size_t k = first[tensor->list], n = steps->n - k;
         if (tensor->n_uses == 0 || n == 0)
@@ -267,10 +267,11 @@ size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock
 {
     size_t n = 0, cap = 0;
     *tensors = NULL;
-    for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + trace->header.n_tensors;
-         tensor++)
+    for (size_t i = 0; i < trace->header.n_tensors; i++) {
+        const struct trace_tensor *tensor = &trace->tensors[i];
         if (tensor->device == device && is_alive(trace, tensor, clock))
             *APPEND(*tensors, n, cap) = tensor;
+    }
     SORT(*tensors, n, largest_first);
     return n;
 }

@@ -63,8 +63,8 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
                                const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
-    for (const struct kept_tensor *tensor = checkpoint->pieces->tensors;
-         tensor < checkpoint->pieces->tensors + checkpoint->pieces->n; tensor++)
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         for (size_t k = 0; k < tensor->n; k++) {
             const struct piece *piece = &tensor->pieces[k];
             char name[96];
@@ -75,6 +75,7 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
                      path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
             found++;
         }
+    }
     if (found != end)
         fail(EXIT_FAILED, "%s has tensor %s, which the manifest does not name", path, found->name);
 }

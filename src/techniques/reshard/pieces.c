@@ -161,9 +161,10 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     pieces->tensors = allocate((size_t)all->n * KEPT_ROLES, sizeof *pieces->tensors);
     for (int unit = 0; unit < all->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->units[unit].first_param; i < all->units[unit].first_param + all->units[unit].n_params;
-                 i++)
-                pieces->tensors[pieces->n++] = describe_tensor(&all->params[i], i, unit, (enum kept)role);
+            for (int i = 0; i < all->units[unit].n_params; i++) {
+                const int param = all->units[unit].first_param + i;
+                pieces->tensors[pieces->n++] = describe_tensor(&all->params[param], param, unit, (enum kept)role);
+            }
     return pieces;
 }
 

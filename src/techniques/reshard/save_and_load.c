@@ -19,8 +19,8 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     checkpoint->pieces = cut_state(&model->params->config, model->mesh);
     remove_stray_folders(folder, "step-");
     struct ranks_written written = open_ranks(checkpoint);
-    for (const struct kept_tensor *tensor = checkpoint->pieces->tensors;
-         tensor < checkpoint->pieces->tensors + checkpoint->pieces->n; tensor++)
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
@@ -28,6 +28,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
                           ELEMENT_BYTES * piece->memory_offset, n, bytes);
             write_piece(&written, piece, bytes);
         }
+    }
     publish_ranks(&written, checkpoint);
     free(bytes);
 }

@@ -192,9 +192,10 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
     size_t forward_end = list->n;
     add_backward(&b, op, dy);
     checked.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
-    for (const struct weight *weight = model->replicas->by_param; weight < model->replicas->by_param + model->params->n;
-         weight++)
+    for (int i = 0; i < model->params->n; i++) {
+        const struct weight *weight = &model->replicas->by_param[i];
         set_gradient(&b, weight->value, weight->grad);
+    }
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
     must(finish_lists(pool, &list, 1));

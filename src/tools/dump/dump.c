@@ -47,12 +47,13 @@ static char *split_layer(const char *name, int *layer)
 static bool find_writer(const struct list *list, const struct tensor *tensor, size_t *writer)
 {
     for (size_t i = list->n; i-- > 0;)
-        for (const struct access *access = list->tasks[i]->accesses;
-             access < list->tasks[i]->accesses + list->tasks[i]->n_accesses; access++)
+        for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
+            const struct access *access = &list->tasks[i]->accesses[k];
             if ((access->mode & ACCESS_WRITE) && share_bytes(access->tensor, tensor)) {
                 *writer = i;
                 return true;
             }
+        }
     return false;
 }
 
@@ -92,8 +93,8 @@ static char *suggest_name(const struct list *list, const char *typed)
     for (char *c = word; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     for (size_t i = 0; i < list->n; i++)
-        for (const struct access *access = list->tasks[i]->accesses;
-             access < list->tasks[i]->accesses + list->tasks[i]->n_accesses; access++) {
+        for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
+            const struct access *access = &list->tasks[i]->accesses[k];
             const int unlike = unlikeness(word, access->tensor->name);
             size_t writer;
             if (unlike >= least || !find_writer(list, access->tensor, &writer))

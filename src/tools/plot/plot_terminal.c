@@ -160,8 +160,8 @@ static void print_step_axis(FILE *out, const struct screen *screen)
 static void print_legend(FILE *out, const struct screen *screen, int columns)
 {
     char title[128], values[128];
-    for (const struct series *series = screen->plot->series; series < screen->plot->series + screen->plot->n;
-         series++) {
+    for (size_t i = 0; i < screen->plot->n; i++) {
+        const struct series *series = &screen->plot->series[i];
         if (series->kind == EACH_STEP)
             continue;
         const bool of_all = is_bound(series) && screen->plot->one_floor;

@@ -122,8 +122,8 @@ static void check_sizes(const struct stories *stories, const struct blocks *all,
 
 static void check_blocks(const struct stories *stories)
 {
-    for (const struct block *block = stories->tables.blocks; block < stories->tables.blocks + stories->tables.n;
-         block++) {
+    for (size_t k = 0; k < stories->tables.n; k++) {
+        const struct block *block = &stories->tables.blocks[k];
         check_head(stories, &stories->tables, block, "table");
         for (size_t i = 0; i < block->n; i++)
             if (block->items[i].n != block->head.n - 1)
@@ -131,8 +131,8 @@ static void check_blocks(const struct stories *stories)
                        "expected a word for each column of '%s'; write _ for a blank in a word", block->head.word[0]);
         check_sizes(stories, &stories->tables, block, TABLES);
     }
-    for (const struct block *block = stories->scenes.blocks; block < stories->scenes.blocks + stories->scenes.n;
-         block++) {
+    for (size_t k = 0; k < stories->scenes.n; k++) {
+        const struct block *block = &stories->scenes.blocks[k];
         check_head(stories, &stories->scenes, block, "scene");
         for (size_t i = 1; i < block->head.n; i++)
             need_table(stories, block->head, block->head.word[i]);

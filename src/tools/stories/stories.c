@@ -28,8 +28,8 @@ double stories_rate(const struct stories *stories)
 {
     double nats = 0, bytes = 0;
     for (const struct state *from = stories->states; from < stories->states + stories->n_states; from++)
-        for (const struct phrase *phrase = stories->phrases + from->first; phrase < stories->phrases + from->end;
-             phrase++) {
+        for (size_t i = from->first; i < from->end; i++) {
+            const struct phrase *phrase = &stories->phrases[i];
             nats -= from->visits * phrase->share * log(phrase->share);
             bytes += from->visits * phrase->share * (double)phrase->n;
         }

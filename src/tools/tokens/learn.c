@@ -289,7 +289,9 @@ static struct bpe *begin_tokens(int n, const char *const *added)
         set_token(bpe, bpe->n, &(char){(char)byte}, 1);
         bpe->n++;
     }
-    for (size_t i = 0; added && added[i]; i++) {
+    if (!added)
+        return bpe;
+    for (size_t i = 0; added[i]; i++) {
         const struct added a = {.token = bpe->n, .kinds = IS_SPECIAL};
         const char *problem = add_added(bpe, &a, added[i], strlen(added[i]));
         CHECK(!problem && bpe->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, bpe->n, n);

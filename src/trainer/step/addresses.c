@@ -119,8 +119,8 @@ static size_t free_of_ranges(const struct taken *taken, const struct life *life,
 static size_t free_of_lives(const struct node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (const struct life *held = stretch->lives;
-         held < stretch->lives + stretch->n && held->arena_address < at + life->bytes; held++) {
+    for (size_t i = 0; i < stretch->n && stretch->lives[i].arena_address < at + life->bytes; i++) {
+        const struct life *held = &stretch->lives[i];
         if (held->first <= life->last && life->first <= held->last && held->arena_address + held->bytes > at)
             at = within_slab(held->arena_address + held->bytes, life, limit);
         places_looked_at++;
