@@ -50,7 +50,7 @@ void split_line(struct line *line, char *text)
         if (strcmp(shown, word) != 0)
             fail_word(line, word, "characters that can be shown, as UTF-8");
         free(shown);
-        line->word[line->n++] = word;
+        line->words[line->n++] = word;
     }
 }
 
@@ -58,9 +58,9 @@ char *word_at(struct line *line, size_t i)
 {
     if (i >= line->n)
         fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", line->path, line->number,
-             line->word[line->n - 1], line->takes);
+             line->words[line->n - 1], line->takes);
     line->used[i] = true;
-    return line->word[i];
+    return line->words[i];
 }
 
 /* Finds the one word that is `key` followed by the character `end`.  Returns what follows `end`; NULL: no such word. */
@@ -69,12 +69,12 @@ static char *take_word(struct line *line, const char *key, char end)
     char *value = NULL;
     size_t length = strlen(key);
     for (size_t i = 1; i < line->n; i++) {
-        if (line->used[i] || strncmp(line->word[i], key, length) != 0 || line->word[i][length] != end)
+        if (line->used[i] || strncmp(line->words[i], key, length) != 0 || line->words[i][length] != end)
             continue;
         if (value)
-            fail_word(line, line->word[i], "each option once");
+            fail_word(line, line->words[i], "each option once");
         line->used[i] = true;
-        value = line->word[i] + length;
+        value = line->words[i] + length;
         if (end != '\0')
             value++;
     }

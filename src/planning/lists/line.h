@@ -12,9 +12,9 @@
 enum { MOST_WORDS = 32 };
 struct line {
     const char *path;
-    int number;             /* from 1 */
-    const char *takes;      /* the whole line, as it should be */
-    char *word[MOST_WORDS]; /* the first is its kind */
+    int number;              /* from 1 */
+    const char *takes;       /* the whole line, as it should be */
+    char *words[MOST_WORDS]; /* the first is its kind */
     bool used[MOST_WORDS];
     size_t n;
 };

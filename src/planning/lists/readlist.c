@@ -142,7 +142,7 @@ static void device_line(struct reading *reading)
     }
     read_options(&reading->line, LINE_DEVICE, device);
     if (!device->budget)
-        fail_word(&reading->line, reading->line.word[1], "memory=BYTES after it");
+        fail_word(&reading->line, reading->line.words[1], "memory=BYTES after it");
     device->memory = device->budget;
     if (!device->max_allocation)
         device->max_allocation = device->budget;
@@ -186,7 +186,7 @@ static void lane_line(struct reading *reading)
 static struct link *read_link(struct reading *reading, size_t at)
 {
     struct link *link = add_link(reading->machine, read_as(&reading->line, VALUE_RATE, word_at(&reading->line, at)), 0);
-    if (at + 1 < reading->line.n && !strchr(reading->line.word[at + 1], '='))
+    if (at + 1 < reading->line.n && !strchr(reading->line.words[at + 1], '='))
         link->latency = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, at + 1));
     return link;
 }
@@ -214,7 +214,7 @@ static void link_line(struct reading *reading)
 static void disk_line(struct reading *reading)
 {
     if (reading->machine->host->described.disk)
-        fail_word(&reading->line, reading->line.word[0], "one disk");
+        fail_word(&reading->line, reading->line.words[0], "one disk");
     reading->machine->host->described.disk = read_link(reading, 1);
 }
 
@@ -272,7 +272,7 @@ static void read_task(struct reading *reading, struct task *task)
     read_options(&reading->line, LINE_TASK, task);
     read_options(&reading->line, is_copy(task) ? LINE_COPY : LINE_WORK, task);
     if (task->when.remainder >= task->when.every)
-        fail_word(&reading->line, reading->line.word[0], "rest= below every=, which is %u", task->when.every);
+        fail_word(&reading->line, reading->line.words[0], "rest= below every=, which is %u", task->when.every);
     read_operands(reading, task, "reads", ACCESS_READ);
     read_after(reading, task);
     json_object_set_new_nocheck(reading->tasks, task->name, json_integer((json_int_t)task->index));
@@ -368,7 +368,7 @@ static void begin_reading(struct reading *reading, int n)
 /* Reads a line by the kind that its first word names. */
 static void read_line(struct reading *reading)
 {
-    const char *word = reading->line.word[0];
+    const char *word = reading->line.words[0];
     size_t kind = 0, length = strlen(word);
     while (kind < COUNT(line_kinds) &&
            (strncmp(line_kinds[kind].form, word, length) != 0 || line_kinds[kind].form[length] != ' '))
@@ -379,7 +379,7 @@ static void read_line(struct reading *reading)
     line_kinds[kind].read(reading);
     for (size_t i = 1; i < reading->line.n; i++)
         if (!reading->line.used[i])
-            fail_word(&reading->line, reading->line.word[i], "%s", reading->line.takes);
+            fail_word(&reading->line, reading->line.words[i], "%s", reading->line.takes);
 }
 
 /* The form in which the file describes a list; NULL: it is a step file. */

@@ -363,7 +363,7 @@ static void narrow(struct task *task, struct pool *pool, size_t begin, size_t en
     task->bytes = (size_t)((double)task->bytes * (double)(end - begin) / (double)task_bytes);
 }
 
-size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece)
+size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces)
 {
     CHECK(task->elementwise, "task %s is cut into pieces, but is not elementwise", task->name);
     CHECK(n > 0, "task %s is cut into no pieces", task->name);
@@ -377,10 +377,10 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece)
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;
         size_t end = (i + 1) * units / n * align;
-        piece[i] = add_again(list, task);
-        narrow(piece[i], list->pool, begin, MIN(end, bytes));
+        pieces[i] = add_again(list, task);
+        narrow(pieces[i], list->pool, begin, MIN(end, bytes));
     }
-    list->cursor = cursor == task ? piece[n - 1] : cursor;
+    list->cursor = cursor == task ? pieces[n - 1] : cursor;
     drop(edit, task);
     return n;
 }
@@ -403,13 +403,13 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
     *n = list->n;
     if (!list->head)
         return copy_bytes(list->tasks, list->n * sizeof(struct task *));
-    struct task **task = allocate(list->n, sizeof *task);
+    struct task **tasks = allocate(list->n, sizeof *tasks);
     *n = 0; /* dropped tasks are in list->tasks still, but not in the ring */
     for (struct task *t = list->head->next; t != list->head; t = t->next) {
-        task[*n] = t;
+        tasks[*n] = t;
         (*n)++;
     }
-    return task;
+    return tasks;
 }
 
 struct task *add_again(struct list *list, const struct task *task)

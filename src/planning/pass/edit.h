@@ -92,8 +92,8 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
                     const struct tensor *old, struct tensor *new);
 
 /* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  The
- * pieces, which piece[] gets, take the task's place in the list.  Returns how many there are. */
-size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece);
+ * pieces, which pieces[] gets, take the task's place in the list.  Returns how many there are. */
+size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces);
 /* Adds the task once more, at the place of insertion.  The caller re-points what it writes. */
 struct task *repeat(struct edit *edit, const struct task *task);
 /* `mine` computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */

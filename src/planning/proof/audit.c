@@ -30,7 +30,7 @@ struct image {
 };
 struct audit {
     struct list *list;
-    struct image *image;
+    struct image *images;
     size_t n, cap;
     uint64_t begun; /* now_ns() then */
 };
@@ -69,7 +69,7 @@ struct audit *open_audit(struct list *list)
     audit->begun = now_ns();
     for (struct device *device = machine->devices; device <= machine->host; device++)
         for (size_t k = 0; k < device->n_slabs; k++) {
-            struct image *image = APPEND(audit->image, audit->n, audit->cap);
+            struct image *image = APPEND(audit->images, audit->n, audit->cap);
             size_t n = device->slabs[k].bytes / ELEMENT_BYTES;
             image->device = device;
             image->slab = (int)k;
@@ -86,8 +86,8 @@ struct audit *open_audit(struct list *list)
 void close_audit(struct audit *audit)
 {
     for (size_t i = 0; i < audit->n; i++)
-        free(audit->image[i].kept);
-    free(audit->image);
+        free(audit->images[i].kept);
+    free(audit->images);
     free(audit);
     erase_line();
 }
@@ -232,22 +232,22 @@ static struct problem *check_left(const struct list *list, const struct task *ta
 struct problem *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight)
 {
     const struct task *task = audit->list->tasks[i];
-    const struct image *end = audit->image + audit->n;
+    const struct image *end = audit->images + audit->n;
     struct problem *problem = NULL;
     show_busy("auditing this step", audit->begun, (double)i / (double)audit->list->n);
     for (int run = 0; run < RUNS && !problem; run++) {
-        for (const struct image *image = audit->image; image < end; image++)
+        for (const struct image *image = audit->images; image < end; image++)
             if (uses_device(task, image->device)) {
                 fill_image(image, task, iteration, run);
                 write_slab(image, image->given);
             }
         run_alone(audit->list, iteration, i, flight);
-        for (const struct image *image = audit->image; image < end && !problem; image++)
+        for (const struct image *image = audit->images; image < end && !problem; image++)
             if (uses_device(task, image->device))
                 problem = check_left(audit->list, task, image, iteration, run);
     }
     /* The memory gets its contents back too: conditions of later tasks read it, and must find what was computed. */
-    for (const struct image *image = audit->image; image < end; image++) {
+    for (const struct image *image = audit->images; image < end; image++) {
         if (!problem)
             take_written(image, task, iteration, image->kept, image->first_run);
         if (uses_device(task, image->device))

@@ -161,7 +161,7 @@ struct layer_beside {
 };
 
 struct layers_beside { /* in the order of their first updates */
-    struct layer_beside *layer;
+    struct layer_beside *layers;
     size_t n, cap;
 };
 
@@ -243,9 +243,9 @@ static bool is_cpu_update(const struct trace *trace, const struct trace_record *
 static struct layer_beside *sums_of_layer(struct layers_beside *layers, int32_t layer)
 {
     for (size_t i = 0; i < layers->n; i++)
-        if (layers->layer[i].layer == layer)
-            return &layers->layer[i];
-    struct layer_beside *added = APPEND(layers->layer, layers->n, layers->cap);
+        if (layers->layers[i].layer == layer)
+            return &layers->layers[i];
+    struct layer_beside *added = APPEND(layers->layers, layers->n, layers->cap);
     *added = (struct layer_beside){.layer = layer};
     return added;
 }
@@ -281,11 +281,11 @@ struct table *trace_beside(const struct trace *trace, const struct trace_steps *
     struct table *table = new_table(columns, COUNT(columns));
     struct layers_beside layers = sum_up_layers(trace, steps);
     const double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
-    for (const struct layer_beside *sums = layers.layer; sums < layers.layer + layers.n; sums++)
+    for (const struct layer_beside *sums = layers.layers; sums < layers.layers + layers.n; sums++)
         ROW(table, number_cell(sums->layer), number_cell((double)sums->tasks), number_cell((double)sums->beside),
             number_cell((double)sums->none_left), number_cell((double)sums->next_step),
             number_cell((double)sums->ns * ms), number_cell((double)sums->hidden_ns * ms));
-    free(layers.layer);
+    free(layers.layers);
     return table;
 }
 

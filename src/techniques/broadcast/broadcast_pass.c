@@ -65,9 +65,9 @@ static size_t first_same_shard(const struct broadcast *broadcast, size_t shard)
 static struct tally *count_slices(const struct broadcast *broadcast)
 {
     size_t queues = (size_t)broadcast->options.queues;
-    struct tally *tally = allocate(broadcast->n_shards * queues + 1, sizeof *tally);
+    struct tally *tallies = allocate(broadcast->n_shards * queues + 1, sizeof *tallies);
     for (size_t i = 0; i < broadcast->n_shards; i++) {
-        struct tally *by_queue = &tally[first_same_shard(broadcast, i) * queues];
+        struct tally *by_queue = &tallies[first_same_shard(broadcast, i) * queues];
         for (int nth = 0; nth < broadcast->shards[i].slices; nth++)
             by_queue[broadcast->shards[i].queue[nth]].slices++;
     }
@@ -75,32 +75,32 @@ static struct tally *count_slices(const struct broadcast *broadcast)
         const struct message *message = &broadcast->messages[i];
         if (message->repeated)
             continue;
-        struct tally *by_queue = &tally[first_same_shard(broadcast, message->shard) * queues];
+        struct tally *by_queue = &tallies[first_same_shard(broadcast, message->shard) * queues];
         for (int nth = 0; nth < broadcast->shards[message->shard].slices; nth++) {
             struct message_part part = part_in_slice(broadcast, message, nth);
             if (part.begin < part.end)
                 by_queue[part.queue].bytes += part.end - part.begin;
         }
     }
-    return tally;
+    return tallies;
 }
 
 static json_t *queues_json(const struct broadcast *broadcast)
 {
     json_t *rows = json_array();
-    struct tally *tally = count_slices(broadcast);
+    struct tally *tallies = count_slices(broadcast);
     for (size_t i = 0; i < broadcast->n_shards; i++) {
         if (first_same_shard(broadcast, i) != i)
             continue;
         for (int j = 0; j < broadcast->options.queues; j++) {
-            const struct tally *counted = &tally[i * (size_t)broadcast->options.queues + (size_t)j];
+            const struct tally *counted = &tallies[i * (size_t)broadcast->options.queues + (size_t)j];
             json_t *row =
                 json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", broadcast->shards[i].owner->id, "queue", j, "layer",
                           broadcast->shards[i].layer, "slices", counted->slices, "bytes", (json_int_t)counted->bytes);
             json_array_append_new(rows, row);
         }
     }
-    free(tally);
+    free(tallies);
     return rows;
 }
 

@@ -363,14 +363,14 @@ void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *r
 static double released_at(const struct update_survey *survey, const struct forecast *forecast,
                           const unsigned char *side, size_t b)
 {
-    const struct update_bucket *bucket = survey->buckets.buckets;
-    const struct lane *lane = forecast->tasks[bucket[b].update]->lane;
-    if (bucket[b].released == NONE)
+    const struct update_bucket *buckets = survey->buckets.buckets;
+    const struct lane *lane = forecast->tasks[buckets[b].update]->lane;
+    if (buckets[b].released == NONE)
         return 0;
-    double at = forecast->spans[bucket[b].released].end;
+    double at = forecast->spans[buckets[b].released].end;
     for (size_t k = 0; k < b; k++) {
-        bool before = (int)bucket[k].update < bucket[b].released;
-        if (side[k] == ON_CPU && before && forecast->tasks[bucket[k].update]->lane == lane)
+        bool before = (int)buckets[k].update < buckets[b].released;
+        if (side[k] == ON_CPU && before && forecast->tasks[buckets[k].update]->lane == lane)
             at -= survey->seconds[k].on_device;
     }
     return at;

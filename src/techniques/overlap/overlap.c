@@ -265,9 +265,9 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
 {
     size_t begin = part->offset - whole->offset;
     struct tensor *first = first_same_bytes(whole);
-    if (!mover->counterpart[first->id])
-        mover->counterpart[first->id] = mirror(mover->edit, first, host_of(mover));
-    struct tensor *mine = mover->counterpart[first->id];
+    if (!mover->counterparts[first->id])
+        mover->counterparts[first->id] = mirror(mover->edit, first, host_of(mover));
+    struct tensor *mine = mover->counterparts[first->id];
     return new_range(mover->list->pool, mine, part->name, begin, begin + part->bytes);
 }
 
@@ -283,7 +283,7 @@ static bool brings_up(const struct task *task) { return is_copy(task) && copy_so
 static struct tensor *shared_copy(struct update_mover *mover, const struct task *update, struct tensor *whole)
 {
     struct task *maker = maker_of(mover, whole, update);
-    struct tensor **mine = &mover->counterpart[whole->id];
+    struct tensor **mine = &mover->counterparts[whole->id];
     if (!update->on_host.run)
         return whole;
     if (*mine)
@@ -408,11 +408,11 @@ struct update_mover begin_moves(struct edit *edit, struct list *list, const stru
                                 enum sharing sharing)
 {
     struct update_mover mover = {.edit = edit, .list = list, .uses = uses, .cores = cores, .sharing = sharing};
-    mover.counterpart = allocate(list->pool->n, sizeof *mover.counterpart);
+    mover.counterparts = allocate(list->pool->n, sizeof *mover.counterparts);
     return mover;
 }
 
-void end_moves(struct update_mover *mover) { free(mover->counterpart); }
+void end_moves(struct update_mover *mover) { free(mover->counterparts); }
 
 static void move_bucket(struct update_mover *mover, const struct update_buckets *buckets, size_t bucket)
 {

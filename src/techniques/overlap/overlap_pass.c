@@ -137,12 +137,12 @@ static double if_timed(const struct update_survey *survey, double seconds) { ret
 static void report_each(const struct planning *planning, const struct plans *plans, struct pass_report *report)
 {
     const struct update_survey *survey = &planning->survey;
-    const struct candidate *candidate = plans->by_mode;
-    report_ms(report, "all_device_ms", "all on the device", period_of(survey, &candidate[OVERLAP_ALL_DEVICE]));
-    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &candidate[OVERLAP_ALL_CPU]));
-    report_ms(report, "local_ms", "local", period_of(survey, &candidate[OVERLAP_LOCAL]));
+    const struct candidate *candidates = plans->by_mode;
+    report_ms(report, "all_device_ms", "all on the device", period_of(survey, &candidates[OVERLAP_ALL_DEVICE]));
+    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &candidates[OVERLAP_ALL_CPU]));
+    report_ms(report, "local_ms", "local", period_of(survey, &candidates[OVERLAP_LOCAL]));
     report_ms(report, NULL, planning->is_from_file ? "the file's plan" : "best plan",
-              period_of(survey, &candidate[OVERLAP_PLAN]));
+              period_of(survey, &candidates[OVERLAP_PLAN]));
 }
 
 /* What the rule loses against the best plan, unless a file's plan stands in its place. */

@@ -22,7 +22,7 @@ static void export_file(const struct checkpoint *checkpoint, const char *path)
 /* Says why the folder has no tokenizer. */
 static void note_lacking(const struct tokenizer *tokenizer)
 {
-    if (tokenizer->kind != &token_ids && tokenizer->takes_numbers)
+    if (tokenizer->kind != &token_ids && tokenizer->takes_ids)
         note("it has no tokenizer.json: the tokenizer of this model only decodes, which Hugging Face's cannot");
     else if (tokenizer->kind != &token_ids)
         note("it has no tokenizer.json: %s cannot be written as one%s%s", tokenizer->kind->noun,

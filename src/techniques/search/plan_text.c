@@ -20,7 +20,7 @@ static char *name_in(const struct line *line)
 {
     char *name = NULL;
     for (size_t k = 0; k + 1 < line->n; k++)
-        append_text(&name, "%s%s", k ? " " : "", line->word[k]);
+        append_text(&name, "%s%s", k ? " " : "", line->words[k]);
     return name;
 }
 
@@ -36,12 +36,12 @@ static size_t find_decision(const struct choice_text *choice, const char *name)
 /* A line that has words. */
 static void read_line(const struct line *line, const struct choice_text *text, unsigned char *choice, bool *read)
 {
-    const char *word = line->word[line->n - 1];
+    const char *word = line->words[line->n - 1];
     char *name = name_in(line);
     size_t i = find_decision(text, name);
     int option = choice_number(text->word, word);
     if (i == text->n)
-        fail_word(line, line->word[0], "a line such as `%s %s`", text->name[0], text->word[0]);
+        fail_word(line, line->words[0], "a line such as `%s %s`", text->name[0], text->word[0]);
     if (read[i])
         fail_word(line, name, "each of them once");
     if (option < 0)

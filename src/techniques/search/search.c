@@ -90,17 +90,17 @@ static void give_group(const struct question *question, unsigned char *choice, s
  * option; one time in eight its group gets it too. */
 static void change(struct search *search, unsigned char *choice)
 {
-    const struct decision *decision = search->q->decisions;
+    const struct decision *decisions = search->q->decisions;
     size_t i = draw_below(search, search->q->n);
     size_t other = draw_below(search, search->q->n);
     size_t draw = draw_below(search, 8);
     unsigned char mine = choice[i];
-    if (draw < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
+    if (draw < 2 && choice[other] < decisions[i].options && mine < decisions[other].options) {
         choice[i] = choice[other];
         choice[other] = mine;
         return;
     }
-    unsigned char option = (unsigned char)draw_below(search, decision[i].options);
+    unsigned char option = (unsigned char)draw_below(search, decisions[i].options);
     if (draw == 2)
         give_group(search->q, choice, i, option);
     else

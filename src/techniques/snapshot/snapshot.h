@@ -72,7 +72,7 @@ bool is_state(const struct access *access);
 /* ---- stored.c ---------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
-size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
+size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool);
 /* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
  * update of the device; NULL: there is none. */
 struct task *last_on_host(const struct list *list, size_t n, const struct task *update);

@@ -295,20 +295,20 @@ static void reserve_buffers(struct list *list, const struct run_facts *facts)
 {
     (void)facts;
     size_t n;
-    struct task **task = tasks_in_order(list, &n);
-    size_t *bytes = bytes_to_store(task, n, list->pool);
+    struct task **tasks = tasks_in_order(list, &n);
+    size_t *bytes = bytes_to_store(tasks, n, list->pool);
     for (size_t i = 0; i < n; i++) {
-        bool either = choice_word(task[i]) != NULL;
+        bool either = choice_word(tasks[i]) != NULL;
         if (!bytes[i])
             continue;
         new_buffers(list->pool, list->pool->machine->host, bytes[i]);
-        for (int k = 0; k < task[i]->n_accesses; k++) {
-            const struct access *access = &task[i]->accesses[k];
+        for (int k = 0; k < tasks[i]->n_accesses; k++) {
+            const struct access *access = &tasks[i]->accesses[k];
             if (snapshot_options.place == IN_DEVICE && is_state(access) && !either && !access->tensor->device->is_host)
                 new_buffers(list->pool, access->tensor->device, access->tensor->bytes);
         }
     }
-    free(task);
+    free(tasks);
     free(bytes);
 }
 

@@ -84,17 +84,17 @@ static bool reads_what_was_sent(const struct arrivals *arrivals, const struct ta
 
 /* An update that --overlap local lists on both sides is counted once: where it is the device's, which needs no bits of
  * the choice. */
-size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool)
+size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool)
 {
     struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};
     size_t *bytes = allocate(n, sizeof *bytes);
     fill_none(arrivals.last, pool->n);
     for (size_t i = 0; i < n; i++) {
-        if (is_copy(task[i]))
-            follow_copy(&arrivals, task[i]);
-        bool is_update = task[i]->role == ROLE_UPDATE && !task[i]->condition.needs;
-        if (is_update && !reads_what_was_sent(&arrivals, task[i]))
-            bytes[i] = state_bytes(task[i], pool->machine->host->alignment);
+        if (is_copy(tasks[i]))
+            follow_copy(&arrivals, tasks[i]);
+        bool is_update = tasks[i]->role == ROLE_UPDATE && !tasks[i]->condition.needs;
+        if (is_update && !reads_what_was_sent(&arrivals, tasks[i]))
+            bytes[i] = state_bytes(tasks[i], pool->machine->host->alignment);
     }
     free(arrivals.arrivals);
     free(arrivals.last);

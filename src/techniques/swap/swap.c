@@ -148,14 +148,14 @@ void free_gaps(struct gaps *gaps)
     free(gaps->gaps);
 }
 
-struct absence *keep_all(const struct gaps *gaps)
+struct fate *keep_all(const struct gaps *gaps)
 {
-    struct absence *absence = allocate(gaps->n + 1, sizeof *absence);
+    struct fate *fates = allocate(gaps->n + 1, sizeof *fates);
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        absence[i] = (struct absence){.gap = gap, .action = KEEP, .begin = gap->begin, .end = gap->end};
+        fates[i] = (struct fate){.gap = gap, .action = KEEP, .begin = gap->begin, .end = gap->end};
     }
-    return absence;
+    return fates;
 }
 
 /* ---- the fixed orders -------------------------------------------------------------------------------------------- */
@@ -209,56 +209,55 @@ static int phase_at(const struct phases *phases, int position)
 
 /* The tensor comes back at the beginning of that phase, or at the gap's own beginning if that is later.  Where there is
  * no such phase (-1), or it ends before the gap begins, it comes back right before its reader. */
-static void come_back_during(const struct phases *phases, int back, struct absence *absence)
+static void come_back_during(const struct phases *phases, int back, struct fate *fate)
 {
-    absence->in = absence->end;
-    if (back >= 0 && phases->phases[back].last > absence->begin)
-        absence->in = MAX(phases->phases[back].first, absence->begin + 1);
+    fate->in = fate->end;
+    if (back >= 0 && phases->phases[back].last > fate->begin)
+        fate->in = MAX(phases->phases[back].first, fate->begin + 1);
 }
 
 /* State leaves right after its last use, and comes back in the phase before its reader's. */
-static void place_state(const struct phases *phases, struct absence *absence, int n_tasks)
+static void place_state(const struct phases *phases, struct fate *fate, int n_tasks)
 {
-    absence->out = absence->begin;
-    absence->in = absence->end;
-    if (absence->end < n_tasks)
-        come_back_during(phases, phase_at(phases, absence->end) - 1, absence);
+    fate->out = fate->begin;
+    fate->in = fate->end;
+    if (fate->end < n_tasks)
+        come_back_during(phases, phase_at(phases, fate->end) - 1, fate);
 }
 
 /* false: fewer than two phases lie in between, one for the data to leave in and one for them to come back in. */
-static bool place_data(const struct phases *phases, struct absence *absence)
+static bool place_data(const struct phases *phases, struct fate *fate)
 {
-    const struct task *maker = absence->gap->maker;
+    const struct task *maker = fate->gap->maker;
     int made = phase_at(phases, (int)maker->index);
-    int before_reader = phase_at(phases, absence->end) - 1;
+    int before_reader = phase_at(phases, fate->end) - 1;
     int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
     while (back > made && !phases->phases[back].backward)
         back--;
     if (back <= made)
         back = before_reader;
-    absence->out = absence->begin;
+    fate->out = fate->begin;
     if (made + 1 < phases->n)
-        absence->out = MAX(phases->phases[made + 1].last, absence->begin);
-    come_back_during(phases, back, absence);
-    return absence->in > absence->out && maker->role == ROLE_FORWARD && made + 1 <= back;
+        fate->out = MAX(phases->phases[made + 1].last, fate->begin);
+    come_back_during(phases, back, fate);
+    return fate->in > fate->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
 
-/* Chooses what of a device is swapped, and when; false: nothing.  absences: one for each gap. */
-static bool place_by_phases(const struct gaps *gaps, struct absence *absences, const struct device *device,
-                            enum phase_of of)
+/* Chooses what of a device is swapped, and when; false: nothing.  fates: one for each gap. */
+static bool place_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device, enum phase_of of)
 {
     struct phases data = find_phases(gaps->uses, device, of);
     struct phases state = find_phases(gaps->uses, device, PHASE_OF_LAYER);
     bool any_leaves = false;
-    for (struct absence *absence = absences; absence < absences + gaps->n; absence++) {
-        if (absence->gap->device != device)
+    for (struct fate *fate = fates; fate < fates + gaps->n; fate++) {
+        if (fate->gap->device != device)
             continue;
         bool leaves = true;
-        if (absence->gap->tensor->persistent)
-            place_state(&state, absence, (int)gaps->uses->n);
+        if (fate->gap->tensor->persistent)
+            place_state(&state, fate, (int)gaps->uses->n);
         else
-            leaves = place_data(&data, absence);
-        absence->action = leaves ? SWAP : KEEP;
+            leaves = place_data(&data, fate);
+        fate->action = leaves ? SWAP : KEEP;
         any_leaves |= leaves;
     }
     free(data.phases);
@@ -269,36 +268,35 @@ static bool place_by_phases(const struct gaps *gaps, struct absence *absences, c
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
 
 /* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
-COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
+COMPARISON_POINTERS(by_end, struct fate, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
 /* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first
  * use, the tensor is state, whose home is the host.  Or it was swapped before, and no task has written it since it
  * came back, from the use at earlier->end to the use at `begin`, both included.  (A guest is written only by copies up,
  * and these come after its last gap has begun.) */
-static bool is_new_for_host(const struct absence *absence, const struct uses *uses)
+static bool is_new_for_host(const struct fate *fate, const struct uses *uses)
 {
-    if (absence->begin == NONE || absence->gap->renewed)
+    if (fate->begin == NONE || fate->gap->renewed)
         return false;
-    return !absence->earlier ||
-           is_written_between(uses, absence->gap->tensor, absence->earlier->end - 1, absence->begin + 1);
+    return !fate->earlier || is_written_between(uses, fate->gap->tensor, fate->earlier->end - 1, fate->begin + 1);
 }
 
-struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses)
+struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses)
 {
-    struct swaps swaps = {.leaving = allocate(n + 1, sizeof(struct absence *))};
-    struct absence **last = allocate(uses->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
-    for (struct absence *absence = absences; absence < absences + n; absence++) {
-        if (absence->action != SWAP)
+    struct swaps swaps = {.leaving = allocate(n + 1, sizeof(struct fate *))};
+    struct fate **last = allocate(uses->n_tensors, sizeof(struct fate *)); /* by tensor: its last swap so far */
+    for (struct fate *fate = fates; fate < fates + n; fate++) {
+        if (fate->action != SWAP)
             continue;
-        const int tensor = absence->gap->tensor->id;
-        absence->earlier = last[tensor];
-        absence->sent = is_new_for_host(absence, uses);
-        last[tensor] = absence;
-        swaps.leaving[swaps.n] = absence;
+        const int tensor = fate->gap->tensor->id;
+        fate->earlier = last[tensor];
+        fate->sent = is_new_for_host(fate, uses);
+        last[tensor] = fate;
+        swaps.leaving[swaps.n] = fate;
         swaps.n++;
     }
     free(last);
-    swaps.returning = copy_bytes(swaps.leaving, (swaps.n + 1) * sizeof(struct absence *));
+    swaps.returning = copy_bytes(swaps.leaving, (swaps.n + 1) * sizeof(struct fate *));
     SORT(swaps.returning, swaps.n, by_end);
     return swaps;
 }
@@ -310,9 +308,9 @@ void free_swaps(struct swaps *swaps)
 }
 
 /* The tensor that the device holds when the gap begins. */
-static struct tensor *held_before(const struct absence *absence)
+static struct tensor *held_before(const struct fate *fate)
 {
-    return absence->earlier && absence->earlier->back ? absence->earlier->back : absence->gap->tensor;
+    return fate->earlier && fate->earlier->back ? fate->earlier->back : fate->gap->tensor;
 }
 
 struct rewrite { /* the list, while swap_gaps() edits it */
@@ -323,25 +321,25 @@ struct rewrite { /* the list, while swap_gaps() edits it */
 
 /* Makes the tensors that hold the gap's tensor while it is away and after it has come back.  Its later users use the
  * second one. */
-static void make_tensors(const struct rewrite *rewrite, struct absence *absence)
+static void make_tensors(const struct rewrite *rewrite, struct fate *fate)
 {
-    struct tensor *tensor = absence->gap->tensor;
+    struct tensor *tensor = fate->gap->tensor;
     struct device *host = rewrite->list->pool->machine->host;
-    if (absence->gap->renewed) {
+    if (fate->gap->renewed) {
         make_transient(rewrite->edit, tensor);
         return;
     }
     if (tensor->persistent)
-        absence->on_host = tensor;
-    else if (absence->sent)
-        absence->on_host = tensor_like(rewrite->list->pool, host, tensor);
+        fate->on_host = tensor;
+    else if (fate->sent)
+        fate->on_host = tensor_like(rewrite->list->pool, host, tensor);
     else
-        absence->on_host = absence->earlier->on_host;
-    if (absence->end < (int)rewrite->uses->n) {
-        absence->back = tensor_like(rewrite->list->pool, absence->gap->device, tensor);
-        switch_readers(rewrite->edit, rewrite->uses, tensor, absence->end, held_before(absence), absence->back);
+        fate->on_host = fate->earlier->on_host;
+    if (fate->end < (int)rewrite->uses->n) {
+        fate->back = tensor_like(rewrite->list->pool, fate->gap->device, tensor);
+        switch_readers(rewrite->edit, rewrite->uses, tensor, fate->end, held_before(fate), fate->back);
     }
-    if (tensor->persistent && !absence->earlier)
+    if (tensor->persistent && !fate->earlier)
         set_home(rewrite->edit, tensor, host);
 }
 
@@ -361,20 +359,20 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
     for (size_t k = 0; k < swaps->n; k++)
         make_tensors(&rewrite, swaps->leaving[k]);
     for (size_t k = swaps->n; k-- > 0;) {
-        const struct absence *absence = swaps->returning[k];
-        if (!absence->back)
+        const struct fate *fate = swaps->returning[k];
+        if (!fate->back)
             continue;
-        CHECK(absence->out < absence->in, "tensor %s leaves after task %d, and comes back before task %d",
-              absence->back->name, absence->out, absence->in);
-        insert_for(&rewrite, absence->in - 1, absence->gap);
-        add_copy_for(list, "swap.in", absence->back, absence->on_host, FOR_SWAP);
+        CHECK(fate->out < fate->in, "tensor %s leaves after task %d, and comes back before task %d", fate->back->name,
+              fate->out, fate->in);
+        insert_for(&rewrite, fate->in - 1, fate->gap);
+        add_copy_for(list, "swap.in", fate->back, fate->on_host, FOR_SWAP);
     }
     for (size_t k = swaps->n; k-- > 0;) {
-        struct absence *absence = swaps->leaving[k];
-        if (!absence->sent)
+        struct fate *fate = swaps->leaving[k];
+        if (!fate->sent)
             continue;
-        insert_for(&rewrite, absence->out, absence->gap);
-        absence->leaves = add_copy_for(list, "swap.out", absence->on_host, held_before(absence), FOR_SWAP);
+        insert_for(&rewrite, fate->out, fate->gap);
+        fate->leaves = add_copy_for(list, "swap.out", fate->on_host, held_before(fate), FOR_SWAP);
     }
     for (size_t k = 0; k < swaps->n; k++)
         if (swaps->leaving[k]->gap->guest)
@@ -391,17 +389,17 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct r
     struct machine *machine = list->pool->machine;
     const enum phase_of of = swap_options.mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
     struct gaps gaps = find_gaps(list, costs, swap_options.classes);
-    struct absence *absences = keep_all(&gaps);
+    struct fate *fates = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->devices; !device->is_host; device++)
-        changed |= place_by_phases(&gaps, absences, device, of);
-    struct swaps swaps = line_up(absences, gaps.n, gaps.uses);
+        changed |= place_by_phases(&gaps, fates, device, of);
+    struct swaps swaps = line_up(fates, gaps.n, gaps.uses);
     struct edit *edit = open_edit(list);
     swap_gaps(edit, list, gaps.uses, &swaps);
     commit_edit(edit);
-    report_gaps(&gaps, absences, costs, changed ? NULL : why_not, report);
+    report_gaps(&gaps, fates, costs, changed ? NULL : why_not, report);
     free_swaps(&swaps);
-    free(absences);
+    free(fates);
     free_gaps(&gaps);
     if (report->after->excess_bytes > 0)
         refuse_too_large(machine, report->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch",

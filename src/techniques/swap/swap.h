@@ -58,25 +58,25 @@ enum action { KEEP, SWAP, REMAKE, ACTIONS }; /* only the search uses REMAKE */
  *     copies                        swap.out  swap.in
  *
  * swap.out comes right after task `out`, and swap.in right before task `in`.  begin <= out < in <= end. */
-struct absence {
+struct fate {
     const struct gap *gap;
-    enum action action;      /* KEEP: the device holds x through the whole gap */
-    int begin, end;          /* the gap's; a repeated task that uses x ends the gap earlier */
-    int out;                 /* the device holds x through this task, and then x is away */
-    int in;                  /* the device holds x again from this task on; the list's end if x stays away */
-    double copy_seconds;     /* how long a copy of x takes, one way; 0 where no search needs to know */
-    struct absence *earlier; /* the last absence before this one in which x is swapped; NULL: there is none */
-    bool sent;               /* a copy takes x to the host; false: the host has x already */
-    struct tensor *on_host;  /* x on the host, while x is away */
-    struct tensor *back;     /* x after it has come back or was made again; NULL: no task reads x after the gap */
-    struct task *leaves;     /* the task swap.out; NULL: there is none */
+    enum action action;     /* KEEP: the device holds x through the whole gap */
+    int begin, end;         /* the gap's; a repeated task that uses x ends the gap earlier */
+    int out;                /* the device holds x through this task, and then x is away */
+    int in;                 /* the device holds x again from this task on; the list's end if x stays away */
+    double copy_seconds;    /* how long a copy of x takes, one way; 0 where no search needs to know */
+    struct fate *earlier;   /* that of the last gap before this one in which x is swapped; NULL: none */
+    bool sent;              /* a copy takes x to the host; false: the host has x already */
+    struct tensor *on_host; /* x on the host, while x is away */
+    struct tensor *back;    /* x after it has come back or was made again; NULL: no task reads x after the gap */
+    struct task *leaves;    /* the task swap.out; NULL: there is none */
 };
 
-/* The absences whose action is SWAP, in two orders.  Copies at the same position stand in the list in these orders. */
+/* The fates whose action is SWAP, in two orders.  Copies at the same position stand in the list in these orders. */
 struct swaps {
-    struct absence **leaving;   /* in the order in which their gaps begin */
-    struct absence **returning; /* in the order in which their gaps end */
-    size_t n;                   /* of each of the two arrays */
+    struct fate **leaving;   /* in the order in which their gaps begin */
+    struct fate **returning; /* in the order in which their gaps end */
+    size_t n;                /* of each of the two arrays */
 };
 
 /* ---- swap.c ------------------------------------------------------------------------------------------------------ */
@@ -90,13 +90,13 @@ void free_gaps(struct gaps *gaps);
 /* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
  * for which swap's own copies stand in. */
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
-/* An array of absences, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
-struct absence *keep_all(const struct gaps *gaps);
-/* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absences: one for each of n gaps;
- * uses: the uses in the list as it is now.  For free_swaps(); the absences remain the caller's. */
-struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses);
+/* An array of fates, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
+struct fate *keep_all(const struct gaps *gaps);
+/* Lines up the fates whose action is SWAP, and sets their `earlier` and `sent`.  fates: one for each of n gaps;
+ * uses: the uses in the list as it is now.  For free_swaps(); the fates remain the caller's. */
+struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *swaps);
-/* Rewrites the list, after `out` and `in` of the absences have been chosen.  uses: as for line_up(). */
+/* Rewrites the list, after `out` and `in` of the fates have been chosen.  uses: as for line_up(). */
 void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps);
 
 /* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
@@ -120,11 +120,11 @@ struct placement {
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
-/* Moves `out` and `in` of the absences on the device apart from the gap's ends, as far as `placement` says and as long
+/* Moves `out` and `in` in the fates of the device's gaps away from the gap's ends, as far as `placement` says and as long
  * as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  uses: the
- * uses in the list as it is now; span: when its tasks run, roughly, by position: repeated tasks take no time. */
+ * uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no time. */
 void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
-                  const struct uses *uses, const struct span *span, const struct swaps *swaps);
+                  const struct uses *uses, const struct span *spans, const struct swaps *swaps);
 /* The bytes that the device holds for the gap's tensor. */
 static inline int64_t gap_bytes(const struct gap *gap)
 {
@@ -133,9 +133,9 @@ static inline int64_t gap_bytes(const struct gap *gap)
 
 /* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
 
-/* Fills in the report, for the list as it is now.  absences: one for each gap.  declines: why all tensors are kept, or
+/* Fills in the report, for the list as it is now.  fates: one for each gap.  declines: why all tensors are kept, or
  * NULL. */
-void report_gaps(const struct gaps *gaps, const struct absence *absences, const struct costs *costs,
-                 const char *declines, struct pass_report *report);
+void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct costs *costs, const char *declines,
+                 struct pass_report *report);
 
 #endif

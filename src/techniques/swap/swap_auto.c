@@ -123,7 +123,7 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
         .costs = costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
-    swapper.absences = keep_all(&swapper.gaps);
+    swapper.fates = keep_all(&swapper.gaps);
     swapper.topics = allocate(swapper.gaps.n + 1, sizeof *swapper.topics);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.topics[i] = ask_about(&swapper, &swapper.gaps.gaps[i]);
@@ -137,7 +137,7 @@ static void close_swapper(struct swapper *swapper)
     free_gaps(&swapper->gaps);
     free(swapper->sinkings);
     free(swapper->topics);
-    free(swapper->absences);
+    free(swapper->fates);
     free(swapper->decisions);
 }
 
@@ -280,7 +280,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
 {
     struct gaps *gaps = &swapper->gaps;
     if (gaps->bare.excess_bytes == 0) {
-        report_gaps(gaps, swapper->absences, swapper->costs, "all fits", report);
+        report_gaps(gaps, swapper->fates, swapper->costs, "all fits", report);
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
@@ -293,7 +293,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     apply_choice(swapper, edit, best);
     commit_edit(edit);
     free(best);
-    report_gaps(gaps, swapper->absences, swapper->costs, NULL, report);
+    report_gaps(gaps, swapper->fates, swapper->costs, NULL, report);
     return true;
 }
 
@@ -324,7 +324,7 @@ bool remake_by_search(struct list *list, const struct costs *costs, const struct
     struct swapper swapper = open_swapper(list, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
     if (swap_options.mode == SWAP_AUTO)
-        report_gaps(&swapper.gaps, swapper.absences, costs, "--swap auto chooses what is made again", report);
+        report_gaps(&swapper.gaps, swapper.fates, costs, "--swap auto chooses what is made again", report);
     else
         changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts),
                               report);

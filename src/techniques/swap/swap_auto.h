@@ -42,8 +42,8 @@ struct swapper {
     struct gaps gaps;         /* the gaps of the list as the pass finds it */
     struct sinking *sinkings; /* one after another they bring a pipeline's tasks into the clock's order */
     size_t n_sinkings;
-    struct topic *topics;     /* one for each gap */
-    struct absence *absences; /* one for each gap, as the last choice says that was applied */
+    struct topic *topics; /* one for each gap */
+    struct fate *fates;   /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
     bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
     bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */

@@ -33,7 +33,7 @@ static bool has_sends(const struct uses *uses)
 }
 
 /* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
-static void sort_by_clock(struct swapper *swapper, const struct span *span)
+static void sort_by_clock(struct swapper *swapper, const struct span *spans)
 {
     const size_t n = swapper->gaps.uses->n;
     struct task **order = copy_bytes(swapper->gaps.uses->tasks, n * sizeof(struct task *));
@@ -41,7 +41,7 @@ static void sort_by_clock(struct swapper *swapper, const struct span *span)
     for (size_t i = n; i-- > 0;) {
         struct task *task = order[i];
         size_t at = i;
-        while (at + 1 < n && span[order[at + 1]->index].start < span[task->index].start) {
+        while (at + 1 < n && spans[order[at + 1]->index].start < spans[task->index].start) {
             order[at] = order[at + 1];
             at++;
         }
@@ -82,7 +82,7 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
     return topic->may_remake && choice[topic->decision] == REMAKE ? REMAKE : SWAP;
 }
 
-/* Makes all absences anew, with the actions that the choice means.  Returns by tensor the position, in the list before
+/* Makes all fates anew, with the actions that the choice means.  Returns by tensor the position, in the list before
  * the edit, of the first task that reads what is made again; NONE: the tensor is not made again.  In the gaps after
  * this task the tensor is kept, whatever was chosen for them: there it is the repeated task's output.  The caller frees
  * the array. */
@@ -99,8 +99,7 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
             action = KEEP;
         if (*since == NONE && action == REMAKE)
             *since = gap->end;
-        swapper->absences[i] =
-            (struct absence){.gap = gap, .action = action, .copy_seconds = swapper->topics[i].seconds};
+        swapper->fates[i] = (struct fate){.gap = gap, .action = action, .copy_seconds = swapper->topics[i].seconds};
     }
     return first_reader;
 }
@@ -111,60 +110,60 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
 {
     const struct gaps *gaps = &swapper->gaps;
     for (size_t i = 0; i < gaps->n; i++) {
-        struct absence *absence = &swapper->absences[i];
-        if (absence->action != SWAP || !absence->gap->may_close)
+        struct fate *fate = &swapper->fates[i];
+        if (fate->action != SWAP || !fate->gap->may_close)
             continue;
-        struct task *first = gaps->uses->tasks[absence->gap->begin], *last = gaps->uses->tasks[absence->gap->end];
+        struct task *first = gaps->uses->tasks[fate->gap->begin], *last = gaps->uses->tasks[fate->gap->end];
         if (hoist(edit, last, first->next))
-            absence->action = KEEP;
+            fate->action = KEEP;
     }
 }
 
 /* Where the gap begins and ends in the list with the repeated tasks: one of these may use the tensor, and so end the
  * gap. */
-static void find_gap_ends(struct absence *absence, const struct uses *uses, const int *new_position)
+static void find_gap_ends(struct fate *fate, const struct uses *uses, const int *new_position)
 {
-    const size_t n = uses_with_gaps(uses, absence->gap->tensor);
+    const size_t n = uses_with_gaps(uses, fate->gap->tensor);
     size_t i = 0;
-    const struct use_range found = uses_of(uses, absence->gap->tensor);
-    absence->begin = absence->gap->begin == NONE ? NONE : new_position[absence->gap->begin];
-    while (i < n && found.uses[i].position <= absence->begin)
+    const struct use_range found = uses_of(uses, fate->gap->tensor);
+    fate->begin = fate->gap->begin == NONE ? NONE : new_position[fate->gap->begin];
+    while (i < n && found.uses[i].position <= fate->begin)
         i++;
-    absence->end = i < n ? found.uses[i].position : (int)uses->n;
-    absence->out = absence->begin;
-    absence->in = absence->end;
+    fate->end = i < n ? found.uses[i].position : (int)uses->n;
+    fate->out = fate->begin;
+    fate->in = fate->end;
 }
 
 /* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
 static struct span *follow_tasks(struct swapper *swapper, const struct uses *uses)
 {
     const struct gaps *gaps = &swapper->gaps;
-    struct span *span = allocate(uses->n + 1, sizeof *span);
+    struct span *spans = allocate(uses->n + 1, sizeof *spans);
     /* By position in the list before: the position in `uses`. */
     int *new_position = allocate(gaps->uses->n + 1, sizeof *new_position);
     for (size_t i = uses->n; i-- > 0;) {
         size_t old_position = uses->tasks[i]->index;
-        span[i].start = span[i + 1].start;
-        span[i].end = span[i].start;
+        spans[i].start = spans[i + 1].start;
+        spans[i].end = spans[i].start;
         if (old_position >= gaps->uses->n)
             continue;
         new_position[old_position] = (int)i;
         if (gaps->bare.spans)
-            span[i] = gaps->bare.spans[old_position];
+            spans[i] = gaps->bare.spans[old_position];
     }
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        find_gap_ends(&swapper->absences[i], uses, new_position);
+        find_gap_ends(&swapper->fates[i], uses, new_position);
         if (!gap->may_close)
             continue;
         const int begin = new_position[gap->begin], end = new_position[gap->end];
         if (end == begin + 1) { /* it has closed */
-            span[end].start = span[begin].end;
-            span[end].end = span[begin].end;
+            spans[end].start = spans[begin].end;
+            spans[end].end = spans[begin].end;
         }
     }
     free(new_position);
-    return span;
+    return spans;
 }
 
 /* Puts the repeated tasks into the list, and returns the uses of the list as it is then; the caller frees them. */
@@ -174,9 +173,9 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
     struct pool *pool = gaps->list->pool;
     struct tensor **twins = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < gaps->n; i++) {
-        struct absence *absence = &swapper->absences[i];
-        if (absence->action == REMAKE)
-            absence->back = twins[absence->gap->tensor->id];
+        struct fate *fate = &swapper->fates[i];
+        if (fate->action == REMAKE)
+            fate->back = twins[fate->gap->tensor->id];
     }
     size_t n;
     struct task **tasks = tasks_in_order(gaps->list, &n);
@@ -197,14 +196,14 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
-    struct span *span = follow_tasks(swapper, uses);
-    struct swaps swaps = line_up(swapper->absences, swapper->gaps.n, uses);
+    struct span *spans = follow_tasks(swapper, uses);
+    struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
     if (placement->copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            place_copies(&machine->devices[i], placement, list->pool, uses, span, &swaps);
+            place_copies(&machine->devices[i], placement, list->pool, uses, spans, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
-    free(span);
+    free(spans);
     free_swaps(&swaps);
     free_uses(uses);
 }

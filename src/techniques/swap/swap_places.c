@@ -19,7 +19,7 @@
 struct room {
     const struct device *device;
     const struct uses *uses;
-    const struct span *span; /* [n] when each task runs, in seconds, roughly: repeated tasks take no time */
+    const struct span *spans; /* [n] when each task runs, in seconds, roughly: repeated tasks take no time */
     const struct placement *placement;
     int64_t *held; /* [n + 1] bytes that are held while each task runs */
     int64_t most;  /* the upper bound of `held` */
@@ -32,29 +32,29 @@ static bool computes(const struct room *room, int i)
 }
 
 /* How many seconds the tensor is held for one of its copies. */
-static double time_for_copy(const struct room *room, const struct absence *absence)
+static double time_for_copy(const struct room *room, const struct fate *fate)
 {
-    return room->placement->copy_times * absence->copy_seconds;
+    return room->placement->copy_times * fate->copy_seconds;
 }
 
 /* The position of the last task, from the one after the gap's begin to the gap's end, that the device begins to compute
  * by that time; if there is none, the position after the gap's begin. */
-static int last_by(const struct room *room, const struct absence *absence, double time)
+static int last_by(const struct room *room, const struct fate *fate, double time)
 {
-    int i = absence->end;
-    while (i > absence->begin + 1 && !(computes(room, i) && room->span[i].start <= time * (1 + 1e-9)))
+    int i = fate->end;
+    while (i > fate->begin + 1 && !(computes(room, i) && room->spans[i].start <= time * (1 + 1e-9)))
         i--;
     return i;
 }
 
 /* The position of the last task in the gap that the device begins to compute before that time; else the gap's begin. */
-static int last_before(const struct room *room, const struct absence *absence, double time)
+static int last_before(const struct room *room, const struct fate *fate, double time)
 {
-    int last = absence->begin;
-    for (int i = absence->begin + 1; i < absence->end; i++) {
+    int last = fate->begin;
+    for (int i = fate->begin + 1; i < fate->end; i++) {
         if (!computes(room, i))
             continue;
-        if (room->span[i].start >= time * (1 - 1e-9))
+        if (room->spans[i].start >= time * (1 - 1e-9))
             break;
         last = i;
     }
@@ -62,41 +62,41 @@ static int last_before(const struct room *room, const struct absence *absence, d
 }
 
 /* Does a copy take the tensor from the device? */
-static bool leaves(const struct room *room, const struct absence *absence)
+static bool leaves(const struct room *room, const struct fate *fate)
 {
-    return absence->gap->device == room->device && absence->sent;
+    return fate->gap->device == room->device && fate->sent;
 }
 
 /* Does a copy bring the tensor back to the device? */
-static bool comes_back(const struct room *room, const struct absence *absence)
+static bool comes_back(const struct room *room, const struct fate *fate)
 {
-    return absence->gap->device == room->device && absence->end < (int)room->uses->n && !absence->gap->renewed;
+    return fate->gap->device == room->device && fate->end < (int)room->uses->n && !fate->gap->renewed;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
 static void place_ins(const struct room *room, const struct swaps *swaps)
 {
-    int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by absence: the first task that time needs it for */
+    int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by fate: the first task that time needs it for */
     int earliest = 0;                                       /* where the copy before this one stands */
     double must_begin = INFINITY;                           /* seconds: when the copy after this one must begin */
     for (size_t k = swaps->n; k-- > 0;) {
-        const struct absence *absence = swaps->returning[k];
-        if (!comes_back(room, absence))
+        const struct fate *fate = swaps->returning[k];
+        if (!comes_back(room, fate))
             continue;
-        must_begin = fmin(must_begin, room->span[absence->end].start) - time_for_copy(room, absence);
-        soonest[k] = last_by(room, absence, must_begin);
+        must_begin = fmin(must_begin, room->spans[fate->end].start) - time_for_copy(room, fate);
+        soonest[k] = last_by(room, fate, must_begin);
     }
     for (size_t k = 0; k < swaps->n; k++) {
-        struct absence *absence = swaps->returning[k];
-        if (!comes_back(room, absence))
+        struct fate *fate = swaps->returning[k];
+        if (!comes_back(room, fate))
             continue;
-        const int64_t bytes = gap_bytes(absence->gap);
-        while (absence->in > MAX(soonest[k], earliest) && room->held[absence->in - 1] + bytes <= room->most) {
-            absence->in--;
-            room->held[absence->in] += bytes;
+        const int64_t bytes = gap_bytes(fate->gap);
+        while (fate->in > MAX(soonest[k], earliest) && room->held[fate->in - 1] + bytes <= room->most) {
+            fate->in--;
+            room->held[fate->in] += bytes;
         }
-        earliest = absence->in;
+        earliest = fate->in;
     }
     free(soonest);
 }
@@ -105,23 +105,23 @@ static void place_ins(const struct room *room, const struct swaps *swaps)
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
 static void place_outs(const struct room *room, const struct swaps *swaps)
 {
-    int *latest = allocate(swaps->n + 1, sizeof *latest); /* by absence: the last task that time needs it for */
+    int *latest = allocate(swaps->n + 1, sizeof *latest); /* by fate: the last task that time needs it for */
     double copied = -INFINITY;                            /* seconds: when the copy before this one has ended */
     for (size_t k = 0; k < swaps->n; k++) {
-        const struct absence *absence = swaps->leaving[k];
-        if (!leaves(room, absence))
+        const struct fate *fate = swaps->leaving[k];
+        if (!leaves(room, fate))
             continue;
-        copied = fmax(copied, room->span[absence->begin].end) + time_for_copy(room, absence);
-        latest[k] = last_before(room, absence, copied);
+        copied = fmax(copied, room->spans[fate->begin].end) + time_for_copy(room, fate);
+        latest[k] = last_before(room, fate, copied);
     }
     for (size_t k = swaps->n; k-- > 0;) {
-        struct absence *absence = swaps->leaving[k];
-        if (!leaves(room, absence))
+        struct fate *fate = swaps->leaving[k];
+        if (!leaves(room, fate))
             continue;
-        const int64_t bytes = gap_bytes(absence->gap);
-        while (absence->out < MIN(latest[k], absence->in - 1) && room->held[absence->out + 1] + bytes <= room->most) {
-            absence->out++;
-            room->held[absence->out] += bytes;
+        const int64_t bytes = gap_bytes(fate->gap);
+        while (fate->out < MIN(latest[k], fate->in - 1) && room->held[fate->out + 1] + bytes <= room->most) {
+            fate->out++;
+            room->held[fate->out] += bytes;
         }
     }
     free(latest);
@@ -129,22 +129,22 @@ static void place_outs(const struct room *room, const struct swaps *swaps)
 
 /* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
 void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
-                  const struct uses *uses, const struct span *span, const struct swaps *swaps)
+                  const struct uses *uses, const struct span *spans, const struct swaps *swaps)
 {
     struct room room = {
         .device = device,
         .uses = uses,
-        .span = span,
+        .spans = spans,
         .placement = placement,
         .held = bytes_held(uses, pool, device),
         .most = (int64_t)((double)device->budget * (1 - placement->margin)) - (int64_t)guard_bytes(device),
     };
     for (size_t k = 0; k < swaps->n; k++) {
-        const struct absence *absence = swaps->leaving[k];
-        if (absence->gap->device != device)
+        const struct fate *fate = swaps->leaving[k];
+        if (fate->gap->device != device)
             continue;
-        for (int i = absence->begin + 1; i < absence->end; i++)
-            room.held[i] -= gap_bytes(absence->gap);
+        for (int i = fate->begin + 1; i < fate->end; i++)
+            room.held[i] -= gap_bytes(fate->gap);
     }
     place_ins(&room, swaps);
     place_outs(&room, swaps);

@@ -27,13 +27,13 @@ static double first_start(const struct forecast *forecast)
 /* The first use of a tensor that came back is the copy.  The first use of one that is made again is the repeated task;
  * where there are several, the last makes the tensor whole.  A task that reads the tensor follows in either case, since
  * for it the tensor is back. */
-static void find_return(struct gap_times *times, const struct absence *absence, const struct forecast *forecast,
+static void find_return(struct gap_times *times, const struct fate *fate, const struct forecast *forecast,
                         const struct uses *uses)
 {
-    const struct use_range found = uses_of(uses, absence->back);
-    CHECK(found.n >= 2, "nobody reads %s, which is back", absence->back->name);
+    const struct use_range found = uses_of(uses, fate->back);
+    CHECK(found.n >= 2, "nobody reads %s, which is back", fate->back->name);
     size_t last = 0; /* the use that makes the tensor whole */
-    if (absence->action == REMAKE)
+    if (fate->action == REMAKE)
         while (last + 2 < found.n && found.uses[last + 1].mode & ACCESS_WRITE)
             last++;
     times->in_start = forecast->spans[found.uses[0].position].start;
@@ -41,23 +41,22 @@ static void find_return(struct gap_times *times, const struct absence *absence, 
     times->needed = forecast->spans[found.uses[last + 1].position].start;
 }
 
-static struct gap_times times_of_gap(const struct absence *absence, const struct forecast *forecast,
-                                     const struct uses *uses)
+static struct gap_times times_of_gap(const struct fate *fate, const struct forecast *forecast, const struct uses *uses)
 {
     struct gap_times times = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
-    if (forecast->spans && absence->leaves) {
-        times.out_start = forecast->spans[absence->leaves->index].start;
-        times.out_end = forecast->spans[absence->leaves->index].end;
+    if (forecast->spans && fate->leaves) {
+        times.out_start = forecast->spans[fate->leaves->index].start;
+        times.out_end = forecast->spans[fate->leaves->index].end;
     }
-    if (forecast->spans && absence->back)
-        find_return(&times, absence, forecast, uses);
+    if (forecast->spans && fate->back)
+        find_return(&times, fate, forecast, uses);
     return times;
 }
 
-static json_t *move_json(const struct absence *absence, const struct gap_times *times, double zero)
+static json_t *move_json(const struct fate *fate, const struct gap_times *times, double zero)
 {
-    const struct gap *gap = absence->gap;
-    const char *action = absence->action == SWAP ? "swap" : "recompute";
+    const struct gap *gap = fate->gap;
+    const char *action = fate->action == SWAP ? "swap" : "recompute";
     json_t *move =
         json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", gap->tensor->name, "layer", gap->maker->layer, "micro",
                   gap->maker->micro, "device", gap->device->id, "bytes", (json_int_t)gap->tensor->bytes, "how", action);
@@ -69,16 +68,16 @@ static json_t *move_json(const struct absence *absence, const struct gap_times *
     return move;
 }
 
-static json_t *moves_json(const struct gaps *gaps, const struct absence *absences, const struct forecast *forecast)
+static json_t *moves_json(const struct gaps *gaps, const struct fate *fates, const struct forecast *forecast)
 {
     struct uses *uses = find_uses(forecast->tasks, forecast->n, gaps->list->pool);
     const double zero = first_start(forecast);
     json_t *moves = json_array();
-    for (const struct absence *absence = absences; absence < absences + gaps->n; absence++) {
-        if (!absence->leaves && !absence->back)
+    for (const struct fate *fate = fates; fate < fates + gaps->n; fate++) {
+        if (!fate->leaves && !fate->back)
             continue;
-        struct gap_times times = times_of_gap(absence, forecast, uses);
-        json_array_append_new(moves, move_json(absence, &times, zero));
+        struct gap_times times = times_of_gap(fate, forecast, uses);
+        json_array_append_new(moves, move_json(fate, &times, zero));
     }
     free_uses(uses);
     return moves;
@@ -95,32 +94,32 @@ static json_t *peaks_json(const struct gaps *gaps, const struct forecast *foreca
     return peaks;
 }
 
-static char *sum_up(const struct absence *absences, size_t n)
+static char *sum_up(const struct fate *fates, size_t n)
 {
     size_t n_swapped = 0, n_remade = 0;
     double copied = 0;
     char bytes[32];
-    for (const struct absence *absence = absences; absence < absences + n; absence++) {
-        const double bytes_of_x = (double)absence->gap->tensor->bytes;
-        n_swapped += absence->action == SWAP && absence->back;
-        n_remade += absence->action == REMAKE && absence->back;
-        if (absence->action == SWAP && absence->leaves)
+    for (const struct fate *fate = fates; fate < fates + n; fate++) {
+        const double bytes_of_x = (double)fate->gap->tensor->bytes;
+        n_swapped += fate->action == SWAP && fate->back;
+        n_remade += fate->action == REMAKE && fate->back;
+        if (fate->action == SWAP && fate->leaves)
             copied += bytes_of_x;
-        if (absence->action == SWAP && absence->back)
+        if (fate->action == SWAP && fate->back)
             copied += bytes_of_x;
     }
     return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));
 }
 
-void report_gaps(const struct gaps *gaps, const struct absence *absences, const struct costs *costs,
-                 const char *declines, struct pass_report *report)
+void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct costs *costs, const char *declines,
+                 struct pass_report *report)
 {
     report->after = keep_forecast(forecast_list(gaps->list, costs));
     const struct forecast *forecast = report->after;
     double bare = gaps->bare.period, stall = forecast->period - fmin(forecast->period, bare);
-    report->reason = declines ? copy_string(declines) : sum_up(absences, gaps->n);
-    report->fields = json_pack("{s:o, s:o}", "moves", moves_json(gaps, absences, forecast), "peak_bytes",
-                               peaks_json(gaps, forecast));
+    report->reason = declines ? copy_string(declines) : sum_up(fates, gaps->n);
+    report->fields =
+        json_pack("{s:o, s:o}", "moves", moves_json(gaps, fates, forecast), "peak_bytes", peaks_json(gaps, forecast));
     report_ms(report, "stall_ms", declines ? NULL : "stall", stall);
     report_ms(report, "bare_ms", NULL, bare);
     report_ms(report, "period_ms", NULL, forecast->period);

@@ -238,14 +238,14 @@ static void look_at_file(struct found_file *found, const char *folder, const cha
 static struct found_file look_into(const char *folder)
 {
     struct found_file found = {.name = NULL};
-    struct dirent **entry;
-    int n = scandir(folder, &entry, NULL, alphasort);
+    struct dirent **entries;
+    int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
-        look_at_file(&found, folder, entry[i]->d_name);
-        free(entry[i]);
+        look_at_file(&found, folder, entries[i]->d_name);
+        free(entries[i]);
     }
     if (n >= 0)
-        free(entry);
+        free(entries);
     return found;
 }
 

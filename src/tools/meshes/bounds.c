@@ -368,19 +368,19 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
 {
     const struct mesh *mesh = &candidate->mesh;
     size_t n;
-    struct turn *turn = merge_orders(candidate->order, mesh, candidate->micros, &n);
+    struct turn *turns = merge_orders(candidate->order, mesh, candidate->micros, &n);
     bool splits = false; /* backwards in halves, whose times are not known */
     for (size_t i = 0; i < n; i++)
-        if (turn[i].computation == INPUT_GRADIENT)
+        if (turns[i].computation == INPUT_GRADIENT)
             splits = true;
     struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
     struct stage *stages = sum_stages(mesh, sketch, loads, splits);
     for (size_t i = 0; i < n; i++) {
-        const int number = turn[i].stage;
+        const int number = turns[i].stage;
         struct load *load = &loads[pp_of(mesh, number)];
-        count_turn(load, &stages[number], turn[i].computation);
+        count_turn(load, &stages[number], turns[i].computation);
         const bool has_head = number == n_stages(mesh) - 1;
-        take_turn(load, &turn[i], &stages[number], has_head ? sketch->extra : 0, candidate->micros > 1);
+        take_turn(load, &turns[i], &stages[number], has_head ? sketch->extra : 0, candidate->micros > 1);
     }
     candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;
     candidate->seconds = bound_time(mesh, sketch, stages, loads, clips, splits);
@@ -388,5 +388,5 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
         bound_memory(candidate, &loads[pp], clips);
     free(stages);
     free(loads);
-    free(turn);
+    free(turns);
 }

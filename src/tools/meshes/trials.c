@@ -48,7 +48,7 @@ struct trials { /* of an array of candidates */
     const char *activity;         /* what the progress line says */
     size_t limit;                 /* how many are simulated at most */
     struct trial_result *results; /* [n], shared with the child processes */
-    int *process;                 /* [n]; 0: none was begun, or it has ended */
+    int *pid;                     /* [n]; 0: none was begun, or it has ended */
     size_t next;                  /* all before it were begun, or were ruled out */
     int running;
     double memory, taken;   /* bytes of the host: what the running ones may take together, and what they take, about */
@@ -149,8 +149,8 @@ static bool has_room(const struct trials *trials, const struct mesh_candidate *c
 
 static void begin_trial(struct trials *trials, size_t i)
 {
-    trials->process[i] = begin_helper();
-    if (trials->process[i] == 0) {
+    trials->pid[i] = begin_helper();
+    if (trials->pid[i] == 0) {
         plan_candidate(trials->search, &trials->candidates[i], &trials->results[i]);
         _exit(EXIT_OK);
     }
@@ -172,8 +172,8 @@ static void begin_trials(struct trials *trials)
 /* Waits for the end of the trial's process, and returns its status. */
 static int end_trial(struct trials *trials, size_t i)
 {
-    const int status = wait_for_process(trials->process[i]);
-    trials->process[i] = 0;
+    const int status = wait_for_process(trials->pid[i]);
+    trials->pid[i] = 0;
     trials->running--;
     trials->taken -= expected_bytes(&trials->candidates[i]);
     return status;
@@ -181,9 +181,9 @@ static int end_trial(struct trials *trials, size_t i)
 
 static void drop_trial(struct trials *trials, size_t i)
 {
-    if (trials->process[i] == 0)
+    if (trials->pid[i] == 0)
         return;
-    kill(trials->process[i], SIGKILL);
+    kill(trials->pid[i], SIGKILL);
     end_trial(trials, i);
 }
 
@@ -217,7 +217,7 @@ static enum verdict judge(struct trials *trials, size_t i)
         verdict = TOO_LARGE;
     else if (is_too_slow(trials->search, candidate))
         verdict = TOO_SLOW;
-    else if (trials->count[SIMULATED] == trials->limit || trials->process[i] == 0 || interrupted())
+    else if (trials->count[SIMULATED] == trials->limit || trials->pid[i] == 0 || interrupted())
         verdict = NOT_SIMULATED;
     if (verdict == SIMULATED)
         finish_trial(trials, i);
@@ -248,7 +248,7 @@ static void run_trials(struct trials *trials)
     const uint64_t begun = now_ns();
     const size_t bytes = MAX(trials->n, 1) * sizeof *trials->results;
     trials->results = allocate_shared(bytes);
-    trials->process = allocate(trials->n, sizeof *trials->process);
+    trials->pid = allocate(trials->n, sizeof *trials->pid);
     trials->memory = memory_for_trials();
     trials->left_seconds = INFINITY;
     for (size_t i = 0; i < trials->n; i++) {
@@ -260,7 +260,7 @@ static void run_trials(struct trials *trials)
             trials->left_seconds = fmin(trials->left_seconds, trials->candidates[i].seconds);
     }
     munmap(trials->results, bytes);
-    free(trials->process);
+    free(trials->pid);
 }
 
 /* ---- which ones -------------------------------------------------------------------------------------------------- */

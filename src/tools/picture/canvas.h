@@ -43,7 +43,7 @@ struct clip {
 };
 /* Draws a line through n spots, as thick as that many sixteenths of a pixel; one spot alone is a disc.  What lies
  * outside of the clip is cut off; the clip lies in the canvas. */
-void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct spot *spot, size_t n, int thick,
+void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct spot *spots, size_t n, int thick,
                  uint32_t colour);
 
 /* ---- font.c: UTF-8 with Latin and Greek letters and some symbols; others as U+FFFD ------------------------------- */

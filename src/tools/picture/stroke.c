@@ -37,12 +37,12 @@ static void cover_piece(unsigned char *cover, const struct clip *clip, const str
         }
 }
 
-void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct spot *spot, size_t n, int thick,
+void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct spot *spots, size_t n, int thick,
                  uint32_t colour)
 {
     unsigned char *cover = allocate((size_t)clip->width * (size_t)clip->height, 1);
     for (size_t i = 0; i < n; i++)
-        cover_piece(cover, clip, &spot[i > 0 ? i - 1 : 0], &spot[i], thick);
+        cover_piece(cover, clip, &spots[i > 0 ? i - 1 : 0], &spots[i], thick);
     for (int y = 0; y < clip->height; y++)
         for (int x = 0; x < clip->width; x++) {
             uint32_t *pixel = &canvas->pixels[(clip->y + y) * canvas->width + clip->x + x];

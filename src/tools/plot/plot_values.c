@@ -12,15 +12,15 @@ static void take_means(struct series *series, size_t n)
 {
     double sum = 0;
     const struct point *single = series->points;
-    struct point *mean = allocate(series->n - n + 1, sizeof *mean);
+    struct point *means = allocate(series->n - n + 1, sizeof *means);
     for (size_t i = 0; i < series->n; i++) {
         sum += single[i].loss / (double)n;
         if (i + 1 < n)
             continue;
-        mean[i + 1 - n] = (struct point){single[i - n / 2].step, sum};
+        means[i + 1 - n] = (struct point){single[i - n / 2].step, sum};
         sum -= single[i + 1 - n].loss / (double)n;
     }
-    series->points = mean;
+    series->points = means;
     series->n -= n - 1;
 }
 
@@ -28,13 +28,13 @@ static void take_means(struct series *series, size_t n)
 static void take_exponential_means(struct series *series, double share)
 {
     double sum = 0, weights = 0;
-    struct point *mean = allocate(series->n, sizeof *mean);
+    struct point *means = allocate(series->n, sizeof *means);
     for (size_t i = 0; i < series->n; i++) {
         sum = share * sum + (1 - share) * series->points[i].loss;
         weights = share * weights + 1 - share;
-        mean[i] = (struct point){series->points[i].step, sum / weights};
+        means[i] = (struct point){series->points[i].step, sum / weights};
     }
-    series->points = mean;
+    series->points = means;
 }
 
 void smooth_losses(struct plot *plot, double by)

@@ -50,12 +50,12 @@ static struct schedule *new_schedule_of_order(const struct turn_order *order, co
     schedule->path = "--pipeline";
     for (int p = 0; p < mesh->pp; p++) {
         int n;
-        struct turn *turn = pipeline_order(order, mesh, p, micros, &n);
+        struct turn *turns = pipeline_order(order, mesh, p, micros, &n);
         struct row *row = APPEND(schedule->rows, schedule->n, schedule->cap);
         for (int i = 0; i < n; i++)
             *APPEND(row->cells, row->n, row->cap) =
-                (struct turn_cell){.turns = {turn[i]}, .n = 1, .row = p, .column = i};
-        free(turn);
+                (struct turn_cell){.turns = {turns[i]}, .n = 1, .row = p, .column = i};
+        free(turns);
     }
     index_cells(schedule);
     return schedule;

@@ -37,9 +37,9 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     static const char *const end_alone[] = {end_of_texts, NULL};
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
-        found = memmem(train->text[i].bytes, train->text[i].n, end_of_texts, strlen(end_of_texts));
+        found = memmem(train->texts[i].bytes, train->texts[i].n, end_of_texts, strlen(end_of_texts));
     const int wanted = number_in(word);
-    struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->text, train->n, wanted, found ? end_alone : NULL));
+    struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->texts, train->n, wanted, found ? end_alone : NULL));
     if (tokenizer.n < wanted)
         warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "
              "give "
@@ -55,7 +55,7 @@ static struct tokenizer read_tokenizer_file(const char *path)
     json_decref(json);
     if (tokenizer.n == 0)
         tokenizer = tokenizer_of(read_bpe(path));
-    if (tokenizer.takes_numbers)
+    if (tokenizer.takes_ids)
         note("%s has no merges, so it only decodes: give prompts as token numbers, and train on files of tokens", path);
     return tokenizer;
 }
@@ -93,7 +93,7 @@ static struct tokenizer read_beside(const char *model)
 
 static uint16_t *encode_bpe(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
-    return tokenizer->takes_numbers ? encode_numbers(tokenizer, text, n) : bpe_encode(bpe_of(tokenizer), text, n);
+    return tokenizer->takes_ids ? encode_ids(tokenizer, text, n) : bpe_encode(bpe_of(tokenizer), text, n);
 }
 
 static const char *decode_bpe(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
@@ -128,7 +128,7 @@ static json_t *bpe_or_single_to_json(const struct tokenizer *tokenizer)
 {
     if (tokenizer->kind != &token_bpe)
         return single_to_json(tokenizer);
-    return tokenizer->takes_numbers ? NULL : bpe_to_json(bpe_of(tokenizer));
+    return tokenizer->takes_ids ? NULL : bpe_to_json(bpe_of(tokenizer));
 }
 
 static bool drop_bpe_tokens(struct tokenizer *tokenizer, int n)
@@ -162,7 +162,7 @@ static const struct token_kind token_bpe = {
 
 static struct tokenizer tokenizer_of(struct bpe *bpe)
 {
-    return (struct tokenizer){.kind = &token_bpe, .n = bpe->n, .takes_numbers = bpe->decodes_only, .own = bpe};
+    return (struct tokenizer){.kind = &token_bpe, .n = bpe->n, .takes_ids = bpe->decodes_only, .own = bpe};
 }
 
 const struct module module_tokens = {

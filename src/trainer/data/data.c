@@ -47,7 +47,7 @@ static void expect_enough(const struct dataset *dataset, const struct data_optio
 struct dataset *open_dataset(const struct data_options *given)
 {
     struct dataset *dataset = allocate(1, sizeof *dataset);
-    const struct data_options options = name_files(dataset, given);
+    const struct data_options options = use_nanogpt_folders(dataset, given);
     struct files train = find_files(options.path ? options.path : default_data());
     struct files val = {0};
     if (options.val_data)

@@ -66,7 +66,7 @@ static bool is_nanogpt(const char *given)
     return is_folder(given) && holds_file(given, "train.bin") && holds_file(given, "val.bin");
 }
 
-struct data_options name_files(struct dataset *dataset, const struct data_options *options)
+struct data_options use_nanogpt_folders(struct dataset *dataset, const struct data_options *options)
 {
     struct data_options named = *options;
     const char *val_folder = options->val_data && is_nanogpt(options->val_data) ? options->val_data : NULL;

@@ -30,7 +30,7 @@ struct files find_files(const char *given);
 void free_files(struct files *files);
 /* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
  * last as long as the dataset. */
-struct data_options name_files(struct dataset *dataset, const struct data_options *options);
+struct data_options use_nanogpt_folders(struct dataset *dataset, const struct data_options *options);
 
 /* ---- texts.c --------------------------------------------------------------------------------------------------- */
 

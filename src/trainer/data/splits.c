@@ -47,7 +47,7 @@ static void encode_texts(struct split *split, const struct tokenizer *tokenizer,
 {
     for (size_t i = 0; i < texts->n; i++) {
         size_t n;
-        uint16_t *tokens = encode_text(tokenizer, &texts->text[i], &n);
+        uint16_t *tokens = encode_text(tokenizer, &texts->texts[i], &n);
         append_tokens(split, tokens, n);
     }
 }
@@ -67,7 +67,7 @@ static void measure_made_text(struct dataset *dataset, const struct files *files
         return;
     uint16_t *bytes = allocate(dataset->val.n, sizeof *bytes);
     for (size_t i = 0; i < dataset->val.n; i++)
-        bytes[i] = (unsigned char)val->text->bytes[i];
+        bytes[i] = (unsigned char)val->texts->bytes[i];
     dataset->floor = files->maker->floor(files->made, bytes, dataset->val.n, options->seq_len);
     free(bytes);
 }
@@ -83,7 +83,7 @@ void load_texts(struct dataset *dataset, const struct data_options *options, con
     const char *word = word_of_tokens(options);
     const struct tokenizer *known = options->tokenizer.n ? &options->tokenizer : NULL;
     const bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
-    if (known && known->takes_numbers)
+    if (known && known->takes_ids)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give .bin files, or --tokens FILE",
              train->given);
     struct texts to_train = open_texts(train, as_bytes), to_validate = open_texts(val, as_bytes);
@@ -94,15 +94,15 @@ void load_texts(struct dataset *dataset, const struct data_options *options, con
         add_text_range(&texts[0], &to_train, 0, SIZE_MAX);
     add_text_range(&texts[1], &to_validate, 0, SIZE_MAX);
     dataset->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
-    if (dataset->tokenizer.takes_numbers)
+    if (dataset->tokenizer.takes_ids)
         fail(EXIT_USAGE, "--tokens %s: it only decodes, so %s cannot become its tokens", word, train->given);
     encode_texts(&dataset->train, &dataset->tokenizer, &texts[0]);
     encode_texts(&dataset->val, &dataset->tokenizer, &texts[1]);
     measure_made_text(dataset, train, options, &texts[1]);
     close_texts(&to_train);
     close_texts(&to_validate);
-    free(texts[0].text);
-    free(texts[1].text);
+    free(texts[0].texts);
+    free(texts[1].texts);
 }
 
 /* Does to token numbers what cut_texts() does to texts.  In memory the numbers to validate lie behind those to

@@ -81,19 +81,19 @@ struct texts open_texts(const struct files *files, bool as_bytes)
 {
     struct texts all = {0};
     for (size_t i = 0; i < files->n; i++)
-        *APPEND(all.text, all.n, all.cap) = open_text(files, files->paths[i], as_bytes);
+        *APPEND(all.texts, all.n, all.cap) = open_text(files, files->paths[i], as_bytes);
     return all;
 }
 
 void close_texts(struct texts *all)
 {
-    for (const struct text *text = all->text; text < all->text + all->n; text++) {
+    for (const struct text *text = all->texts; text < all->texts + all->n; text++) {
         if (text->mapped)
             unmap(text->memory, text->mapped);
         else
             free(text->memory);
     }
-    free(all->text);
+    free(all->texts);
 }
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
@@ -102,20 +102,20 @@ size_t count_bytes(const struct texts *all)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < all->n; i++)
-        bytes += all->text[i].n;
+        bytes += all->texts[i].n;
     return bytes;
 }
 
 void add_text_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
 {
     size_t at = 0; /* where the text begins in all texts together */
-    for (const struct text *text = all->text; text < all->text + all->n; text++) {
+    for (const struct text *text = all->texts; text < all->texts + all->n; text++) {
         const size_t from = MAX(begin, at), until = MIN(end, at + text->n);
         if (from < until)
-            *APPEND(to->text, to->n, to->cap) = (struct text){.name = text->name,
-                                                              .bytes = text->bytes + (from - at),
-                                                              .n = until - from,
-                                                              .before = text->before + (from - at)};
+            *APPEND(to->texts, to->n, to->cap) = (struct text){.name = text->name,
+                                                               .bytes = text->bytes + (from - at),
+                                                               .n = until - from,
+                                                               .before = text->before + (from - at)};
         at += text->n;
     }
 }
@@ -125,14 +125,14 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
 static size_t first_byte(const struct texts *all, size_t place)
 {
     size_t i = 0, at = place;
-    while (i < all->n && at >= all->text[i].n) {
-        at -= all->text[i].n;
+    while (i < all->n && at >= all->texts[i].n) {
+        at -= all->texts[i].n;
         i++;
     }
     if (i == all->n)
         return place;
     size_t back = 0;
-    while (back < MIN(at, UTF8_BYTES - 1) && (all->text[i].bytes[at - back] & 0xC0) == 0x80)
+    while (back < MIN(at, UTF8_BYTES - 1) && (all->texts[i].bytes[at - back] & 0xC0) == 0x80)
         back++;
     return place - back;
 }

@@ -58,8 +58,8 @@ static void see_characters(const struct texts *texts, bool *seen) /* [CODE_POINT
 {
     for (size_t i = 0; i < texts->n; i++) {
         size_t at = 0;
-        while (at < texts->text[i].n)
-            seen[next_character(&texts->text[i], &at)] = true;
+        while (at < texts->texts[i].n)
+            seen[next_character(&texts->texts[i], &at)] = true;
     }
 }
 
@@ -150,11 +150,11 @@ static struct tokenizer characters_from_text(const char *text)
 
 static void free_own(struct tokenizer *tokenizer) { free(tokenizer->own); }
 
-/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+/* ---- ids: the numbers of tokens, without a meaning -------------------------------------------------------------- */
 
-struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_ids, .n = n, .takes_numbers = true}; }
+struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_ids, .n = n, .takes_ids = true}; }
 
-uint16_t *encode_numbers(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
+uint16_t *encode_ids(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
     static const char separators[] = " \t\r\n,";
     char *copy = format_string("%.*s", (int)text->n, text->bytes), *rest = NULL;
@@ -174,7 +174,7 @@ uint16_t *encode_numbers(const struct tokenizer *tokenizer, const struct text *t
     return tokens;
 }
 
-static const char *decode_number(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_id(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
     (void)tokenizer;
     *n = (size_t)snprintf(own, DECODED_BYTES, "%d ", token);
@@ -216,8 +216,8 @@ const struct token_kind token_chars = {
 const struct token_kind token_ids = {
     .name = "ids",
     .noun = "ids",
-    .encode = encode_numbers,
-    .decode = decode_number,
+    .encode = encode_ids,
+    .decode = decode_id,
     .to_text = ids_to_text,
     .from_text = ids_from_text,
 };

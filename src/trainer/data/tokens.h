@@ -21,9 +21,9 @@ enum { MOST_TOKENS = 65536 }; /* token numbers are kept as uint16_t */
 struct token_kind;
 struct tokenizer {
     const struct token_kind *kind;
-    int n;              /* how many tokens there are; 0: there is no tokenizer */
-    bool takes_numbers; /* text cannot become its tokens, only numbers can: "17 4 25" */
-    void *own;          /* the kind's own, such as a table of characters */
+    int n;          /* how many tokens there are; 0: there is no tokenizer */
+    bool takes_ids; /* text cannot become its tokens; only their ids, which are numbers, can: "17 4 25" */
+    void *own;      /* the kind's own, such as a table of characters */
 };
 
 /* A text, or a part of one, in memory. */
@@ -37,7 +37,7 @@ struct text {
 };
 
 struct texts {
-    struct text *text; /* n of them, in the order of their files */
+    struct text *texts; /* n of them, in the order of their files */
     size_t n, cap;
 };
 enum { DECODED_BYTES = 16 };
@@ -72,7 +72,7 @@ extern const struct token_kind token_bytes, token_chars, token_ids;
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 struct tokenizer byte_tokenizer(void);
-struct tokenizer id_tokenizer(int n); /* numbers below n */
+struct tokenizer id_tokenizer(int n); /* of ids below n */
 /* What --tokens says: NAME or NAME:... of a kind, or a FILE.  Checked early, since it ends the program when it is
  * wrong. */
 void check_tokens(const char *word);
@@ -95,9 +95,9 @@ void free_tokenizer(struct tokenizer *tokenizer);
 
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte. */
 uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
-/* The tokens of numbers between spaces, as encode_text() gives them. */
-uint16_t *encode_numbers(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
-/* The *n bytes that a token stands for; they may be written to `own`.  Numbers alone give "17 ". */
+/* The tokens of ids between spaces, as encode_text() gives them. */
+uint16_t *encode_ids(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
+/* The *n bytes that a token stands for; they may be written to `own`.  Where only the ids are known, they are "17 ". */
 const char *decode_token(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n);
 int end_of_text(const struct tokenizer *tokenizer); /* the token that ends a text; -1: there is none */
 

@@ -48,7 +48,7 @@ static void check_loops(const struct device *device, int channels, int tokens)
 struct build new_build(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
 {
     struct build b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
-    b.reduction = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reduction);
+    b.reductions = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reductions);
     for (int rank = 0; rank < n_ranks(model->mesh); rank++)
         check_loops(model->replicas[rank].device, model->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);
@@ -74,12 +74,12 @@ void end_unit(struct build *b) { b->list->tags.layer = NONE; }
 void end_build(struct build *b)
 {
     for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++) {
-        free(b->reduction[i].sum);
-        free(b->reduction[i].first_block);
+        free(b->reductions[i].sums);
+        free(b->reductions[i].first_block);
     }
-    free(b->grad);
+    free(b->grads);
     free(b->summed);
-    free(b->reduction);
+    free(b->reductions);
     free(b->met);
 }
 
@@ -137,13 +137,13 @@ void backward(struct build *b, int unit, enum computation computation)
 
 struct tensor *gradient(const struct build *b, const struct tensor *x)
 {
-    return (size_t)x->id < b->cap_grad ? b->grad[x->id] : NULL;
+    return (size_t)x->id < b->cap_grad ? b->grads[x->id] : NULL;
 }
 
 void set_gradient(struct build *b, const struct tensor *x, struct tensor *g)
 {
-    b->grad = grow(b->grad, &b->cap_grad, (size_t)x->id + 1, sizeof *b->grad);
-    b->grad[x->id] = g;
+    b->grads = grow(b->grads, &b->cap_grad, (size_t)x->id + 1, sizeof *b->grads);
+    b->grads[x->id] = g;
 }
 
 /* Notes that this step, or this group of sequences, adds to gradient x.  Returns true if it has added to x before. */

@@ -56,7 +56,7 @@ struct tape {
 
 struct reduction {         /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
     struct tensor **parts; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
-    struct tensor **sum;   /* after reduce_unit(): the sum of each shard */
+    struct tensor **sums;  /* after reduce_unit(): the sum of each shard */
     size_t *first_block;   /* after begin_norm(): by shard, where its block sums begin in the build's `partials` */
 };
 struct rendezvous; /* tp_ranks.c */
@@ -74,16 +74,16 @@ struct build {
 
     /* forward and backward */
     bool backward_wanted;
-    struct tape *tape;    /* operations are recorded there, if a backward is wanted */
-    struct op unrecorded; /* what record() returns, to be filled in to no effect, if none is wanted */
-    struct tensor **grad; /* by id of a tensor: its gradient, as far as it has arrived */
-    int *summed;          /* by id of a gradient: the group, from 1, that has begun to sum it */
+    struct tape *tape;     /* operations are recorded there, if a backward is wanted */
+    struct op unrecorded;  /* what record() returns, to be filled in to no effect, if none is wanted */
+    struct tensor **grads; /* by id of a tensor: its gradient, as far as it has arrived */
+    int *summed;           /* by id of a gradient: the group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;
 
     /* optimizer.c */
-    struct reduction *reduction; /* [unit, tp_rank]: see reduction_of() */
-    struct tensor *partials;     /* the norm's block sums */
-    bool released;               /* release_updates() has been called */
+    struct reduction *reductions; /* [unit, tp_rank]: see reduction_of() */
+    struct tensor *partials;      /* the norm's block sums */
+    bool released;                /* release_updates() has been called */
 
     /* tp_ranks.c: where the ranks of a tensor-parallel group have met so far */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */

@@ -31,9 +31,9 @@
 struct replica {
     int rank;
     struct device *device;
-    struct tensor **value, **grad; /* per unit: parameters, gradients */
-    struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
-    struct tensor **shards;        /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
+    struct tensor **values, **grads; /* per unit: parameters, gradients */
+    struct tensor **m, **v;          /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
+    struct tensor **shards;          /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
     struct weight
         others[OTHER_PARAMS];   /* the parameters of no layer; a tied HEAD is WTE, or a copy on another device */
     struct weight *by_param;    /* all parameters, in the table's order: those of a layer lie together */

@@ -64,7 +64,7 @@ static struct range shard_at(const struct build *b, struct coordinates at)
 
 static struct reduction *reduction_of(const struct build *b, int unit, int tp_rank)
 {
-    return &b->reduction[unit * mesh_of(b)->tp + tp_rank];
+    return &b->reductions[unit * mesh_of(b)->tp + tp_rank];
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ void end_group(struct build *b, int unit, int group)
         struct replica *replica = replica_of(b, at);
         on_unit(b, at, ROLE_REDUCE);
         if (group > 0)
-            add_into(b->list, "group.add", replica->grad[unit], replica->second_set->grad[unit]);
+            add_into(b->list, "group.add", replica->grads[unit], replica->second_set->grads[unit]);
     }
 }
 
@@ -124,14 +124,14 @@ static void agree(struct build *b, int unit, int dp_rank)
     struct coordinates at = {.unit = unit, .dp_rank = dp_rank};
     const struct replica *first = replica_of(b, at);
     on_unit(b, at, ROLE_REDUCE);
-    struct tensor *from = first->grad[unit];
+    struct tensor *from = first->grads[unit];
     for (at.tp_rank = 1; at.tp_rank < mesh_of(b)->tp; at.tp_rank++) {
         const struct unit *part = unit_part(b, unit, at.tp_rank);
         const struct replica *replica = replica_of(b, at);
         size_t n_same = part->elements - part->n_counted;
         if (n_same == 0 || are_alike(replica->device, first->device))
             continue;
-        struct tensor *to = view_same(b, replica->grad[unit], n_same);
+        struct tensor *to = view_same(b, replica->grads[unit], n_same);
         add_move(b->list, "reduce.agree", to, view_same(b, from, n_same), FOR_MOVES);
     }
 }
@@ -139,17 +139,17 @@ static void agree(struct build *b, int unit, int dp_rank)
 void send_unit(struct build *b, int unit)
 {
     int dp = mesh_of(b)->dp;
-    struct tensor **grad = allocate((size_t)dp, sizeof *grad);
+    struct tensor **grads = allocate((size_t)dp, sizeof *grads);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         agree(b, unit, dp_rank);
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
         on_unit(b, at, ROLE_REDUCE);
         for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
-            grad[at.dp_rank] = replica_of(b, at)->grad[unit];
-        reduction_of(b, unit, tp_rank)->parts = add_reduce_moves(b->list, "reduce", grad, dp, NORM_BLOCK);
+            grads[at.dp_rank] = replica_of(b, at)->grads[unit];
+        reduction_of(b, unit, tp_rank)->parts = add_reduce_moves(b->list, "reduce", grads, dp, NORM_BLOCK);
     }
-    free(grad);
+    free(grads);
 }
 
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
@@ -213,7 +213,7 @@ static void add_blocks(struct build *b, int unit)
             if (!counted)
                 continue;
             struct tensor *sum =
-                view_of_shard(pool, reduction->sum[at.dp_rank], at.dp_rank, (struct range){0, counted});
+                view_of_shard(pool, reduction->sums[at.dp_rank], at.dp_rank, (struct range){0, counted});
             struct tensor *part =
                 new_view(pool, b->partials, "norm.part", reduction->first_block[at.dp_rank], SHAPE((int64_t)n_blocks));
             struct tensor *out = part;
@@ -271,7 +271,7 @@ static void update_shard(struct build *b, struct coordinates at, int owner, stru
     struct range in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
     size_t end_decay = unit_part(b, unit, at.tp_rank)->n_decay;
     size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
-    struct tensor *value = view_of_shard(b->list->pool, replica->value[unit], owner, shard);
+    struct tensor *value = view_of_shard(b->list->pool, replica->values[unit], owner, shard);
     struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], owner, in_state);
     struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner, in_state);
     struct task *task =
@@ -289,25 +289,25 @@ static void update_and_send(struct build *b, struct coordinates owner)
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
     const int unit = owner.unit;
-    struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sum[owner.dp_rank];
+    struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sums[owner.dp_rank];
     const struct range shard = shard_at(b, owner);
-    struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
+    struct tensor **parts = allocate((size_t)dp, sizeof *parts); /* by rank: the shard of its parameters or gradient */
     struct coordinates at = owner;
     for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++) {
         struct replica *replica = replica_of(b, at);
-        struct tensor *whole = zero ? replica->value[unit] : replica->grad[unit];
-        part[at.dp_rank] = view_of_shard(b->list->pool, whole, owner.dp_rank, shard);
+        struct tensor *whole = zero ? replica->values[unit] : replica->grads[unit];
+        parts[at.dp_rank] = view_of_shard(b->list->pool, whole, owner.dp_rank, shard);
     }
     if (zero)
         update_shard(b, owner, owner.dp_rank, sum);
     else
-        part[owner.dp_rank] = sum;
+        parts[owner.dp_rank] = sum;
     on_unit(b, owner, ROLE_BROADCAST);
-    add_broadcast_from(b->list, zero ? "send.param" : "send.grad", part, dp, owner.dp_rank);
+    add_broadcast_from(b->list, zero ? "send.param" : "send.grad", parts, dp, owner.dp_rank);
     if (!zero)
         for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
-            update_shard(b, at, owner.dp_rank, part[at.dp_rank]);
-    free(part);
+            update_shard(b, at, owner.dp_rank, parts[at.dp_rank]);
+    free(parts);
 }
 
 /* A tied head on another device than the embedding is a copy: it gets the new embedding. */
@@ -330,7 +330,7 @@ static void update_unit(struct build *b, int unit)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         struct coordinates owner = {.unit = unit, .tp_rank = tp_rank};
         for (owner.dp_rank = 0; owner.dp_rank < mesh_of(b)->dp; owner.dp_rank++)
-            if (reduction_of(b, unit, tp_rank)->sum[owner.dp_rank])
+            if (reduction_of(b, unit, tp_rank)->sums[owner.dp_rank])
                 update_and_send(b, owner);
         if (unit == 0)
             send_tied(b, tp_rank);
@@ -353,9 +353,9 @@ void reduce_unit(struct build *b, int unit)
         const struct replica *replica = replica_of(b, at);
         on_unit(b, at, ROLE_REDUCE);
         /* Apart where only shards are kept. */
-        enum sums_in where = replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
+        enum sums_in where = replica->grads[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
         struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        reduction->sum = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
+        reduction->sums = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
         free(reduction->parts);
     }
     if (b->released) {

@@ -64,7 +64,7 @@ static struct tensor *unit_tensor(struct model *model, const struct replica *rep
 static const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
 {
     int rank = rank_at(model->mesh, 0, stage_of(model, unit)) + tp_of(model->mesh, replica->rank);
-    return model->replicas[rank].value[unit];
+    return model->replicas[rank].values[unit];
 }
 
 static void make_unit(struct model *model, struct replica *replica, int unit)
@@ -72,8 +72,8 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
     size_t elements = params_of(model, replica->rank)->units[unit].elements;
     struct range mine = held_by(model, unit, replica->rank, KEPT_M);
     bool empty = mine.begin == mine.end;
-    replica->value[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
-    replica->value[unit]->replica.of = first_of(model, replica, unit);
+    replica->values[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
+    replica->values[unit]->replica.of = first_of(model, replica, unit);
     if (is_shared_out(model->mesh, KEPT_VALUE) && !empty) {
         struct tensor *shard = unit_tensor(model, replica, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
         shard->replica.of = first_of(model, replica, unit);
@@ -83,7 +83,7 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
     }
     if (!model->training)
         return;
-    replica->grad[unit] = unit_tensor(model, replica, MEM_GRADIENTS, "grad", unit, elements);
+    replica->grads[unit] = unit_tensor(model, replica, MEM_GRADIENTS, "grad", unit, elements);
     if (empty)
         return;
     replica->m[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
@@ -131,7 +131,7 @@ static void make_weights(struct model *model, struct replica *replica)
     replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
     for (int i = 0; i < model->params->n; i++) {
         const struct param *param = &params_of(model, replica->rank)->params[i];
-        struct tensor *values = replica->value[param->unit], *gradients = replica->grad[param->unit];
+        struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];
         struct weight *weight = &replica->by_param[i];
         if (!values)
             continue;
@@ -154,11 +154,11 @@ static void make_group(struct model *model, struct replica *replica)
 {
     size_t n_units = (size_t)model->params->n_units;
     struct replica *group = copy_bytes(replica, sizeof *replica);
-    group->grad = allocate(n_units, sizeof *group->grad);
+    group->grads = allocate(n_units, sizeof *group->grads);
     for (int unit = 0; unit < (int)n_units; unit++)
-        if (replica->value[unit])
-            group->grad[unit] = as_buffer(
-                unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->value[unit])));
+        if (replica->values[unit])
+            group->grads[unit] = as_buffer(
+                unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->values[unit])));
     make_weights(model, group);
     replica->second_set = group;
 }
@@ -169,8 +169,8 @@ static void make_replica(struct model *model, int rank)
     size_t n_units = (size_t)model->params->n_units;
     replica->rank = rank;
     replica->device = &model->pool->machine->devices[rank];
-    replica->value = allocate(n_units, sizeof *replica->value);
-    replica->grad = allocate(n_units, sizeof *replica->grad);
+    replica->values = allocate(n_units, sizeof *replica->values);
+    replica->grads = allocate(n_units, sizeof *replica->grads);
     replica->m = allocate(n_units, sizeof *replica->m);
     replica->v = allocate(n_units, sizeof *replica->v);
     replica->shards = allocate(n_units, sizeof *replica->shards);
@@ -213,14 +213,14 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
 
 static void free_replica(struct replica *replica)
 {
-    free(replica->value);
-    free(replica->grad);
+    free(replica->values);
+    free(replica->grads);
     free(replica->m);
     free(replica->v);
     free(replica->shards);
     free(replica->by_param);
     if (replica->second_set) { /* all its other arrays are those of the replica */
-        free(replica->second_set->grad);
+        free(replica->second_set->grads);
         free(replica->second_set->by_param);
         free(replica->second_set);
     }
@@ -244,12 +244,12 @@ void free_model(struct model *model)
 struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role)
 {
     if (role == KEPT_GRADIENT)
-        return replica->grad[unit];
+        return replica->grads[unit];
     if (role == KEPT_M)
         return replica->m[unit];
     if (role == KEPT_V)
         return replica->v[unit];
-    return replica->shards[unit] ? replica->shards[unit] : replica->value[unit];
+    return replica->shards[unit] ? replica->shards[unit] : replica->values[unit];
 }
 
 enum way { TO_DEVICE, FROM_DEVICE };

@@ -10,7 +10,7 @@ enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-struct statements read_statements(const char *path, struct safetensors *const *file, size_t n_files)
+struct statements read_statements(const char *path, struct safetensors *const *files, size_t n_files)
 {
     struct statements said = {0};
     char *config = file_beside(path, MODEL_CONFIG);
@@ -20,7 +20,7 @@ struct statements read_statements(const char *path, struct safetensors *const *f
     }
     free(config);
     for (size_t i = 0; i < n_files; i++) {
-        const char *text = find_metadata(file[i], "config");
+        const char *text = find_metadata(files[i], "config");
         if (!text)
             continue;
         json_t *fields = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -29,13 +29,13 @@ struct statements read_statements(const char *path, struct safetensors *const *f
                  "%s: its metadata \"config\" is no JSON object, or has a field twice; expected one such as "
                  "{\"n_head\": 12}",
                  path);
-        const char *before = i ? find_metadata(file[0], "config") : NULL;
+        const char *before = i ? find_metadata(files[0], "config") : NULL;
         if (before && strcmp(before, text) != 0)
             fail(EXIT_FAILED, "%s and %s have other metadata \"config\": the two are not of one model",
-                 file[0]->file->path, file[i]->file->path);
+                 files[0]->file->path, files[i]->file->path);
         if (before)
             continue;
-        said.all[said.n] = (struct statement){format_string("%s, metadata \"config\"", file[i]->file->path), fields};
+        said.all[said.n] = (struct statement){format_string("%s, metadata \"config\"", files[i]->file->path), fields};
         said.n++;
     }
     return said;

@@ -22,7 +22,7 @@ struct statements {
 };
 /* What is said of the model at `path`, whose tensors are in these files.  The caller frees it with
  * free_statements(). */
-struct statements read_statements(const char *path, struct safetensors *const *file, size_t n_files);
+struct statements read_statements(const char *path, struct safetensors *const *files, size_t n_files);
 void free_statements(struct statements *statements);
 /* Fail where a statement asks for what is not computed here, or for other sizes than the shapes in `path` give. */
 void refuse_other_computation(const struct statements *statements);

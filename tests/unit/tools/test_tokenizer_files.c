@@ -314,12 +314,12 @@ static void check_word(void *word) { check_tokens(word); }
 TEST(a_checkpoint_keeps_a_tokenizer)
 {
     const struct text text = text_of("abab abab<|endoftext|> abc abc");
-    const struct texts train = {.text = (struct text *)&text, .n = 1};
+    const struct texts train = {.texts = (struct text *)&text, .n = 1};
     struct tokenizer tokenizer = make_tokenizer("bpe:300", &train, &train);
     char *line = tokenizer_to_text(&tokenizer);
     struct tokenizer again = tokenizer_from_text(line, "run/model");
     assert_int_equal(again.n, tokenizer.n);
-    assert_false(again.takes_numbers);
+    assert_false(again.takes_ids);
     assert_true(end_of_text(&tokenizer) >= 0); /* the text has it */
     assert_int_equal(end_of_text(&tokenizer), end_of_text(&again));
     assert_false(is_tokenizer(&again, lasting("bpe:%d", tokenizer.n))); /* it would learn others */
@@ -359,14 +359,14 @@ TEST(a_tokenizer_that_only_decodes_takes_numbers)
     struct tokenizer tokenizer = make_tokenizer(write_llmc(2, 2), NULL, NULL);
     const struct text text = text_of("1 0");
     size_t n;
-    assert_true(tokenizer.takes_numbers);
+    assert_true(tokenizer.takes_ids);
     assert_null(tokenizer_to_json(&tokenizer));
     uint16_t *tokens = encode_text(&tokenizer, &text, &n);
     assert_int_equal(n, 2);
     assert_int_equal(tokens[0], 1);
     char *line = tokenizer_to_text(&tokenizer);
     struct tokenizer again = tokenizer_from_text(line, "x");
-    assert_true(again.takes_numbers);
+    assert_true(again.takes_ids);
     expect_refusal(encode_by_llmc, &again, 2, "has \"a\", but this model knows only token numbers");
     free(tokens);
     free(line);

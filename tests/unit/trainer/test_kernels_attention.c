@@ -55,7 +55,7 @@ static struct attended attend(struct machine *machine, enum attention kind, int 
     free(values[0]);
     free(values[1]);
     free(tape.ops);
-    free(build.grad);
+    free(build.grads);
     return attended;
 }
 

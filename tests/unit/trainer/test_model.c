@@ -492,7 +492,7 @@ TEST(unlike_ranks_agree)
     const struct access *access = list->tasks[1]->accesses; /* it comes after the download */
     const struct params *first = model->parts[0], *last = model->parts[2];
     assert_int_equal(list->n, 2);
-    assert_true(access[0].tensor->storage == model->replicas[2].grad[1]);
+    assert_true(access[0].tensor->storage == model->replicas[2].grads[1]);
     int ln_1 = last->units[1].first_param + 4; /* the first of those that are not cut */
     assert_string_equal(last->params[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(access[0].tensor->offset, last->params[ln_1].offset * ELEMENT_BYTES);
