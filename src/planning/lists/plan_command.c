@@ -202,10 +202,10 @@ static const struct other_plan *other_plan(void)
 static int run_plan(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&page, argc, argv);
-    const struct record_options *trace = &record_options;
-    if ((trace->file || trace->shown) && !predict_options.simulate)
-        fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", trace->file ? "trace" : "view",
-             trace->file ? "writes" : "shows");
+    if (record_options.file && !predict_options.simulate)
+        fail(EXIT_USAGE, "yard plan --trace writes what is simulated: add --simulate");
+    if (record_options.shown && !predict_options.simulate)
+        fail(EXIT_USAGE, "yard plan --view shows what is simulated: add --simulate");
     if (other_plan())
         return other_plan()->run(settings);
     if (plan_options.list)
@@ -223,18 +223,18 @@ static bool fits_list(const struct option *option)
 
 static void check_plan_options(struct settings *settings)
 {
-    const struct plan_options *options = &plan_options;
-    const struct predict_options *times = &predict_options;
-    const char *unfit = options->list ? first_given(fits_list) : NULL;
+    const bool simulates = predict_options.simulate, has_list = plan_options.list;
+    const bool has_times = predict_options.profile || predict_options.hardware || has_list;
+    const char *unfit = has_list ? first_given(fits_list) : NULL;
     (void)settings;
     if (unfit)
-        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", options->list, unfit);
-    if ((times->simulate || options->print_list) && !times->profile && !times->hardware && !options->list)
+        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", plan_options.list, unfit);
+    if ((simulates || plan_options.print_list) && !has_times)
         fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
-             times->simulate ? "simulate" : "print-list");
-    if (options->like && !(options->list && proof_options.verify))
+             simulates ? "simulate" : "print-list");
+    if (plan_options.like && !(has_list && proof_options.verify))
         fail(EXIT_USAGE, "--like compares the values of two step files: add --list FILE --verify");
-    if (times->what_if && !times->simulate && !options->print_list && !other_plan())
+    if (predict_options.what_if && !simulates && !plan_options.print_list && !other_plan())
         fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
 }
 

@@ -10,31 +10,22 @@
 #include <ctype.h>
 #include <math.h>
 
-/* Characters that no name may have become '_'. */
-static char *clean(char name[64], const char *text)
+enum { NAME_BYTES = 64 };
+
+/* The text as a name that a step file may have, in `name`: characters that no name may have become '_'. */
+static char *clean(char name[NAME_BYTES], const char *text)
 {
-    snprintf(name, 64, "%s", text);
+    snprintf(name, NAME_BYTES, "%s", text);
     for (char *character = name; *character; character++)
         if (isspace((unsigned char)*character) || strchr("[],=#'", *character))
             *character = '_';
     return name;
 }
 
-/* A name as a step file may have it. */
-struct name {
-    char text[64];
-};
-
-static struct name name_of(const char *text)
-{
-    struct name name;
-    clean(name.text, text);
-    return name;
-}
-
 static void write_lane(FILE *out, const char *before, const struct lane *lane)
 {
-    fprintf(out, "%s%s.%s", before, name_of(lane->device->id).text, lane_kind_name[lane->kind]);
+    char name[NAME_BYTES];
+    fprintf(out, "%s%s.%s", before, clean(name, lane->device->id), lane_kind_name[lane->kind]);
     if (lane->nth)
         fprintf(out, "%d", lane->nth);
 }
@@ -50,11 +41,12 @@ static void write_lane_line(FILE *out, const struct lane *lane)
 static void write_link(FILE *out, const struct machine *machine, const struct link *link)
 {
     static const char *const ways[DIRECTIONS] = {"up", "down"};
+    char name[NAME_BYTES];
     const char *before = "link ", *way = NULL;
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int i = 0; i < machine->n_devices; i++)
             if (machine->devices[i].described.links[direction] == link) {
-                fprintf(out, "%s%s", before, name_of(machine->devices[i].id).text);
+                fprintf(out, "%s%s", before, clean(name, machine->devices[i].id));
                 before = ",";
                 way = ways[direction];
             }
@@ -72,13 +64,14 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
 
 static void write_device(FILE *out, const struct machine *machine, const struct device *device)
 {
+    char name[NAME_BYTES];
     struct device written = *device;
     written.max_allocation = 0; /* no slab= */
     if (slab_limit(device) < device->budget - guard_bytes(device))
         written.max_allocation = slab_limit(device);
     if (!device->described.by_hand)
         written.described.shares_bytes = true;
-    fprintf(out, "device %s", name_of(device->id).text);
+    fprintf(out, "device %s", clean(name, device->id));
     write_options(out, LINE_DEVICE, &written);
     if (device->is_host)
         write_options(out, LINE_HOST, machine);
@@ -108,7 +101,7 @@ static void write_machine(FILE *out, const struct machine *machine)
  * `taken` keeps for each name the last number that was given with it. */
 static char *own_name(json_t *taken, const char *name, int most)
 {
-    char own[64];
+    char own[NAME_BYTES];
     json_t *last = json_object_get(taken, clean(own, name));
     while (json_object_get(taken, own)) {
         char end[16];
@@ -116,7 +109,7 @@ static char *own_name(json_t *taken, const char *name, int most)
         int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
         int length_kept = MIN((int)strlen(name), most - length); /* characters of the name */
         clean(own, name);
-        snprintf(own + length_kept, sizeof end, "%s", end);
+        snprintf(own + length_kept, sizeof own - (size_t)length_kept, "%s", end);
     }
     json_object_set_new_nocheck(taken, own, json_integer(1));
     return copy_string(own);
@@ -126,6 +119,7 @@ static char *own_name(json_t *taken, const char *name, int most)
  * persist is written as work, and one that does needs no `keep`. */
 static void write_tensor_line(FILE *out, const struct tensor *tensor, const char *name)
 {
+    char device[NAME_BYTES];
     struct tensor written = *tensor;
     if (tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER) {
         written.persistent = false;
@@ -134,7 +128,7 @@ static void write_tensor_line(FILE *out, const struct tensor *tensor, const char
     }
     if (tensor->exclusive) /* `keep` is the nearest word */
         written.persistent = true;
-    fprintf(out, "tensor %s %s %zu %s", name, name_of(tensor->device->id).text, tensor->bytes,
+    fprintf(out, "tensor %s %s %zu %s", name, clean(device, tensor->device->id), tensor->bytes,
             memory_class_name[written.class]);
     write_options(out, LINE_TENSOR, &written);
     fputc('\n', out);
@@ -166,13 +160,20 @@ static char **write_tensors(FILE *out, const struct list *list)
 struct afters {
     struct after_pair *pairs;
     size_t n;
-    char **name; /* by task */
+    char **names; /* by task */
 };
 
-/* Notes that the name means the task at that position, from here on. */
-static void note_name(json_t *means, const char *name, size_t position)
+/* Notes that the task's name means this task, from here on. */
+static void note_name(json_t *means, const struct task *task)
 {
-    json_object_set_new_nocheck(means, name_of(name).text, json_integer((json_int_t)position));
+    char name[NAME_BYTES];
+    json_object_set_new_nocheck(means, clean(name, task->name), json_integer((json_int_t)task->index));
+}
+
+static int task_meant(const json_t *means, const struct task *task)
+{
+    char name[NAME_BYTES];
+    return (int)json_integer_value(json_object_get(means, clean(name, task->name)));
 }
 
 /* By task: would its name in an after= of the list mean another task? */
@@ -183,14 +184,14 @@ static bool *find_mistaken(const struct list *list, const struct afters *afters)
     const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
     for (size_t i = 0; i < list->n; i++) {
         for (; pair < end && pair->second == (int)i; pair++) {
-            const json_t *found = json_object_get(means, name_of(list->tasks[pair->first]->name).text);
-            mistaken[pair->first] |= !pair->previous && json_integer_value(found) != pair->first;
+            int meant = task_meant(means, list->tasks[pair->first]);
+            mistaken[pair->first] |= !pair->previous && meant != pair->first;
         }
-        note_name(means, list->tasks[i]->name, i);
+        note_name(means, list->tasks[i]);
     }
     for (pair = afters->pairs; pair < end; pair++) {
-        const json_t *found = json_object_get(means, name_of(list->tasks[pair->first]->name).text);
-        mistaken[pair->first] |= pair->previous && json_integer_value(found) != pair->first;
+        int meant = task_meant(means, list->tasks[pair->first]);
+        mistaken[pair->first] |= pair->previous && meant != pair->first;
     }
     json_decref(means);
     return mistaken;
@@ -199,16 +200,19 @@ static bool *find_mistaken(const struct list *list, const struct afters *afters)
 /* The tasks' names as the file is to have them: where `after=` would find too many of a name, the task gets its own. */
 static struct afters find_afters(const struct list *list)
 {
-    struct afters afters = {.name = allocate(list->n, sizeof *afters.name)};
+    struct afters afters = {.names = allocate(list->n, sizeof *afters.names)};
     json_t *taken = json_object();
     afters.pairs = find_after_pairs(list, &afters.n);
     bool *mistaken = find_mistaken(list, &afters);
+    char name[NAME_BYTES];
     for (size_t i = 0; i < list->n; i++)
-        json_object_set_new_nocheck(taken, name_of(list->tasks[i]->name).text, json_integer(1));
+        json_object_set_new_nocheck(taken, clean(name, list->tasks[i]->name), json_integer(1));
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        afters.name[i] =
-            mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(name_of(task->name).text);
+        if (mistaken[i])
+            afters.names[i] = own_name(taken, task->name, sizeof task->name - 1);
+        else
+            afters.names[i] = copy_string(clean(name, task->name));
     }
     free(mistaken);
     json_decref(taken);
@@ -218,8 +222,8 @@ static struct afters find_afters(const struct list *list)
 static void free_afters(struct afters *afters, size_t n_tasks)
 {
     for (size_t i = 0; i < n_tasks; i++)
-        free(afters->name[i]);
-    free(afters->name);
+        free(afters->names[i]);
+    free(afters->names);
     free(afters->pairs);
 }
 
@@ -229,7 +233,7 @@ static void write_after(FILE *out, const struct afters *afters, size_t position,
     const char *before = " after=";
     for (; *next < afters->n && afters->pairs[*next].second == (int)position; (*next)++) {
         const struct after_pair *pair = &afters->pairs[*next];
-        fprintf(out, "%s%s%s", before, afters->name[pair->first], pair->previous ? "'" : "");
+        fprintf(out, "%s%s%s", before, afters->names[pair->first], pair->previous ? "'" : "");
         before = ",";
     }
 }
@@ -294,7 +298,7 @@ void write_list(FILE *out, const struct list *list, const double *seconds)
     struct afters afters = find_afters(list);
     size_t next = 0;
     for (size_t i = 0; i < list->n; i++) {
-        write_work(out, names, list->tasks[i], afters.name[i], seconds[i]);
+        write_work(out, names, list->tasks[i], afters.names[i], seconds[i]);
         write_after(out, &afters, i, &next);
         write_accesses(out, names, list->tasks[i]);
     }

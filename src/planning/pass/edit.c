@@ -342,7 +342,8 @@ static void narrow_args(struct task *task, size_t first, size_t n)
 }
 
 /* The task works on bytes [begin, end) of its tensors alone.  These are the tensors as large as that of its first
- * access; others, such as the optimizer's control block, it still touches whole. */
+ * access; others, such as the optimizer's control block, it still touches whole.  None of the others is as large by
+ * chance: set_elementwise() has made sure that these have at most READ_WHOLE bytes, and cut() cuts no such tensor. */
 static void narrow(struct task *task, struct pool *pool, size_t begin, size_t end)
 {
     size_t task_bytes = task->accesses[0].tensor->bytes;
@@ -372,7 +373,7 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces)
     size_t bytes = task->accesses[0].tensor->bytes;
     size_t align = MAX(task->lane->device->alignment, (size_t)ELEMENT_BYTES);
     size_t units = ceil_div(bytes, align); /* pieces begin at multiples of `align` bytes */
-    n = MIN(n, units);
+    n = bytes > READ_WHOLE ? MIN(n, units) : 1;
     list->cursor = task;
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;

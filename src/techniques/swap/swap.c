@@ -169,8 +169,8 @@ struct phases { /* a device's phases, in list order; the caller frees `phases` *
     int n;
 };
 
-/* Does the task, which comes after `last` on a device, begin another phase? */
 enum phase_of { PHASE_OF_LAYER, PHASE_OF_MICROBATCH };
+/* Does the task, which comes after `last` on a device, begin another phase? */
 static bool begins_phase(const struct task *last, const struct task *task, enum phase_of of)
 {
     if (task->role != last->role || task->micro != last->micro)

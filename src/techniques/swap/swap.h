@@ -120,9 +120,10 @@ struct placement {
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
-/* Moves `out` and `in` in the fates of the device's gaps away from the gap's ends, as far as `placement` says and as long
- * as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  uses: the
- * uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no time. */
+/* Moves `out` and `in` of the gaps' fates away from the ends of the gaps on the device, as far as `placement` says and
+ * as long as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.
+ * uses: the uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no
+ * time. */
 void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
                   const struct uses *uses, const struct span *spans, const struct swaps *swaps);
 /* The bytes that the device holds for the gap's tensor. */

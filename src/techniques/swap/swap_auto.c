@@ -113,8 +113,8 @@ static struct topic ask_about(const struct swapper *swapper, const struct gap *g
     };
 }
 
-/* classes: of the tensors that may leave, a bit per enum memory_class.  Call close_swapper() in the end. */
 enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
+/* classes: of the tensors that may leave, a bit per enum memory_class.  Call close_swapper() in the end. */
 static struct swapper open_swapper(struct list *list, const struct costs *costs, unsigned classes,
                                    enum remedies remedies)
 {

@@ -222,8 +222,7 @@ static void print_search(const struct mesh_search *search, size_t n)
     struct table *table = new_table(columns, COUNT(columns));
     for (const struct planned *planned = search->plans; planned < search->plans + n; planned++) {
         char *words = make_command(&planned->candidate);
-        const double tenths =
-            ceil(10 * planned->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
+        const double tenths = ceil(10 * planned->bytes / (1 << 20)); /* of a MiB; what is printed must be enough */
         ROW(table, number_cell(1e3 * planned->seconds), number_cell(tenths / 10), number_cell(planned->bytes),
             text_cell(words));
         free(words);

@@ -334,8 +334,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
 static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *received = activation(b, name, from->shape);
-    received->exclusive =
-        EXCLUSIVE_ALWAYS; /* else the copy waits for the tasks that used these bytes, and stages wait for it */
+    received->exclusive = EXCLUSIVE_ALWAYS; /* else the copy, and so the stage, waits for tasks that used its bytes */
     add_move(b->list, name, received, from, purpose);
     return received;
 }

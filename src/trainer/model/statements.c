@@ -214,9 +214,8 @@ int count_heads(const struct statements *statements, const char *path, int chann
              "%s: cannot tell how many heads its %d channels make: say it with --heads N, or in a config.json "
              "beside it, {\"n_head\": N}",
              path, channels);
-    warn("neither %s nor a config.json beside it says how many heads it has: it is taken for a model with %d heads of "
-         "%d "
-         "channels, as in GPT-2; --heads N says another number",
+    warn("neither %s nor a config.json beside it says how many heads it has: it is taken for a model with %d heads "
+         "of %d channels, as in GPT-2; --heads N says another number",
          path, channels / HEAD_CHANNELS, HEAD_CHANNELS);
     return channels / HEAD_CHANNELS;
 }

@@ -144,9 +144,9 @@ void set_elementwise(struct task *task)
     const size_t bytes = task->accesses[0].tensor->bytes;
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor;
-        CHECK(task->accesses[i].mode == ACCESS_READ || tensor->bytes == bytes,
-              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", task->name, tensor->name,
-              tensor->bytes, bytes);
+        bool read_whole = task->accesses[i].mode == ACCESS_READ && tensor->bytes <= READ_WHOLE;
+        CHECK(read_whole || tensor->bytes == bytes, "task %s touches tensor %s of %zu bytes, but works on %zu bytes",
+              task->name, tensor->name, tensor->bytes, bytes);
     }
     task->elementwise = true;
 }

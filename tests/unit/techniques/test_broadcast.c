@@ -102,7 +102,7 @@ static const char *const meshes[] = {
     "--batch 6 -d 0:0x3 --zero 0",
     "--batch 8 -d 0:0x4",
     "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
-    "--batch 8 -d 0:0x5 --batch 5",
+    "--batch 5 -d 0:0x5",
     "--batch 4 -d 0:0x2 --mesh pp=2",
     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
@@ -112,7 +112,7 @@ static const char *const meshes[] = {
     "--batch 8 -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
     "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --micro-batch 1 --zero 2",
     "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 0",
-    "--batch 8 -d 0:0x5 --batch 5 --zero 3",
+    "--batch 5 -d 0:0x5 --zero 3",
     "--batch 8 -d 0:0x4 --zero 3 --recompute full",
     "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --zero 3 --untied --micro-batch 1",
     "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 3",
@@ -136,7 +136,7 @@ static const struct {
     {"--overlap plan", .timed = true},
 };
 
-/* The bits and copies of a mesh without techniques; `values` is NULL until they are asked for. */
+/* The bits and copies of a mesh without techniques; state.values is NULL until they are asked for. */
 struct bare {
     struct state state;
     size_t copies;

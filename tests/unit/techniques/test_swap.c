@@ -398,9 +398,11 @@ TEST(training_in_less_memory)
     expect_same_training("-d 0:0 --micro-batch 2", AUTO " --swap-what " ALL_CLASSES, 0, 2); /* no room for state */
     expect_same_training("-d 0:0 --clip 0", STREAMED, 0, 3);
     for (int i = 0; i < number_from("SWAP_RUNS", 3); i++) {
-        double mesh = i < 2 ? i : draw_kth(77 + i, 0) * (double)COUNT(meshes);
-        double class = i < 2 ? 0 : draw_kth(77 + i, 1) * (double)COUNT(what), share = i < 1 ? 0 : draw_kth(77 + i, 2);
-        char *swap = draw_kth(77 + i, 3) < 0.5 ? STREAMED : lasting(AUTO " --swap-what %s", what[(size_t) class]);
-        expect_same_training(meshes[(size_t)mesh], swap, share, i);
+        const bool is_drawn = i >= 2; /* the first two runs have the first two meshes, and activations leave */
+        size_t mesh = is_drawn ? (size_t)(draw_kth(77 + i, 0) * (double)COUNT(meshes)) : (size_t)i;
+        size_t class = is_drawn ? (size_t)(draw_kth(77 + i, 1) * (double)COUNT(what)) : 0;
+        double share = i < 1 ? 0 : draw_kth(77 + i, 2);
+        char *swap = draw_kth(77 + i, 3) < 0.5 ? STREAMED : lasting(AUTO " --swap-what %s", what[class]);
+        expect_same_training(meshes[mesh], swap, share, i);
     }
 }

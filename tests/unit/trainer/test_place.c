@@ -23,9 +23,11 @@ static void expect_within(struct list *list, size_t budget, size_t enough)
     struct device *device = &list->pool->machine->devices[0];
     device->budget = budget;
     struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
-    if (problem ? budget >= enough : device->placed_bytes > budget)
-        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, device->placed_bytes,
-                    problem ? problem->sentence : "accepted");
+    bool is_refused = problem != NULL;
+    if (is_refused && budget >= enough)
+        test_failed("%zu bytes are enough, but %zu are refused: %s\n", enough, budget, problem->sentence);
+    if (!is_refused && device->placed_bytes > budget)
+        test_failed("the budget is %zu bytes, but %zu are taken\n", budget, device->placed_bytes);
     free(problem);
 }
 
