@@ -44,7 +44,7 @@ LC_ALL=C
 YARD=$(realpath "${YARD:-./yard}")
 TMP=${TMP:-$(mktemp -d)}
 if [ ! -d "$TMP" ] || [ ! -w "$TMP" ]; then # else nothing could be written there, and no complaint would be found
-    echo "TMP=$TMP is no folder to write in: make it, or unset TMP" >&2
+    echo "TMP=$TMP is not a folder to write in: make it, or unset TMP" >&2
     exit 99
 fi
 TMP=$(realpath "$TMP")

@@ -405,7 +405,7 @@ result $? 'few open files are named before a driver fails for want of them'
 
 refuse 2 'yard plan --view shows what is simulated: add --simulate' plan --model tiny --view
 refuse 4 'cannot create' view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
-refuse 1 'is no JSON object' plot README.md
+refuse 1 'is not a JSON object' plot README.md
 TMPDIR=$TMP/rings # where a trace that is looked at would lie
 mkdir "$TMPDIR"
 for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate $server"; do

@@ -152,7 +152,7 @@ refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
 refuse 2 'yard ckpt needs a word' ckpt
-refuse 4 'is no folder; expected a checkpoint' ckpt ls "$saved"
+refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
 refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
 refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
@@ -211,7 +211,7 @@ for file in "$kinds"/*; do
     [ $name = trace ] || refuse 2 "--trace $over" train --model tiny --steps 2 --trace "$file"
     [ $name = trace ] || refuse 2 "--trace $over" \
         plan --model tiny --simulate $server --trace "$file"
-    [ $name = snap ] || refuse 2 'is no snapshot file' train --model tiny --steps 2 --snapshot "$file"
+    [ $name = snap ] || refuse 2 'is not a snapshot file' train --model tiny --steps 2 --snapshot "$file"
     [ $name = png ] || [ $name = log ] || refuse 2 "--png $over" plot "$kinds/log" --png "$file"
     [ $name = png ] || [ $name = trace ] || refuse 2 "--png $over" view "$kinds/trace" --png "$file"
     [ $name = chrome ] || [ $name = trace ] || refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
@@ -246,7 +246,7 @@ warned 'holds zero bytes, and texts have none: it is trained on all the same' --
     --data "$TMP/zeros.txt" --tokens bpe:257
 warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 
-# ---- what is no regular file ----------------------------------------------------------------------------------------
+# ---- what is not a regular file -------------------------------------------------------------------------------------
 
 mkfifo "$TMP/fifo"
 limit="${limit:+timeout 20}" # a pipe that is opened waits for a writer

@@ -136,12 +136,12 @@ wrong args 's/"args": {"device": 0, "stream": 9, "correlation": 1}/"args": 1/'
 wrong two 's/"device": 0, "stream": 20/"device": 1, "stream": 20/'
 wrong cpu '/"stream":/d'
 wrong launchless 's/"correlation"/"number"/'
-not_converted 'is no trace: ' empty
-not_converted 'is no trace: ' cut
-not_converted 'is no trace: ' short.gz
-not_converted 'is no trace: ' missing
-not_converted 'is no trace: it has no list traceEvents' array
-not_converted 'is no trace: it has no list traceEvents' seven
+not_converted 'is not a trace: ' empty
+not_converted 'is not a trace: ' cut
+not_converted 'is not a trace: ' short.gz
+not_converted 'is not a trace: ' missing
+not_converted 'is not a trace: it has no list traceEvents' array
+not_converted 'is not a trace: it has no list traceEvents' seven
 not_converted 'has no work of a GPU' nothing
 not_converted 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' timeless
 not_converted 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' text

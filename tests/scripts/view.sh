@@ -43,7 +43,7 @@ result $? 'of a list that is refused no simulation stays behind'
 refuse 2 '--output' view data/steps/chain.txt --json -o data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --size 1280
-refuse 2 'has "nokey", which is no key' view "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
+refuse 2 'has "nokey", which is not a key' view "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
 for word in click:1 click:1,2,3 drag:1,2,3,nan wheel:1e9 wheel; do
     refuse 2 "$word" view "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
 done

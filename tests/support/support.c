@@ -237,7 +237,7 @@ json_t *yard_json(const char *format, ...)
         all = json_array();
     json_array_append_new(all, object);
     if (!json_is_object(object))
-        test_failed("yard %s...: exit code %d, and stdout is no JSON object: %s\n%s\n", format, ran.code, error.text,
+        test_failed("yard %s...: exit code %d, and stdout is not a JSON object: %s\n%s\n", format, ran.code, error.text,
                     ran.err);
     return object;
 }

@@ -51,7 +51,7 @@ void end_paper(struct paper *paper)
     free_costs(paper->costs);
 }
 
-struct tensor *new_bytes(struct paper *paper, struct device *device, const char *name, int64_t words,
+struct tensor *new_words(struct paper *paper, struct device *device, const char *name, int64_t words,
                          enum lifetime lifetime)
 {
     const struct tensor_form form = {

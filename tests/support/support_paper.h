@@ -29,7 +29,7 @@ struct paper {
 };
 struct paper new_paper(int n_devices, const struct speeds *s);
 void end_paper(struct paper *p);
-struct tensor *new_bytes(struct paper *p, struct device *device, const char *name, int64_t words,
+struct tensor *new_words(struct paper *p, struct device *device, const char *name, int64_t words,
                          enum lifetime lifetime);
 /* Nothing on paper is run, so any lane will do.  The task writes one tensor and reads up to two; NULL: none. */
 struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,

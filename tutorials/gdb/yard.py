@@ -498,7 +498,7 @@ def find_slice(name, shape, indices):
             if colon:
                 left.insert(0, end - first)
     except (ValueError, IndexError):
-        raise gdb.GdbError("%s has the shape %s: [%s] is no part of it; the last index may be a range, as 2:5" %
+        raise gdb.GdbError("%s has the shape %s: [%s] is not a part of it; the last index may be a range, as 2:5" %
                            (name, tuple(shape), indices))
     n = 1
     for size in left:

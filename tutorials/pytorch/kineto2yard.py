@@ -59,10 +59,10 @@ def read_spans(path):
         with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
             trace = json.load(file)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as wrong:
-        fail(path, f"is no trace: {wrong}")
+        fail(path, f"is not a trace: {wrong}")
     events = trace.get("traceEvents") if isinstance(trace, dict) else None
     if not isinstance(events, list):
-        fail(path, "is no trace: it has no list traceEvents")
+        fail(path, "is not a trace: it has no list traceEvents")
     spans = [e for e in events if isinstance(e, dict) and e.get("ph") == "X"]
     for number, e in enumerate(spans):
         for key in ("ts", "dur"):

@@ -153,7 +153,7 @@ def main():
     if wanted != dist.get_world_size():
         sys.exit(f"{options.schedule} is for {wanted} processes: start it with --nproc-per-node {wanted}")
     if options.batch % micros:
-        sys.exit(f"{options.schedule} has {micros} micro-batches, of which --batch {options.batch} is no multiple")
+        sys.exit(f"{options.schedule} has {micros} micro-batches, of which --batch {options.batch} is not a multiple")
     saved, config = read_model(options.model)
     of = 1 + max(max(stages) for stages in stages_of)
 

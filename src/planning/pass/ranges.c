@@ -19,7 +19,7 @@ struct tensor *new_range(struct pool *pool, struct tensor *base, const char *nam
 
 struct tensor *same_part(struct pool *pool, struct tensor *base, const struct tensor *view)
 {
-    CHECK(base->bytes == view->storage->bytes, "%s of %s is no part of %s", view->name, view->storage->name,
+    CHECK(base->bytes == view->storage->bytes, "%s of %s is not a part of %s", view->name, view->storage->name,
           base->name);
     const struct range bytes = {view->offset, view->offset + view->bytes};
     return new_view_of_bytes(pool, base, view->name, bytes, view->shape);

@@ -221,7 +221,7 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
              strerror(errno));
     if (!is_folder(path))
         fail(EXIT_IO,
-             "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
+             "%s is not a folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
              "--snapshot wrote%s",
              path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
     fail(code,

@@ -388,7 +388,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     json_error_t error; /* jansson refuses duplicate keys, and what is no UTF-8 */
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!all)
-        REFUSE(&at, "it is no JSON at line %d: %s", error.line, error.text);
+        REFUSE(&at, "it is not JSON at line %d: %s", error.line, error.text);
     check_version(path, all);
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->path = copy_string(path);

@@ -98,7 +98,7 @@ struct pieces *cut_stored(const struct snap_plan *plan)
 
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {
-    CHECK(checkpoint->other_form && checkpoint->other_form->form == &snapshot_form, "%s is no snapshot",
+    CHECK(checkpoint->other_form && checkpoint->other_form->form == &snapshot_form, "%s is not a snapshot",
           checkpoint->path);
     return (struct snapfile *)checkpoint->other_form;
 }

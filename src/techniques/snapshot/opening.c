@@ -49,7 +49,7 @@ static void open_name(struct opening *opening)
         fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
              strerror(errno));
     if (!S_ISREG(status.st_mode))
-        fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", path);
+        fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
     if (flock(snap_writer->named_fd, LOCK_EX | LOCK_NB) == 0)
         return;
     if (errno == EWOULDBLOCK)
@@ -68,7 +68,7 @@ static void lock_name(struct opening *opening)
         open_name(opening);
     }
     if (!is_snapshot(snap_writer->file->path))
-        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name",
+        fail(EXIT_USAGE, "%s is not a snapshot file, and --snapshot would replace it: choose another name",
              snap_writer->file->path);
 }
 

@@ -212,7 +212,7 @@ static struct pages expect_pages(struct reader *reader, enum writers writers)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, reader->path);
     if (reader->size < MANIFEST_AT)
         fail(EXIT_FAILED,
-             "%s has %llu bytes, which is no snapshot: it was cut off; use a checkpoint or another snapshot",
+             "%s has %llu bytes, which is not a snapshot: it was cut off; use a checkpoint or another snapshot",
              reader->path, (unsigned long long)reader->size);
     struct pages pages = read_pages(reader, writers);
     if (newer_page(&pages) == NONE)

@@ -1,5 +1,5 @@
-/* known.c - answers for a word that is no option here: it may be one of another program, or ours written in another
- * way. */
+/* known.c - answers for a word that is not an option here: it may be one of another program, or ours written in
+ * another way. */
 #include "foreign.h"
 
 #include <ctype.h>
@@ -52,7 +52,7 @@ static const struct option *option_for(const struct option_table *table, const s
     if (!words->option)
         return NULL;
     const struct option *option = find_option(table, words->option);
-    CHECK(option, "--%s is to stand for %s, and is no option", words->option, words->words);
+    CHECK(option, "--%s is to stand for %s, and is not an option", words->option, words->words);
     return option;
 }
 

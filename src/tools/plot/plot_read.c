@@ -25,10 +25,10 @@ static json_t *parse_line(const struct log_reading *reading, const char *line, s
 {
     json_t *o = json_loadb(line, n, 0, NULL);
     if (!json_is_object(o))
-        fail(EXIT_FAILED, "%s, line %zu is no JSON object; " WHAT_PLOT_READS, reading->path, reading->line);
+        fail(EXIT_FAILED, "%s, line %zu is not a JSON object; " WHAT_PLOT_READS, reading->path, reading->line);
     const json_t *step = json_object_get(o, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
-        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", reading->path, reading->line);
+        fail(EXIT_FAILED, "%s, line %zu: \"step\" is not the number of a step", reading->path, reading->line);
     return o;
 }
 

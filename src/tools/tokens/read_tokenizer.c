@@ -192,8 +192,8 @@ static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary
     for (size_t k = 0; k < COUNT(names); k++) {
         token[k] = number_of(vocabulary, names[k]);
         if (token[k] < 0)
-            fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is no token of %s", path, i, left,
-                 right, names[k], vocabulary->path);
+            fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is not a token of %s", path, i,
+                 left, right, names[k], vocabulary->path);
     }
     const char *problem = add_merge(bpe, token[0], token[1], token[2]);
     if (problem)
@@ -400,7 +400,7 @@ struct bpe *read_bpe(const char *path)
         free(merges_path);
     } else {
         fail(EXIT_USAGE,
-             "%s is no tokenizer: it has no \"model\"; expected Hugging Face's tokenizer.json, or vocab.json with "
+             "%s is not a tokenizer: it has no \"model\"; expected Hugging Face's tokenizer.json, or vocab.json with "
              "merges.txt beside it, or llm.c's gpt2_tokenizer.bin",
              path);
     }

@@ -41,7 +41,7 @@ static void unpack_text(struct text *text)
         fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
 }
 
-/* Reads a file, and leaves out what is no part of its text: gzip's packing, a byte order mark. */
+/* Reads a file, and leaves out what is not a part of its text: gzip's packing, a byte order mark. */
 static void read_text_file(struct text *text, bool as_bytes)
 {
     const struct file_kind *kind = kind_of_file(text->name);

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assu
 
 static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }
 
-/* The noun for what lies at a path, if this is no regular file. */
+/* The noun for what lies at a path, if this is not a regular file. */
 static const char *name_of_type(mode_t mode)
 {
     if (S_ISDIR(mode))

@@ -157,7 +157,7 @@ json_t *read_json(const char *path)
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (!json)
-        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
+        fail(EXIT_FAILED, "%s is not valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
     if (!json_is_object(json))
         fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}; get a fresh copy", path);
     return json;

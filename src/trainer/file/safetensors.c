@@ -78,7 +78,7 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *stored, un
         nonzero *= size;
     }
     if (!empty && nonzero % 8)
-        REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(stored->name),
+        REFUSE(path, "tensor \"%s\" takes %llu bits, which is not a whole number of bytes", shown(stored->name),
                (unsigned long long)nonzero);
     return empty ? 0 : nonzero / 8;
 }

@@ -26,7 +26,7 @@ struct statements read_statements(const char *path, struct safetensors *const *f
         json_t *fields = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
         if (!json_is_object(fields))
             fail(EXIT_FAILED,
-                 "%s: its metadata \"config\" is no JSON object, or has a field twice; expected one such as "
+                 "%s: its metadata \"config\" is not a JSON object, or has a field twice; expected one such as "
                  "{\"n_head\": 12}",
                  path);
         const char *before = i ? find_metadata(files[0], "config") : NULL;

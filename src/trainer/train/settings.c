@@ -265,7 +265,7 @@ static void print_page(const struct page *page)
     flush_output();
 }
 
-/* Refuses a word that is no option, where the command takes none. */
+/* Refuses a word that is not an option, where the command takes none. */
 static _Noreturn void refuse_word(const struct page *page, const char *word)
 {
     const bool samples = page->classes & OF_SAMPLE;

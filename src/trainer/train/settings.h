@@ -25,7 +25,7 @@ struct page {             /* a command's options, and what `yard NAME --help` sa
     unsigned classes;     /* it has the options of these classes (OF_TRAIN ...) */
     const char *also;     /* further options, separated by spaces; some may be of folders left out */
     void (*defaults)(struct settings *settings); /* sets other initial values; NULL: there are none */
-    bool takes_word;                             /* it takes a word that is no option: settings->word */
+    bool takes_word;                             /* it takes a word that is not an option: settings->word */
 };
 extern const struct page train_page;
 
@@ -86,7 +86,7 @@ struct settings {
 
     /* These are no options, but what follows from them. */
     const struct turn_order *order; /* what `pipeline` names */
-    const char *word;     /* the first word that is no option, where the page takes one; NULL: there is none */
+    const char *word;     /* the first word that is not an option, where the page takes one; NULL: there is none */
     int n_words;          /* how many words are no options */
     struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
     const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */

@@ -180,8 +180,8 @@ TEST(costs_of_copies)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper paper = new_paper(1, &slow_speeds);
-    struct tensor *to = new_bytes(&paper, paper.device, "to", 200, PERSISTENT),
-                  *from = new_bytes(&paper, paper.host, "from", 200, PERSISTENT);
+    struct tensor *to = new_words(&paper, paper.device, "to", 200, PERSISTENT),
+                  *from = new_words(&paper, paper.host, "from", 200, PERSISTENT);
     struct lane *up = paper.device->lanes[LANE_UPLOAD], *down = paper.device->lanes[LANE_DOWNLOAD];
     struct task known = *add_copy(paper.list, up, "move", to, from);
     struct task unknown = *add_copy(paper.list, down, "back", from, to);
@@ -242,7 +242,7 @@ TEST(costs_of_host_lanes)
     struct task *persist = add_host(paper.list, paper.host->lanes[LANE_DISK], "persist", NULL, NULL);
     struct task feed = paper_task(paper.host->lanes[LANE_FEED], "feed", 0, 2000);
     struct task cpu = paper_task(paper.host->lanes[LANE_CPU], "cpu", 0, 2000);
-    add_access(persist, new_bytes(&paper, paper.host, "x", 500, PERSISTENT), ACCESS_READ);
+    add_access(persist, new_words(&paper, paper.host, "x", 500, PERSISTENT), ACCESS_READ);
     paper.costs->speeds[LANE_DISK] = (struct lane_speed){.bytes_per_s = 5e8, .latency = 3e-6};
     paper.costs->speeds[LANE_FEED] = (struct lane_speed){.bytes_per_s = 2e9};
     expect_cost(paper.costs, persist, 3000 + 4000, COST_MODELLED);

@@ -28,10 +28,10 @@ static struct diamond new_diamond(void)
     struct diamond diamond = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &diamond.paper;
     struct lane *compute = paper->device->lanes[LANE_COMPUTE];
-    diamond.w = new_bytes(paper, paper->device, "w", 512, PERSISTENT);
-    diamond.a = new_bytes(paper, paper->device, "a", 512, TRANSIENT);
-    diamond.b = new_bytes(paper, paper->device, "b", 512, TRANSIENT);
-    diamond.c = new_bytes(paper, paper->device, "c", 512, TRANSIENT);
+    diamond.w = new_words(paper, paper->device, "w", 512, PERSISTENT);
+    diamond.a = new_words(paper, paper->device, "a", 512, TRANSIENT);
+    diamond.b = new_words(paper, paper->device, "b", 512, TRANSIENT);
+    diamond.c = new_words(paper, paper->device, "c", 512, TRANSIENT);
     diamond.f = add_paper(paper, compute, "f", diamond.a, diamond.w, NULL);
     diamond.g = add_paper(paper, compute, "g", diamond.b, diamond.a, NULL);
     diamond.h = add_paper(paper, compute, "h", diamond.c, diamond.a, NULL);
@@ -138,7 +138,7 @@ TEST(what_stands_in_the_way_of_a_move)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *lane = paper.device->lanes[LANE_COMPUTE];
-    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1024, PERSISTENT);
+    struct tensor *tensor = new_words(&paper, paper.device, "x", 1024, PERSISTENT);
     struct task *a = add_paper(&paper, lane, "a", new_range(paper.pool, tensor, "x[0:512]", 0, 512), NULL, NULL);
     struct task *b = add_paper(&paper, lane, "b", new_range(paper.pool, tensor, "x[512:1024]", 512, 1024), NULL, NULL);
     struct task *update = add_paper(&paper, lane, "update", NULL, NULL, NULL);
@@ -210,7 +210,7 @@ TEST(undo_leaves_nothing)
     struct task *piece[3];
     assert_true(sink(edit, diamond.g, diamond.h));
     set_home(edit, diamond.w, paper->host);
-    struct tensor *tensor = new_bytes(paper, paper->device, "x", 512, TRANSIENT);
+    struct tensor *tensor = new_words(paper, paper->device, "x", 512, TRANSIENT);
     repoint(edit, diamond.g, diamond.a, tensor);
     assert_int_equal(cut(edit, diamond.h, 3, piece), 3);
     insert_behind(edit, diamond.f);
@@ -336,7 +336,7 @@ TEST(copies_within_a_storage_are_work)
 {
     struct diamond diamond = new_diamond();
     struct lane *lane = diamond.paper.host->lanes[LANE_CPU];
-    struct tensor *all = new_bytes(&diamond.paper, diamond.paper.host, "all", 8, PERSISTENT);
+    struct tensor *all = new_words(&diamond.paper, diamond.paper.host, "all", 8, PERSISTENT);
     struct tensor *front = new_range(diamond.paper.pool, all, "front", 0, 4);
     struct tensor *back = new_range(diamond.paper.pool, all, "back", 4, 8);
     struct task *marker = add_copy(diamond.paper.list, lane, "marker", front, front);
@@ -352,7 +352,7 @@ TEST(copies_within_a_storage_are_work)
 TEST(looking_at_a_word_is_no_work)
 {
     struct diamond diamond = new_diamond();
-    struct tensor *word = new_bytes(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
+    struct tensor *word = new_words(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
     size_t bytes = diamond.g->bytes;
     int n_access = diamond.g->n_accesses;
     assert_true(bytes > 0);
@@ -369,8 +369,8 @@ static size_t guest_uses(const char *words)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *compute = paper.device->lanes[LANE_COMPUTE], *cpu = paper.host->lanes[LANE_CPU];
-    struct tensor *w = new_bytes(&paper, paper.device, "w", 512, PERSISTENT),
-                  *a = new_bytes(&paper, paper.device, "a", 512, TRANSIENT);
+    struct tensor *w = new_words(&paper, paper.device, "w", 512, PERSISTENT),
+                  *a = new_words(&paper, paper.device, "a", 512, TRANSIENT);
     struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
     struct edit *edit = open_edit(paper.list);
     struct tensor *tensor = mirror(edit, w, paper.host);

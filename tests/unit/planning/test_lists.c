@@ -238,9 +238,9 @@ TEST(names_are_made_their_own)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     for (int i = 0; i < 3; i++)
-        add_paper(&paper, paper.host->lanes[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, TRANSIENT), NULL,
+        add_paper(&paper, paper.host->lanes[LANE_CPU], "a task", new_words(&paper, paper.host, "x", 1, TRANSIENT), NULL,
                   NULL);
-    add_paper(&paper, paper.host->lanes[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, TRANSIENT), NULL,
+    add_paper(&paper, paper.host->lanes[LANE_CPU], "#2", new_words(&paper, paper.host, "x~2", 1, TRANSIENT), NULL,
               NULL);
     finish_paper(&paper);
     char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});

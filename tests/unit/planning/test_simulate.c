@@ -41,9 +41,9 @@ TEST(two_lanes_by_hand)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *compute = paper.device->lanes[LANE_COMPUTE], *upload = paper.device->lanes[LANE_UPLOAD];
-    struct tensor *d0 = new_bytes(&paper, paper.device, "d0", 1, PERSISTENT),
-                  *d1 = new_bytes(&paper, paper.device, "d1", 1, PERSISTENT);
-    struct tensor *sum = new_bytes(&paper, paper.device, "p", 1, PERSISTENT);
+    struct tensor *d0 = new_words(&paper, paper.device, "d0", 1, PERSISTENT),
+                  *d1 = new_words(&paper, paper.device, "d1", 1, PERSISTENT);
+    struct tensor *sum = new_words(&paper, paper.device, "p", 1, PERSISTENT);
     add_paper(&paper, upload, "u0", d0, NULL, NULL);
     add_paper(&paper, compute, "c0", sum, d0, NULL);
     add_paper(&paper, upload, "u1", d1, NULL, NULL);
@@ -75,7 +75,7 @@ TEST(the_critical_path_is_one_step_long)
     } path[] = {{"c", 5e3}, {"a", 4e3}, {"b", 1e3}};
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *compute = paper.device->lanes[LANE_COMPUTE];
-    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1, PERSISTENT);
+    struct tensor *tensor = new_words(&paper, paper.device, "x", 1, PERSISTENT);
     add_paper(&paper, compute, "a", NULL, NULL, NULL);
     add_paper(&paper, compute, "b", tensor, NULL, NULL);
     add_paper(&paper, paper.host->lanes[LANE_REPORT], "c", NULL, tensor, NULL);
@@ -107,7 +107,7 @@ static struct paper random_list(uint64_t seed, const struct speeds *speeds, int 
     bool written[RANDOM_TENSORS] = {false};
     struct draws draws = {.seed = seed};
     for (int i = 0; i < RANDOM_TENSORS; i++)
-        tensor[i] = new_bytes(&paper, paper.device, "t", 1 + (int64_t)draw_below(&draws, 300),
+        tensor[i] = new_words(&paper, paper.device, "t", 1 + (int64_t)draw_below(&draws, 300),
                               i % 3 == 0 ? PERSISTENT : TRANSIENT);
     for (int i = 0; i < RANDOM_TASKS; i++) {
         size_t to = draw_below(&draws, RANDOM_TENSORS), from = draw_below(&draws, RANDOM_TENSORS);
@@ -236,8 +236,8 @@ static void make_copy(struct paper *paper, struct task *task)
     int64_t words = (int64_t)count_elements(task->accesses[0].tensor);
     task->action = ACT_COPY;
     task->n_accesses = 0;
-    add_access(task, new_bytes(paper, to, "to", words, PERSISTENT), ACCESS_WRITE);
-    add_access(task, new_bytes(paper, to == device ? paper->host : device, "from", words, PERSISTENT), ACCESS_READ);
+    add_access(task, new_words(paper, to, "to", words, PERSISTENT), ACCESS_WRITE);
+    add_access(task, new_words(paper, to == device ? paper->host : device, "from", words, PERSISTENT), ACCESS_READ);
 }
 
 /* Four devices on one link: every copy gets its work done, in the time that its share takes and no other. */

@@ -26,7 +26,7 @@ static struct list *random_step(struct paper *paper, uint64_t seed, const char *
     bool written[TENSORS] = {false};
     struct draws draws = {.seed = seed};
     for (int i = 0; i < TENSORS; i++) {
-        tensor[i] = new_bytes(paper, paper->device, "x", 1 + (int64_t)draw_below(&draws, 2000),
+        tensor[i] = new_words(paper, paper->device, "x", 1 + (int64_t)draw_below(&draws, 2000),
                               i % 12 == 0 ? PERSISTENT : TRANSIENT);
         tensor[i]->exclusive = i % 12 == 1 ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
         written[i] = tensor[i]->persistent;
@@ -157,7 +157,7 @@ struct life {
 static void expect_life(struct life life)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 512, TRANSIENT);
+    struct tensor *tensor = new_words(&paper, paper.device, "x", 512, TRANSIENT);
     tensor->exclusive = EXCLUSIVE_SOME;
     for (int i = 0; i < life.tasks; i++) {
         struct task *task = add_host(paper.list, paper.device->lanes[LANE_COMPUTE], "t", NULL, NULL);
@@ -301,15 +301,15 @@ static struct list *large_step(struct paper *paper, size_t n)
     struct list *list = paper->list;
     for (size_t d = 0; d < 4; d++) {
         struct device *device = &paper->machine->devices[d];
-        struct tensor *tensor = new_bytes(paper, device, "w", 1024, PERSISTENT), *a[24], *g[24];
+        struct tensor *tensor = new_words(paper, device, "w", 1024, PERSISTENT), *a[24], *g[24];
         for (size_t end = (d + 1) * n / 4; list->n < end;) {
             for (int k = 0; k < 24; k++) {
-                a[k] = new_bytes(paper, device, "a", 1000 + 512 * (k % 5), TRANSIENT);
-                g[k] = new_bytes(paper, device, "g", 300 + 100 * (k % 3), TRANSIENT);
+                a[k] = new_words(paper, device, "a", 1000 + 512 * (k % 5), TRANSIENT);
+                g[k] = new_words(paper, device, "g", 300 + 100 * (k % 3), TRANSIENT);
                 add_paper(paper, device->lanes[LANE_COMPUTE], "f", a[k], tensor, k ? a[k - 1] : NULL);
             }
             for (int k = 24; k-- > 0;) {
-                struct tensor *host = new_bytes(paper, paper->host, "h", (int64_t)count_elements(g[k]), TRANSIENT);
+                struct tensor *host = new_words(paper, paper->host, "h", (int64_t)count_elements(g[k]), TRANSIENT);
                 add_paper(paper, device->lanes[LANE_COMPUTE], "b", g[k], a[k], k < 23 ? g[k + 1] : NULL);
                 add_copy(list, device->lanes[LANE_DOWNLOAD], "d", host, g[k]);
                 add_paper(paper, paper->host->lanes[LANE_CPU], "h", NULL, host, NULL);
@@ -418,9 +418,9 @@ static struct four new_four(void)
     struct four four = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &four.paper;
     struct lane *compute = paper->device->lanes[LANE_COMPUTE];
-    struct tensor *a = new_bytes(paper, paper->device, "a", 512, TRANSIENT);
-    struct tensor *b = new_bytes(paper, paper->device, "b", 512, TRANSIENT);
-    struct tensor *c = new_bytes(paper, paper->device, "c", 1024, TRANSIENT);
+    struct tensor *a = new_words(paper, paper->device, "a", 512, TRANSIENT);
+    struct tensor *b = new_words(paper, paper->device, "b", 512, TRANSIENT);
+    struct tensor *c = new_words(paper, paper->device, "c", 1024, TRANSIENT);
     four.early = add_paper(paper, compute, "early", a, NULL, NULL);
     four.b = add_paper(paper, compute, "b", b, NULL, NULL);
     four.c = add_paper(paper, compute, "c", c, b, NULL);
@@ -498,7 +498,7 @@ static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 static void apply_options(void *argument, struct edit *edit, const unsigned char *choice)
 {
     struct paper *paper = argument;
-    struct tensor *tensor = new_bytes(paper, paper->device, "x", 10 - choice[0] - choice[1] - choice[2], TRANSIENT);
+    struct tensor *tensor = new_words(paper, paper->device, "x", 10 - choice[0] - choice[1] - choice[2], TRANSIENT);
     (void)edit;
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);

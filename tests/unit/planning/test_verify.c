@@ -200,10 +200,10 @@ static struct exchange new_swap(enum lifetime of_h)
     struct exchange exchange = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &exchange.paper;
     struct lane *compute = paper->device->lanes[LANE_COMPUTE];
-    exchange.a = new_bytes(paper, paper->device, "a", 8, TRANSIENT);
-    exchange.b = new_bytes(paper, paper->device, "b", 8, TRANSIENT);
-    exchange.h = new_bytes(paper, paper->host, "h", 8, of_h);
-    struct tensor *tensor = new_bytes(paper, paper->device, "w", 8, PERSISTENT);
+    exchange.a = new_words(paper, paper->device, "a", 8, TRANSIENT);
+    exchange.b = new_words(paper, paper->device, "b", 8, TRANSIENT);
+    exchange.h = new_words(paper, paper->host, "h", 8, of_h);
+    struct tensor *tensor = new_words(paper, paper->device, "w", 8, PERSISTENT);
     add_paper(paper, compute, "f", exchange.a, tensor, NULL);
     add_paper(paper, compute, "g", tensor, exchange.a, NULL);
     exchange.plain = number_values(paper->list);
@@ -268,9 +268,9 @@ TEST(a_copy_that_is_left_out)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
         struct paper paper = new_paper(1, &slow_speeds);
-        struct tensor *x = new_bytes(&paper, paper.device, "x", 8, TRANSIENT),
-                      *y = new_bytes(&paper, paper.device, "y", 8, TRANSIENT);
-        struct tensor *result = new_bytes(&paper, paper.host, "result", 8, PERSISTENT);
+        struct tensor *x = new_words(&paper, paper.device, "x", 8, TRANSIENT),
+                      *y = new_words(&paper, paper.device, "y", 8, TRANSIENT);
+        struct tensor *result = new_words(&paper, paper.host, "result", 8, PERSISTENT);
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make x", x, NULL, NULL);
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make y", y, x, NULL);
         add_copy(paper.list, paper.device->lanes[LANE_DOWNLOAD], "keep", result, y);
@@ -541,8 +541,8 @@ TEST(a_piece_is_missing)
     for (size_t missing = 0; missing < 3; missing++) {
         struct paper paper = new_paper(1, &slow_speeds);
         struct task *piece[3];
-        struct tensor *x = new_bytes(&paper, paper.device, "x", 512, TRANSIENT),
-                      *y = new_bytes(&paper, paper.device, "y", 512, TRANSIENT);
+        struct tensor *x = new_words(&paper, paper.device, "x", 512, TRANSIENT),
+                      *y = new_words(&paper, paper.device, "y", 512, TRANSIENT);
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make", x, NULL, NULL);
         struct task *task = add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "work", y, x, NULL);
         set_elementwise(task);
@@ -563,12 +563,12 @@ TEST(a_move_that_takes_another_way)
 {
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *there = &paper.machine->devices[1];
-    struct tensor *w = new_bytes(&paper, paper.device, "w", 64, PERSISTENT);
-    struct tensor *x = new_bytes(&paper, paper.device, "x", 64, TRANSIENT);
-    struct tensor *y = new_bytes(&paper, there, "y", 64, TRANSIENT);
-    struct tensor *z = new_bytes(&paper, there, "z", 64, PERSISTENT);
-    struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, PERSISTENT);
-    struct tensor *way = new_bytes(&paper, paper.host, "way", 64, TRANSIENT);
+    struct tensor *w = new_words(&paper, paper.device, "w", 64, PERSISTENT);
+    struct tensor *x = new_words(&paper, paper.device, "x", 64, TRANSIENT);
+    struct tensor *y = new_words(&paper, there, "y", 64, TRANSIENT);
+    struct tensor *z = new_words(&paper, there, "z", 64, PERSISTENT);
+    struct tensor *kept = new_words(&paper, paper.host, "kept", 64, PERSISTENT);
+    struct tensor *way = new_words(&paper, paper.host, "way", 64, TRANSIENT);
     add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "f", x, w, NULL);
     add_move(paper.list, "move", y, x, FOR_MOVES);
     struct task *down = paper.list->tasks[1], *up = paper.list->tasks[2];

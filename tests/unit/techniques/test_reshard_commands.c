@@ -39,7 +39,7 @@ TEST(the_commands)
     expect_ckpt("ckpt reshard '%s' '%s' --plan --json", saved, other, 0, "\"from_offset\": 0");
     expect_ckpt("ckpt export '%s' '%s'", saved, hf, 0, "Hugging Face's form");
     expect_ckpt("ckpt export '%s' '%s'", other, bin, 0, "llm.c's form");
-    expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is no folder");
+    expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is not a folder");
     expect_ckpt("ckpt lst '%s'%s", saved, "", 2, "it takes ls, verify, diff, reshard or export");
     char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;

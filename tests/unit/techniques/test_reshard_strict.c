@@ -55,7 +55,7 @@ TEST(the_manifest_is_read_strictly)
         {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
         {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
         {"[[0,4],[0,8]]", "[[0,3],[0,8]]", "at byte"},
-        {"]}\n", "]}]\n", "it is no JSON at line"},
+        {"]}\n", "]}]\n", "it is not JSON at line"},
     };
     char *folder = small_state("strict"), *path = lasting("%s/" MANIFEST, folder);
     size_t n;

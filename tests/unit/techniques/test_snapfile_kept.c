@@ -57,7 +57,8 @@ TEST(files_that_a_run_may_not_write_to)
                                   open_snap_writer(text, &checkpoint, snap_plan, &two),
                                   open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
                                   open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
-    const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
+    const char *part[] = {"another run is writing", "is not a snapshot file", "does its folder exist",
+                          "not a regular file"};
     for (int i = 0; i < 4; i++) {
         assert_non_null(problems[i]);
         assert_int_equal(problems[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);

@@ -408,9 +408,9 @@ TEST(mistakes_get_a_sentence)
     expect_refusal(run, COMMAND(good, "--png", good), EXIT_USAGE, "overwrite");
     char *finite = (char *)write_log("finite.jsonl", "{\"step\":1,\"loss\":4}\n");
     expect_refusal(run, COMMAND(finite, "--png", "/nowhere/x.png"), EXIT_IO, "/nowhere/x.png");
-    refuse("step 1 loss 4\n", "line 1 is no JSON object");
-    refuse("{\"step\":1,\"loss\":4}\n[1]\n", "line 2 is no JSON object");
-    refuse("{\"step\":\"x\",\"loss\":4}\n", "no number of a step");
+    refuse("step 1 loss 4\n", "line 1 is not a JSON object");
+    refuse("{\"step\":1,\"loss\":4}\n[1]\n", "line 2 is not a JSON object");
+    refuse("{\"step\":\"x\",\"loss\":4}\n", "not the number of a step");
     refuse("{\"run\":{}}\n", "holds no losses;");
     refuse("", "holds no losses");
     refuse("{\"step\":1,\"loss\":null}\n", "no losses that are finite");

@@ -143,8 +143,8 @@ TEST(what_is_not_computed_is_refused_by_its_name)
         {{"model.vocab", "{}"}, 1, "must have a number of its own"},
         {{"model.merges.0", "\"ab\""}, 1, "merge 0 must have two tokens, as \"a b\""},
         {{"model.merges.0", "[\"a\", \"b\", \"c\"]"}, 1, "merge 0 must have two tokens"},
-        {{"model.merges.0", "\"a q\""}, 1, "merge 0, \"a q\", needs \"aq\", which is no token of t.json"},
-        {{"model.merges.0", "\"a nothing\""}, 1, "needs \"nothing\", which is no token"},
+        {{"model.merges.0", "\"a q\""}, 1, "merge 0, \"a q\", needs \"aq\", which is not a token of t.json"},
+        {{"model.merges.0", "\"a nothing\""}, 1, "needs \"nothing\", which is not a token"},
         {{"model.merges.1", "\"a b\""}, 1, "merge 1, \"a b\", is there twice"},
         {{"model.merges.0", "\"Ġ ab\""}, 1, "merge 0, \"Ġ ab\", joins a token that neither a byte nor a merge"},
     };
@@ -188,13 +188,13 @@ TEST(vocab_json_and_merges_txt)
     assert_int_equal(find_added(by_vocab, "<|endoftext|>"), 400);
     expect_same_tokens(by_vocab, by_merges, &text);
     expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), 4, "merges.txt");
-    expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is no tokenizer: it has no");
+    expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is not a tokenizer: it has no");
     expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
     expect_refusal(read_file, write_text("array.json", "[]"), 1, "expected a JSON object");
     write_text("gpt2-merges.txt", "a b\nno\xFF t\n");
     expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
     write_text("gpt2-merges.txt", "a a a\n");
-    expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is no token of ");
+    expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is not a token of ");
     free((void *)text.bytes);
     free_bpe(bpe);
     free_bpe(by_vocab);

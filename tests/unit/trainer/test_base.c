@@ -343,7 +343,7 @@ TEST(bytes_are_shown_as_they_come)
         {"\xFF\xFE"
          "a",
          UNKNOWN UNKNOWN "a"},
-        {"\xE2\x1B[m", UNKNOWN ".[m"}}; /* what a terminal obeys is no part of a character */
+        {"\xE2\x1B[m", UNKNOWN ".[m"}}; /* what a terminal obeys is not a part of a character */
     for (size_t i = 0; i < COUNT(cases); i++)
         for (size_t each = 1; each <= 5; each++) {
             char *text = streamed(cases[i][0], each);

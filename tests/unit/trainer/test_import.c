@@ -228,7 +228,7 @@ TEST(what_is_not_computed_or_contradicts_is_named)
         {"\"n_head\": \"4\"", 1, "n_head must be a whole number"},
         {"\"n_head\": 0", 1, "n_head must be a whole number"},
         {"\"n_head\": 4294967300", 1, "n_head is 4294967300"},
-        {"\"n_head\": 4, \"n_head\": 2", 1, "is no valid JSON"},
+        {"\"n_head\": 4, \"n_head\": 2", 1, "is not valid JSON"},
         {"\"n_head\": 4, \"num_attention_heads\": 2", 1, "contradicts itself: n_head is 4, num_attention_heads is 2"},
         {"\"n_layer\": 1, \"num_hidden_layers\": 2", 1, "contradicts itself: n_layer is 1, num_hidden_layers is 2"},
         {"\"tie_word_embeddings\": \"yes\"", 1, "tie_word_embeddings must be true or false"},
@@ -243,7 +243,7 @@ TEST(what_is_not_computed_or_contradicts_is_named)
     publish_text(lasting("%s/config.json", folder), "[]");
     expect_refusal(read_it, path, 1, "expected a JSON object");
     publish_text(lasting("%s/config.json", folder), "{\"n_head\": 4");
-    expect_refusal(read_it, path, 1, "config.json is no valid JSON: line 1");
+    expect_refusal(read_it, path, 1, "config.json is not valid JSON: line 1");
     struct variant two = {.metadata = "{\"n_head\": 2}"};
     path = lasting("%s/model.safetensors", model_folder("two", &two, "{\"n_head\": 4}"));
     expect_refusal(read_it, path, 1, "config.json says 4 heads, but");
@@ -351,7 +351,7 @@ TEST(wrong_tensors_are_named)
         {{.prefix = "state.exp_avg."}, 2, "holds the state of an optimizer"},
         {{.prefix = "value/"}, 2, "is a part of a checkpoint"},
         {{.prefix = "bert."}, 1, "but has bert.h.0"},
-        {{.metadata = "n_head 4"}, 1, "metadata \"config\" is no JSON object"}};
+        {{.metadata = "n_head 4"}, 1, "metadata \"config\" is not a JSON object"}};
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_refusal(open_it, (void *)write_model(temp_path("wrong.safetensors"), &cases[i].variant), cases[i].code,
                        cases[i].part);

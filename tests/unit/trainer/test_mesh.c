@@ -171,7 +171,7 @@ TEST(no_device_gets_everything_at_once)
     struct paper paper = new_paper(N, &slow_speeds);
     struct tensor *tensor[N];
     for (int k = 0; k < N; k++)
-        tensor[k] = new_bytes(&paper, &paper.machine->devices[k], "x", N * 128, PERSISTENT);
+        tensor[k] = new_words(&paper, &paper.machine->devices[k], "x", N * 128, PERSISTENT);
     add_all_reduce(paper.list, "sum", tensor, N);
     for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
         expect_spread(paper.list, LANE_DOWNLOAD, turn * N, N);

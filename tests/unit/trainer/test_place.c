@@ -162,8 +162,8 @@ TEST(memory_of_all_contexts_is_counted_once)
     struct device *host = paper.host;
     for (int i = 0; i < 2; i++) {
         struct device *device = &paper.machine->devices[i];
-        add_copy(paper.list, device->lanes[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, PERSISTENT),
-                 new_bytes(&paper, device, "x", 1024, PERSISTENT));
+        add_copy(paper.list, device->lanes[LANE_DOWNLOAD], "down", new_words(&paper, host, "h", 1024, PERSISTENT),
+                 new_words(&paper, device, "x", 1024, PERSISTENT));
     }
     paper.machine->n_contexts = 2;
     host->uses_ram = true;
@@ -306,10 +306,10 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
 {
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *from = &paper.machine->devices[0], *to = &paper.machine->devices[1];
-    struct tensor *a = new_bytes(&paper, from, "a", 1024, PERSISTENT),
-                  *b = new_bytes(&paper, to, "b", 1024, PERSISTENT);
-    struct tensor *tensor = new_bytes(&paper, paper.host, "h", 1024, PERSISTENT),
-                  *member = new_bytes(&paper, paper.host, "h2", 1024, PERSISTENT);
+    struct tensor *a = new_words(&paper, from, "a", 1024, PERSISTENT),
+                  *b = new_words(&paper, to, "b", 1024, PERSISTENT);
+    struct tensor *tensor = new_words(&paper, paper.host, "h", 1024, PERSISTENT),
+                  *member = new_words(&paper, paper.host, "h2", 1024, PERSISTENT);
     tensor->ring = &paper.pool->ring;
     tensor->next_member = member;
     add_copy(paper.list, to->lanes[LANE_UPLOAD], "up", b, tensor);
