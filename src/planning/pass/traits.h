@@ -69,8 +69,8 @@ struct pass_traits {
     /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
      * them. */
     int *(*foretell_remade)(const struct uses *uses, const struct pool *pool);
-    /* Can the pass make the list fit, with a step of at most so many seconds?  The list stays as it is.  false: no, or
-     * that is not known. */
+    /* Can the pass make the list fit, with a step of at most `seconds`?  The list stays as it is.  false: no, or that
+     * is not known. */
     bool (*foretells_fit)(struct list *list, const struct costs *costs, double seconds);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * The bytes may depend on where updates are: so a pass that moves updates calls reserve_room() itself, for each of

@@ -156,7 +156,7 @@ static void fill_tensors(struct trace *tables, struct list *const *lists, size_t
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
 
-/* The tables for so many tasks and edges, empty, and what the header says of their numbers. */
+/* The tables for n_tasks tasks and n_edges edges, empty, and what the header says of their numbers. */
 static struct trace *allocate_tables(const struct machine *machine, size_t n_lists, size_t n_tasks, size_t n_edges,
                                      const struct trace_about *about)
 {

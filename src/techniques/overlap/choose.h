@@ -12,7 +12,7 @@ struct overlap_options {
 };
 extern struct overlap_options overlap_options;
 
-enum { MOST_STARTS = 16 };               /* so many numbers of buckets on the CPU are tried first, beside none */
+enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct candidate {                       /* a plan */
     unsigned char side[MOST_BUCKETS];    /* by bucket, an enum side */

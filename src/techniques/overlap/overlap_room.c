@@ -86,7 +86,7 @@ static bool is_shorter_without_budgets(struct planning *planning, enum overlap m
     return quick.by_mode[mode].score.period <= seconds;
 }
 
-/* Can `room_maker` make the list fit with this candidate, and a step of at most so many seconds? */
+/* Can `room_maker` make the list fit with this candidate, and a step of at most `seconds`? */
 static bool can_be_made_to_fit(struct planning *planning, const struct candidate *candidate,
                                const struct pass *room_maker, double seconds)
 {

@@ -94,7 +94,7 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
     free_table(out);
 }
 
-/* Prints what was written: `moved` bytes were read, and as many written, in so many seconds. */
+/* Prints what was written: `moved` bytes were read, and as many written, in `seconds`. */
 static void report_reshard(const struct checkpoint *to, uint64_t moved, double seconds)
 {
     char bytes[32], held[64], mesh[64];

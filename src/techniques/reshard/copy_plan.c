@@ -134,7 +134,7 @@ static struct problem *plan_problem(const struct copies *plan, size_t to, size_t
 struct problem *prove_copies(const struct copies *plan)
 {
     struct problem *problem = NULL;
-    size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: so many elements of it, from its first on */
+    size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: how many elements of it, from its first on */
     struct copy *sorted = copy_bytes(plan->copies, plan->n * sizeof *sorted);
     SORT(sorted, plan->n, by_destination);
     for (size_t i = 0; i < plan->n && !problem; i++) {

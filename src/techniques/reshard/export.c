@@ -74,7 +74,7 @@ void export_huggingface(const struct checkpoint *checkpoint, const char *path, c
     publish_folder(folder);
 }
 
-/* Writes parameter i.  The token embedding gets rows of zeros in addition, up to so many rows in all. */
+/* Writes parameter i.  The token embedding gets rows of zeros in addition, up to `rows` rows in all. */
 static void write_padded(struct writer *writer, const struct checkpoint *checkpoint, const struct param *param, int i,
                          int rows)
 {

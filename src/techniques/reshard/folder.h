@@ -13,8 +13,8 @@ struct folder {
     size_t n, cap;
     struct cleanup cleanup;
 };
-/* Makes the temporary folder, for so many files at most.  publish_folder() gives it its name.  What the system refuses
- * ends the program (EXIT_IO) in both, and then the temporary folder is removed. */
+/* Makes the temporary folder, for at most most_files files.  publish_folder() gives it its name.  What the system
+ * refuses ends the program (EXIT_IO) in both, and then the temporary folder is removed. */
 struct folder *open_folder(const char *path, size_t most_files);
 /* The path under which to write this file of the folder. */
 const char *file_in(struct folder *folder, const char *name);

@@ -61,7 +61,7 @@ static void set_range(struct piece *piece, size_t first, size_t n)
     piece->end[0] = (int64_t)(first + n);
 }
 
-/* Makes the piece a box: n elements in so many rows, the first of them at element `first` of a tensor of `columns`. */
+/* Makes the piece a box: n elements in `rows` rows, the first of them at element `first` of a tensor of `columns`. */
 static void set_box(struct piece *piece, size_t first, size_t n, size_t rows, size_t columns)
 {
     piece->begin[0] = (int64_t)(first / columns);

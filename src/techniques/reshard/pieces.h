@@ -61,7 +61,7 @@ void free_pieces(struct pieces *pieces);
 
 size_t tensor_elements(const struct kept_tensor *tensor);
 size_t piece_elements(const struct piece *piece);
-/* Which element of the tensor is element i of the piece?  *stretch: so many elements, from this one on, are next to
+/* Which element of the tensor is element i of the piece?  *stretch: how many elements, from this one on, are next to
  * each other both in the tensor and in the piece. */
 size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, size_t i, size_t *stretch);
 /* Writes to `out` the name of piece i in its safetensors file, "value/h.0.ln_1.weight/0", and returns `out`. */

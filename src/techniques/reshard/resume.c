@@ -80,7 +80,7 @@ static int nearest_devices(int batch, int each, int devices)
     return nearest;
 }
 
-/* The strategy cannot go on with so many devices. */
+/* The strategy cannot go on with `devices` devices. */
 static _Noreturn void refuse_devices(const struct settings *settings, const struct mesh *strategy, int devices)
 {
     int each = strategy->pp * strategy->tp; /* devices of a replica */

@@ -24,7 +24,7 @@ const json_t *recorded_options(const struct trainer *trainer); /* as the run's c
 
 struct reshard_options {
     const char *resume; /* the path that --resume names; NULL: the run begins from nothing, or from a model */
-    int keep;           /* so many checkpoints stay; 0: all */
+    int keep;           /* how many checkpoints stay; 0: all */
 };
 extern struct reshard_options reshard_options;
 extern const struct module module_reshard;

@@ -150,7 +150,7 @@ static void try_groups(struct search *search)
     free(next);
 }
 
-/* The search ends after so many tries without a better choice: some, and more for each decision. */
+/* The search ends after MOST_IDLE tries without a better choice, and some more for each decision. */
 enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
 
 static const double MOST_WORSE = 0.3; /* 30 % */

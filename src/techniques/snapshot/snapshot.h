@@ -34,7 +34,7 @@ struct snapshot_options {
     const char *file;       /* NULL: nothing is stored */
     int every;              /* iterations from one that is stored to the next */
     int slots;              /* iterations for which there is room */
-    int iterations;         /* `yard plan` reports the commits of so many */
+    int iterations;         /* of how many `yard plan` reports the commits */
     enum snapshot_in place; /* where the first copy of an update's result goes; the next update waits for this copy */
 };
 extern struct snapshot_options snapshot_options;
@@ -49,14 +49,14 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
     enum snapshot_in place;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
-/* Adds the tasks that store what an update writes: so many bytes. */
+/* Adds the tasks that store the `bytes` bytes that an update writes. */
 void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes);
 
 /* The parts of store_update(): */
 
 /* Makes the task run only where its iteration has a slot, and returns it. */
 struct task *in_slot(struct task *task);
-/* Makes a buffer of so many bytes on the device for each slot.  That of slot 1 is returned, and leads to the others. */
+/* Makes a buffer of `bytes` bytes on the device for each slot.  That of slot 1 is returned, and leads to the others. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes);
 /* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
  * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part

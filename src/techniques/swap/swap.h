@@ -107,8 +107,8 @@ bool swap_by_search(struct list *list, const struct costs *costs, const struct r
                     struct pass_report *report);
 bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
                       struct pass_report *report);
-/* Does --swap auto make the list fit, with a step of at most so many seconds?  The search for the answer is shorter
- * than that of a run, and ends as soon as one plan shows it.  The list stays as it is. */
+/* Does --swap auto make the list fit, with a step of at most `seconds`?  The search for the answer is shorter than that
+ * of a run, and ends as soon as one plan shows it.  The list stays as it is. */
 bool can_fit_within(struct list *list, const struct costs *costs, double seconds);
 
 /* ---- swap_places.c ----------------------------------------------------------------------------------------------- */

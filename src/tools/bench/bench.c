@@ -42,8 +42,7 @@ struct timing {     /* medians over the stretches */
 
 typedef void run_once(void *context, uint32_t number);
 
-/* Runs until so many seconds have passed, at least once, and returns how often.  *number: the number of the last
- * run. */
+/* Runs until least_seconds have passed, at least once, and returns how often.  *number: the number of the last run. */
 static uint64_t run_stretch(struct bench *bench, run_once *run, void *context, uint32_t *number, double least_seconds)
 {
     const struct device *device = &bench->machine->devices[0];

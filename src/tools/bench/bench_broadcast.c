@@ -160,7 +160,7 @@ static double bench_one(struct settings *settings, FILE *text, struct table *tab
     return best;
 }
 
-/* Calls bench_one() with so many queues and slices. */
+/* Calls bench_one() with `queues` queues and `slices` slices. */
 static double bench_with(struct settings *settings, FILE *text, struct table *table, int queues, int slices)
 {
     char n_queues[16], n_slices[16];

@@ -17,8 +17,8 @@ struct mesh_candidate {
     double tasks;        /* of its list, about */
 };
 
-/* What is known of one micro-batch of so many sequences on a tensor-parallel group that has all layers: a list that is
- * built and simulated once, for all candidates that cut the model and the batch so. */
+/* What is known of one micro-batch of `micro_batch` sequences on a tensor-parallel group that has all layers: a list
+ * that is built and simulated once, for all candidates that cut the model and the batch so. */
 struct sketch {
     int tp, micro_batch;
     double tasks;             /* of the list, for one micro-batch, about */

@@ -69,7 +69,7 @@ static const struct sketch *find_sketch(struct mesh_search *search, int tp, int 
     return sketch;
 }
 
-/* Can the order be taken with so many micro-batches? */
+/* Can the order be taken with `micros` micro-batches? */
 static bool takes_micros(const struct turn_order *order, const struct mesh *mesh, int micros)
 {
     if (mesh->pp == 1)

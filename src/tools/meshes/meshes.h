@@ -34,7 +34,7 @@ struct mesh_search {
 
 /* ---- meshes.c ---------------------------------------------------------------------------------------------------- */
 
-/* A search for the way to train by these settings on so many devices of --hardware, without candidates yet.  For
+/* A search for the way to train by these settings on `devices` devices of --hardware, without candidates yet.  For
  * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
 struct mesh_search new_mesh_search(const struct settings *settings, int devices);
 /* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is
@@ -46,7 +46,7 @@ void free_mesh_search(struct mesh_search *search);
 
 /* Is something that was simulated faster in no more bytes, or as fast in fewer? */
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds);
-/* Moves the front to the array's beginning: of those within so many bytes, by time, each in less memory than
+/* Moves the front to the array's beginning: of those within `budget` bytes, by time, each in less memory than
  * those before it.  Returns how many there are. */
 size_t sort_front(struct mesh_search *search, double budget);
 

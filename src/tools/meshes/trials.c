@@ -56,7 +56,7 @@ struct trials { /* of an array of candidates */
     double left_seconds;    /* the least bound of the time of those that are NOT_SIMULATED; INFINITY: none is */
 };
 
-/* Is the candidate ruled out when its list takes so many bytes? */
+/* Is the candidate ruled out when its list takes `bytes` bytes? */
 static bool is_ruled_out(const struct mesh_search *search, const struct mesh_candidate *candidate, double bytes)
 {
     return search->prunes && is_beaten(search, bytes, candidate->seconds);

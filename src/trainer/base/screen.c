@@ -31,7 +31,7 @@ static uint64_t drawn_ns;   /* when it was drawn */
 
 bool may_redraw(void) { return now_ns() - drawn_ns >= 100000000; }
 
-/* Bytes of the text's characters that fit into so many columns. */
+/* Bytes of the text's characters that fit into `columns` columns. */
 static size_t bytes_that_fit(const char *text, int columns)
 {
     size_t n = 0;

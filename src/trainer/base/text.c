@@ -129,7 +129,7 @@ static int count_columns(const char *text, int n)
     return columns;
 }
 
-/* Appends the text up to `end`, which has no line break, folded between words into lines of so many columns. */
+/* Appends the text up to `end`, which has no line break, folded between words into lines of `columns` columns. */
 static void fold_line(char **out, const char *line, const char *end, int columns)
 {
     const int hang = find_second_column(line);

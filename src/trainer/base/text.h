@@ -36,7 +36,7 @@ char *end_text(struct begun_text *begun);
 /* The text a followed by the text b, cut to 63 characters.  The result lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
-/* A copy of the text in which each line is broken between words, so that it has at most so many columns.  The further
+/* A copy of the text in which each line is broken between words, so that it has at most `columns` columns.  The further
  * lines that it becomes begin where its second column began, or, if it has one column, where its first word began.  The
  * caller frees the copy. */
 char *fold_text(const char *text, int columns);
@@ -49,7 +49,7 @@ int edit_distance(const char *a, const char *b);
 
 /* ---- text.c: numbers --------------------------------------------------------------------------------------------- */
 
-/* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
+/* `x` with that many decimal `places`; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
 char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */

@@ -48,8 +48,8 @@ int dp_of(const struct mesh *mesh, int rank);
 int tp_of(const struct mesh *mesh, int rank);
 bool has_stage(const struct mesh *mesh, int rank, int stage);
 
-/* Part k of n of a tensor with so many elements, perhaps none.  A part is a whole number of grains, of `grain` elements
- * each. */
+/* Part k of n of a tensor with `elements` elements, perhaps none.  A part is a whole number of grains, of `grain`
+ * elements each. */
 struct range flat_part(size_t elements, size_t grain, int k, int n);
 struct range shard_of(size_t elements, int k, int n); /* flat_part() whose grain is a block of the norm */
 

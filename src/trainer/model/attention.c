@@ -193,8 +193,8 @@ static struct grid flash_grid(const struct build *b, const struct heads *h, cons
     INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
         LOCAL((tiles).local_bytes)
 
-/* Says how much work the task is: it computes so many products, each of a triangle of (T, T), and reads and writes so
- * many rows of C floats for each token. */
+/* Says how much work the task is: it computes `products` products, each of a triangle of (T, T), and reads and writes
+ * `rows` rows of C floats for each token. */
 static void set_work(struct task *task, const struct heads *h, int products, int rows)
 {
     task->flops = (double)products * h->t * h->t * h->channels * h->batch;

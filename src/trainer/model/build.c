@@ -31,7 +31,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
     return engine;
 }
 
-/* Refuses micro-batches of so many tokens where the driver would end a kernel's loops too soon.  The longest loops go
+/* Refuses micro-batches of `tokens` tokens where the driver would end a kernel's loops too soon.  The longest loops go
  * over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be four of the driver's,
  * which counts inner loops and their ends. */
 static void check_loops(const struct device *device, int channels, int tokens)

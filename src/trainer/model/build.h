@@ -91,7 +91,7 @@ struct build {
     size_t n_rendezvous; /* how many one rank has */
     size_t met_end;      /* length of the list at the last rendezvous, or where the group begins */
 };
-/* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute so many tokens. */
+/* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute B T tokens. */
 struct build new_build(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);

@@ -134,8 +134,8 @@ static void add_param(struct params *params, const struct param_row *row, int un
 
 enum dimensions { VECTORS = 1, MATRICES = 2 };
 enum cut_or_not { CUT, UNCUT };
-/* Gives some parameters of rank k's unit their places, after those that have one: the parameters with so many
- * dimensions that are, or are not, cut among the n ranks. */
+/* Gives some parameters of rank k's unit their places, after those that have one: those with this number of dimensions
+ * that are, or are not, cut among the n ranks. */
 static void lay_out_some(struct params *params, struct unit *unit, enum dimensions dimensions, enum cut_or_not cut,
                          int k, int n)
 {

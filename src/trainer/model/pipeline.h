@@ -48,8 +48,8 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
 
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
 
-/* An order for so many devices and micro-batches.  The folder that reads it has proved what the other orders ensure:
- * each stage takes its micro-batches in ascending order, and no device waits for ever. */
+/* An order for a number of devices and of micro-batches.  The folder that reads it has proved what the other orders
+ * ensure: each stage takes its micro-batches in ascending order, and no device waits for ever. */
 struct written_turns {
     int devices, micros; /* how many of them it is for */
     struct turn **turns; /* by device: its turns, in its order */

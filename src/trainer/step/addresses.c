@@ -143,7 +143,7 @@ static void add_to_stretch(struct node *stretch, const struct life *part)
     places_looked_at += stretch->n - i;
 }
 
-/* How much of a node's time, so many positions from `begin` on, a life meets. */
+/* How much of a node's time, `positions` positions from `begin` on, a life meets. */
 enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };
 static enum meeting meeting_of(const struct life *life, size_t begin, size_t positions)
 {

@@ -123,7 +123,7 @@ void add_access(struct task *task, struct tensor *tensor, enum access_mode mode)
  * most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
 enum { READ_WHOLE = 64 };
 void set_elementwise(struct task *task);
-/* Says that the task reads and writes so many elements in all, where it needs only parts of its tensors. */
+/* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
 
 /* ---- changing the order, for the verbs of passes ----------------------------------------------------------------- */

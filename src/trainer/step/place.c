@@ -21,10 +21,10 @@
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
-enum { APART = 512 }; /* an exclusive tensor keeps others away for so many tasks, or a sixteenth of a longer list */
+enum { APART = 512 }; /* an exclusive tensor keeps others away for APART tasks, or a sixteenth of a longer list */
 
-/* An exclusive tensor keeps others away for so many tasks before and after its life.  Tasks that touch its bytes as
- * another tensor's then need not wait, since the tasks that they would wait for have ended long ago. */
+/* An exclusive tensor keeps others away for this number of tasks before and after its life.  Tasks that touch its bytes
+ * as another tensor's then need not wait, since the tasks that they would wait for have ended long ago. */
 static int distance_of(const struct tensor *tensor, int n)
 {
     if (tensor->exclusive == EXCLUSIVE_ALWAYS)

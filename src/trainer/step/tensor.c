@@ -87,7 +87,7 @@ struct tensor *as_buffer(struct tensor *tensor)
 
 enum memory_class counted_as(const struct tensor *tensor) { return tensor->is_buffer ? MEM_BUFFERS : tensor->class; }
 
-/* Makes the tensor, which is new, a view of so many bytes of `base`, from byte `begin` on. */
+/* Makes the tensor, which is new, a view of `bytes` bytes of `base`, from byte `begin` on. */
 static struct tensor *become_view(struct tensor *tensor, struct tensor *base, size_t begin, size_t bytes)
 {
     tensor->device = base->device;

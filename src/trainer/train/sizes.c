@@ -120,7 +120,7 @@ static void check_batch(const struct trainer *trainer)
          trainer->batch, dp, micro_batch, near);
 }
 
-/* What to try so that a rank has a multiple of so many micro-batches.  The caller frees the text. */
+/* What to try so that a rank has a multiple of `micros` micro-batches.  The caller frees the text. */
 static char *advise_micros(const struct trainer *trainer, int micros)
 {
     const int unit = trainer->mesh.dp * micros;

@@ -642,8 +642,10 @@ TEST(verify_sees_a_task_that_reads_another_device)
             format_string(A_AND_B "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
         struct list *list = read_text_list(text); /* order and bytes are right */
         struct problem *problem = verify_devices(list);
-        if (!problem != !lists[i].wrong || (problem && strcmp(problem->sentence, lists[i].wrong) != 0))
-            test_failed("%s: verify says %s\n", lists[i].tasks, problem ? problem->sentence : "nothing");
+        const char *expected = lists[i].wrong ? lists[i].wrong : "nothing";
+        const char *said = problem ? problem->sentence : "nothing";
+        if (strcmp(said, expected) != 0)
+            test_failed("%s: verify says %s, expected %s\n", lists[i].tasks, said, expected);
         free(problem);
         free(text);
         free_list_and_machine(list);
