@@ -110,8 +110,8 @@ static const struct {
     HEADER(DTYPE("32"), 8, "exactly the fields"),
     HEADER(DTYPE("\"F64\""), 8, "needs 16 bytes"),
     HEADER(DTYPE("\"F16\""), 8, "needs 4 bytes"),
-    HEADER("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
-    HEADER("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    HEADER("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "not a whole number of bytes"),
+    HEADER("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "not a whole number of bytes"),
     /* whole numbers */
     HEADER(SHAPE("[-2]"), 8, "whole numbers"),
     HEADER(SHAPE("[\"2\"]"), 8, "whole numbers"),
