@@ -428,4 +428,17 @@ yard plot "$TMP/from.jsonl" --log --smooth 2 && grep -q 'above the floor, logari
 result $? 'plot --log draws what is above the floor, --smooth the mean of steps, and both are said'
 refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
+# ---- what earlier runs have left ------------------------------------------------------------------------------------
+
+kept=$TMP/earlier
+save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace, one that goes on does not
+    yard train $short --steps 4 "$1" "$2"
+    yard train $short "$1" "$2" && grep -qF "$3" "$TMP/err"
+    result $? "$1 warns that an earlier run will be replaced"
+    yard train $short --steps 4 --resume "$2" "$1" "$2" && ! grep -q 'earlier run' "$TMP/err"
+    result $? "--resume goes on with what $1 has kept, and does not warn"
+}
+save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove when it first saves"
+save_twice --snapshot "$kept.snap" "of an earlier run, which this run's snapshots will replace"
+
 finish

@@ -140,6 +140,17 @@ static const struct checkpoint *resumed_checkpoint(const struct trainer *trainer
     return trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;
 }
 
+/* A new run will replace the checkpoints of earlier ones (save_training()): says so while they are still there. */
+static void warn_of_replaced(const char *folder)
+{
+    char *newest = find_checkpoint(folder);
+    if (newest)
+        warn("%s is of an earlier run, whose checkpoints this run will remove when it first saves; --resume %s goes on "
+             "from it, and another --save keeps it",
+             newest, folder);
+    free(newest);
+}
+
 /* Gives the run its id and its session.  This is called when --save's folder is locked for this run. */
 static void number_run(struct trainer *trainer)
 {
@@ -154,6 +165,8 @@ static void number_run(struct trainer *trainer)
     int64_t last = settings->save ? last_session(settings->save) : 0;
     if (from)
         last = MAX(last, from->session);
+    else if (last > 0)
+        warn_of_replaced(settings->save);
     record->session = last + 1;
 }
 

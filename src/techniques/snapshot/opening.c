@@ -185,6 +185,16 @@ static void refuse_other_model(const struct opening *opening)
              opening->snap_writer->file->path, describe_sizes(sizes, old));
 }
 
+/* A new run writes over the snapshots of an earlier one: says so while they are still there. */
+static void warn_of_replaced(const struct opening *opening)
+{
+    const struct checkpoint *old = opening->old, *file = opening->snap_writer->file;
+    if (snapfile_of(old)->newest.slot && old->run != file->run)
+        warn("%s has step %u of an earlier run, which this run's snapshots will replace; --resume %s goes on from it, "
+             "and --snapshot in another file keeps it",
+             file->path, old->step, file->path);
+}
+
 /* Chooses how the file is written: as memory; or past the page cache; or, where the system can do neither, through the
  * cache. */
 static void choose_way_to_write(struct snap_writer *snap_writer)
@@ -212,6 +222,7 @@ static void open_file(void *argument)
     const struct snapfile *old = NULL;
     if (opening->old) {
         refuse_other_model(opening);
+        warn_of_replaced(opening);
         old = snapfile_of(opening->old);
         snap_writer->seq = old->last_seq; /* also for a new file: its commits are newer */
     }
