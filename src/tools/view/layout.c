@@ -200,6 +200,16 @@ static void stack_rows(struct view *view)
     }
 }
 
+/* Removes the rows of lanes without tasks. */
+static void drop_empty_lanes(struct view *view)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        if (!view->layout.rows[i].empty)
+            view->layout.rows[n++] = view->layout.rows[i];
+    view->layout.n_rows = n;
+}
+
 /* Removes the rows of memory, which the legend tells. */
 static void drop_memory(struct view *view)
 {
@@ -210,6 +220,8 @@ static void drop_memory(struct view *view)
             view->layout.rows[n++] = view->layout.rows[i];
     view->layout.n_rows = n;
 }
+
+static bool has_room(const struct view *view) { return room_for_rows(view) >= sum_all_rows(view).least; }
 
 /* A low window whose rows want more room has no overview, and a legend of two lines at most. */
 static void fit_legend(struct view *view)
@@ -230,9 +242,13 @@ void lay_out(struct view *view)
             add_device(view, track, device);
     view->layout.details_lines = count_details_lines(view);
     fit_legend(view);
-    /* Of two traces memory is shown if its rows can have their least height: else no curve can be read. */
-    const bool readable = room_for_rows(view) >= sum_all_rows(view).least;
-    if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !readable) {
+    /* Two traces have to fit.  Lanes without tasks go first.  Memory is shown if its rows can have their least height:
+     * else no curve can be read. */
+    if (view->n_tracks > 1 && !has_room(view)) {
+        drop_empty_lanes(view);
+        fit_legend(view);
+    }
+    if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !has_room(view)) {
         drop_memory(view);
         fit_legend(view);
     }
