@@ -19,10 +19,11 @@ static void place_linear_ticks(struct plot_axis *axis, int wanted)
     }
 }
 
-/* Takes the ticks 1, 2, 5 of each power of ten, or 1, 3, or 1, as so many ticks allow, or those of every few powers. */
+/* Takes the ticks 1, 1.5, 2, 3, 4, 5, 7 of each power of ten, or 1, 2, 5, or 1, 3, or 1, as so many ticks allow, or
+ * those of every few powers. */
 static void place_logarithmic_ticks(struct plot_axis *axis, int wanted)
 {
-    static const double digits[][4] = {{1, 2, 5}, {1, 3}, {1}};
+    static const double digits[][8] = {{1, 1.5, 2, 3, 4, 5, 7}, {1, 2, 5}, {1, 3}, {1}};
     const int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
     for (int every = 1; every <= last - first + 1; every++)
         for (size_t set = every > 1 ? COUNT(digits) - 1 : 0; set < COUNT(digits); set++) {
@@ -64,8 +65,9 @@ static void widen(struct plot_axis *axis, double value)
 
 COMPARISON(by_loss, struct point, COMPARE(a->loss, b->loss))
 
-/* On a logarithmic axis, single losses near 0 would push all others together: it shows all but 1 in 50 of the training
- * losses above 0. */
+/* On a logarithmic axis, single losses near 0 would push all others together.  So at most 1 in 50 of the training losses
+ * above 0 are left out: those that are as far below the rest as the rest's least is below the middle one.  The last loss
+ * is never left out. */
 static void widen_by_logarithms(struct plot_axis *axis, const struct series *series)
 {
     struct point *sorted = allocate(series->n, sizeof *sorted);
@@ -75,8 +77,14 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
     while (first < series->n && sorted[first].loss <= 0)
         first++;
     if (first < series->n) {
-        widen(axis, sorted[first + (series->kind != VAL ? (series->n - first) / 50 : 0)].loss);
+        const size_t n = series->n - first;
+        const double rest = sorted[first + n / 50].loss, far = rest * rest / sorted[first + n / 2].loss;
+        while (series->kind != VAL && sorted[first].loss < far)
+            first++;
+        widen(axis, sorted[first].loss);
         widen(axis, sorted[series->n - 1].loss);
+        if (series->points[series->n - 1].loss > 0)
+            widen(axis, series->points[series->n - 1].loss);
     }
     free(sorted);
 }
