@@ -242,29 +242,47 @@ static bool name_bar(const struct brush *brush, uint32_t task, enum name_form fo
     }
 }
 
-/* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
- * letter, with a number or without, needs less room beside it: so all bars of one width have it, or none.  The name of
- * a bar that is not lit is pale, too. */
+/* Writes the first form of a task's name that a bar has room for, if there is one; else the last.  A letter, with a
+ * number or without, needs less room beside it, but as much as the widest letter of most lists: D, or W where there are
+ * backwards of weights.  So all bars of one width have it, or none. */
+static bool fit_name(const struct brush *brush, uint32_t task, int width, enum font font, char out[128])
+{
+    const int dot = brush->view->scale;
+    char widest[128];
+    for (enum name_form form = TO_DEVICE; form < NAME_FORMS; form++) {
+        if (!name_bar(brush, task, form, out))
+            continue;
+        const bool is_letter = form == LETTER_AND_NUMBER || !out[1];
+        snprintf(widest, sizeof widest, "%s", out);
+        if (is_letter && isupper((unsigned char)out[0]))
+            widest[0] = brush->view->has_kind[KIND_WEIGHTS] ? 'W' : 'D';
+        const int wide = MAX(text_width(font, out), text_width(font, widest));
+        if (wide <= width - (is_letter ? 1 : 6) * dot)
+            return true;
+    }
+    return false;
+}
+
+/* Writes a task's name, in small letters if the row is low or the name fits only so.  It may be cut where much of it
+ * fits.  The name of a bar that is not lit is pale, too. */
 static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
 {
     enum { CUT_WIDTH = 48 };
     char text[128];
     const int dot = brush->view->scale;
     const bool small = brush->height < 26 * dot;
-    const enum font font = small ? small_font(brush->view) : normal_font(brush->view);
-    int room = width - 6 * dot, wide = 0;
-    bool fits = false;
+    enum font font = small ? small_font(brush->view) : normal_font(brush->view);
+    const int room = width - 6 * dot;
     if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return;
-    for (enum name_form form = TO_DEVICE; form < NAME_FORMS && !fits; form++)
-        if (name_bar(brush, task, form, text)) {
-            wide = text_width(font, text);
-            fits = wide <= (form == LETTER_AND_NUMBER || !text[1] ? width - 2 * dot : room);
-        }
+    bool fits = fit_name(brush, task, width, font, text);
+    if (!fits && !small) {
+        font = small_font(brush->view);
+        fits = fit_name(brush, task, width, font, text);
+    }
     if (!fits && (room < CUT_WIDTH * dot || !text[0]))
         return;
-    if (!fits)
-        wide = room;
+    const int wide = fits ? text_width(font, text) : room;
     int left = x + (width - wide) / 2, top = brush->y + (brush->height - GLYPH_HEIGHT * dot) / 2;
     if (brush->names_only)
         fill(brush->view, left - dot, MAX(top, brush->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, brush->height),
@@ -294,7 +312,7 @@ static int draw_short_bar(const struct brush *brush, const struct bar *bar, int 
     fill(brush->view, x, brush->y + cut, width, brush->height - 2 * cut,
          blend(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
     brush->drawn->pale |= busy < 0.5;
-    return MAX(edge_x(brush, bar->end), x + 1);
+    return MAX(edge_x(brush, bar->end), x + width);
 }
 
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */
@@ -317,14 +335,14 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
 }
 
 /* Draws the gap before bar i, a quarter as high as a bar, hatched in the colours of what it waited for.  It is dimmed
- * if the bar is. */
-static void draw_gap(const struct brush *brush, size_t i)
+ * if the bar is.  x: the first free column. */
+static void draw_gap(const struct brush *brush, size_t i, int x)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
     const bool lit = is_lit(brush->view, brush->index, brush->bars->bars[i].record);
     const int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
-        int left = edge_x(brush, gap.at[k]), right = edge_x(brush, gap.at[k + 1]);
+        int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
         hatch(brush->view, left, brush->y + (brush->height - high) / 2, right - left, high,
               blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7));
         brush->drawn->cause[gap.cause[k]] |= right > left;
@@ -398,7 +416,7 @@ static void draw_bars(const struct brush *brush)
         double from = bar_x(brush, bar->start);
         if (from >= x + 1 && !brush->names_only) {
             if (brush->view->show_causes)
-                draw_gap(brush, i);
+                draw_gap(brush, i, x);
             else
                 draw_queued(brush, i, x);
         }

@@ -138,7 +138,7 @@ uint32_t cause_colour(enum cause cause)
     static const uint32_t colours[CAUSES] = {
         [CAUSE_PIPELINE] = 0xff56b4e9, [CAUSE_LINK] = 0xffcc79a7,  [CAUSE_COMPUTE] = SOFT,
         [CAUSE_CPU] = 0xff009e73,      [CAUSE_DISK] = 0xffa235fc,  [CAUSE_NORM] = 0xfff0e442,
-        [CAUSE_BYTES] = 0xff682808,    [CAUSE_BATCH] = 0xff014164, [CAUSE_HOST] = 0xffd55e00,
+        [CAUSE_BYTES] = 0xffeeb4a7,    [CAUSE_BATCH] = 0xff014164, [CAUSE_HOST] = 0xffd55e00,
         [CAUSE_LAUNCH] = 0xffbda752,   [CAUSE_NOTHING] = RULE};
     return colours[cause];
 }

@@ -296,6 +296,27 @@ TEST(two_traces_keep_the_names_of_devices)
     free(b);
 }
 
+/* Where two step files have no room, lanes without tasks are left out, and then there is room for memory. */
+TEST(lanes_without_tasks_go_before_memory)
+{
+    static const char *const lists[] = {"data/gallery/1f1b.txt", "data/gallery/zb-v.txt"};
+    struct track *tracks[2];
+    for (int i = 0; i < 2; i++)
+        tracks[i] = open_track(lists[i], open_board(lists[i], 1));
+    struct view *view = open_view(tracks, 2, 1280, 720, 1);
+    for (int high = 0; high < 2; high++) {
+        size_t empty = 0, memory = 0;
+        for (size_t i = 0; i < view->layout.n_rows; i++) {
+            empty += view->layout.rows[i].empty;
+            memory += view->layout.rows[i].kind == ROW_MEMORY;
+        }
+        assert_int_equal(memory, 8);
+        assert_int_equal(empty, high ? 16 : 0);
+        choose_height(view); /* that of a picture, which has room for all rows */
+    }
+    end_view(view);
+}
+
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
 {
@@ -419,6 +440,28 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
     assert_true(low >= full / 3);
     assert_true(low <= full / 2);
+    free_drawn(&drawn);
+}
+
+/* A short task that stands alone keeps its two dots where the gap after it is hatched. */
+TEST(hatching_leaves_a_short_task_as_it_is)
+{
+    char *text = copy_string("device d memory=1G\ntensor w d 4M work keep\n");
+    for (int i = 0; i < 4; i++)
+        append_text(&text, "task wait d.compute 10ms writes=w\ntask up d.upload 20us reads=w\n");
+    struct drawn_list drawn = draw_list(text, "w");
+    const struct view *view = drawn.view;
+    const struct view_row *upload = &view->layout.rows[2];
+    const uint32_t *line = drawn.canvas->pixels + (upload->y + upload->height / 2) * view->width;
+    const struct bars *bars = &view->tracks[0]->trace->bars[upload->index];
+    assert_true(bars->n > 2);
+    for (size_t i = 1; i + 1 < bars->n; i++) {
+        const int x = (int)x_of(view, axis_of(view->tracks[0], bars->bars[i].start));
+        int same = 0;
+        for (int at = x - 1; at <= x + 1; at++)
+            same += line[at] == line[at + 1];
+        assert_int_equal(same, 1); /* two columns of the task, and others beside them */
+    }
     free_drawn(&drawn);
 }
 
