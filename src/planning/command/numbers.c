@@ -1,4 +1,4 @@
-/* numbers.c - the median of numbers, and a ratio as text. */
+/* numbers.c - the median of numbers; ratios and times as text. */
 #include "numbers.h"
 
 #include <math.h>
@@ -22,5 +22,25 @@ char *format_ratio(char out[32], double ratio, int decimals)
         snprintf(out, 32, "+ %.*f %%", decimals, 100 * fabs(ratio - 1));
     else
         snprintf(out, 32, "%.1f times", ratio);
+    return out;
+}
+
+int decimals_of(double size, int most)
+{
+    if (size >= 99.95)
+        return most - 2;
+    return size >= 9.995 ? most - 1 : most;
+}
+
+char *format_ns(char out[32], double ns)
+{
+    static const char *const units[] = {"ns", "µs", "ms", "s"};
+    size_t i = 0;
+    for (; i + 1 < COUNT(units) && fabs(ns) >= 999.95; i++)
+        ns /= 1000;
+    int decimals = 0;
+    if (i > 0 && fabs(ns) < 999.5)
+        decimals = decimals_of(fabs(ns), 3);
+    snprintf(out, 32, "%.*f %s", decimals, ns, units[i]);
     return out;
 }

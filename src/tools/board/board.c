@@ -7,6 +7,7 @@
 #include "board.h"
 #include "trainer/base/module.h"
 
+#include "planning/command/numbers.h"
 #include "planning/lists/lists.h"
 #include "planning/pass/edit.h"
 #include "planning/predict/forecast.h"
@@ -52,15 +53,15 @@ static void look_at_board(void *context, const struct simulation *sim)
         board->written = board->now;
         board->values = number_values(board->list);
     }
-    format_number(before[0], 1e3 * board->written.period, 3);
+    format_ns(before[0], 1e9 * board->written.period);
     format_bytes(before[1], (double)board->written.peak);
-    format_number(now[0], 1e3 * board->now.period, 3);
+    format_ns(now[0], 1e9 * board->now.period);
     format_bytes(now[1], (double)board->now.peak);
     char *title = NULL;
     if (board->n_moves == 0)
-        title = format_string("%s   period %s ms   needs %s", board->path, now[0], now[1]);
+        title = format_string("%s   period %s   needs %s", board->path, now[0], now[1]);
     else
-        title = format_string("%s   period %s → %s ms   needs %s → %s   moved %zu", board->path, before[0], now[0],
+        title = format_string("%s   period %s → %s   needs %s → %s   moved %zu", board->path, before[0], now[0],
                               before[1], now[1], board->n_moves);
     write_simulation(sim, board->trace, title);
     free(title);

@@ -1,37 +1,18 @@
 /* details.c - the text about a task, or about the step. */
 #include "pick.h"
+#include "planning/command/numbers.h"
 
 #include <inttypes.h>
 #include <math.h>
-
-/* How many decimals a number is shown with: `most` below 10, one less from there on, two less from 100 on. */
-static int decimals_of(double size, int most)
-{
-    if (size >= 99.95)
-        return most - 2;
-    return size >= 9.995 ? most - 1 : most;
-}
-
-char *format_ns(char out[32], double ns)
-{
-    static const char *const units[] = {"ns", "µs", "ms", "s"};
-    size_t i = 0;
-    for (; i + 1 < COUNT(units) && fabs(ns) >= 999.95; i++)
-        ns /= 1000;
-    int decimals = 0;
-    if (i > 0 && fabs(ns) < 999.5)
-        decimals = decimals_of(fabs(ns), 3);
-    snprintf(out, 32, "%.*f %s", decimals, ns, units[i]);
-    return out;
-}
 
 void format_axis(const struct view *view, char out[48], double at, double apart)
 {
     const bool seconds = view->sight.to - view->sight.from >= 1e10;
     const int digits = seconds ? 9 : 6;
     const int decimals = (int)fmin(fmax(ceil(digits - log10(apart) - 0.01), 0), digits);
-    const double shown = at == 0 ? 0 : at / pow(10, digits); /* no -0 */
-    snprintf(out, 48, "%.*f %s", decimals, shown, seconds ? "s" : "ms");
+    const double shown = at / pow(10, digits);
+    const bool zero = fabs(shown) < 0.5 * pow(10, -decimals); /* it is written without a minus */
+    snprintf(out, 48, "%.*f %s", decimals, zero ? 0 : shown, seconds ? "s" : "ms");
 }
 
 /* "2.42 GFLOP", "85.5 GB/s" */
@@ -114,6 +95,56 @@ static void put_time(const struct view *view, char **text, const char *what, dou
     append_text(text, "\n\t%s\t%s", what, time);
 }
 
+/* Appends "mlp.fc · layer 3 · micro-batch 0". */
+static void put_name(char **text, const struct trace_task *task)
+{
+    append_text(text, "%s", task->name);
+    if (task->layer >= 0)
+        append_text(text, " · layer %d", task->layer);
+    if (task->micro >= 0)
+        append_text(text, " · micro-batch %d", task->micro);
+}
+
+/* Appends from when to when, and how long. */
+static void put_times(const struct view *view, char **text, double from, double to)
+{
+    char part[32];
+    put_time(view, text, "from", from, to - from);
+    put_time(view, text, "to", to, to - from);
+    append_text(text, "\n\tlasts\t%s", format_ns(part, to - from));
+}
+
+/* Appends what was waited for, unless the gap is empty. */
+static void put_causes(char **text, const struct track *track, const struct trace_gap *gap, const char *what)
+{
+    char *causes = NULL;
+    put_gap(&causes, track, gap);
+    if (causes)
+        append_text(text, "\n\t%s\t%s", what, causes + strspn(causes, " "));
+    free(causes);
+}
+
+struct trace_gap gap_before(const struct view *view, const struct pick *pick)
+{
+    const struct trace *trace = view->tracks[pick->track]->trace;
+    const struct trace_task *task = &trace->tasks[pick->copy.task];
+    return trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, (size_t)pick->record));
+}
+
+char *describe_gap(const struct view *view, const struct pick *after)
+{
+    const struct track *track = view->tracks[after->track];
+    const struct trace_task *task = &track->trace->tasks[after->copy.task];
+    const struct trace_gap gap = gap_before(view, after);
+    char *text = copy_string("idle");
+    append_text(&text, "\n\tlane\t%s", track->purpose[task->lane]);
+    put_times(view, &text, axis_of(track, gap.at[0]), axis_of(track, gap.at[GAP_PARTS]));
+    put_causes(&text, track, &gap, "cause");
+    append_text(&text, "\n\tthen\t");
+    put_name(&text, task);
+    return text;
+}
+
 char *describe_briefly(const struct view *view, const struct pick *pick)
 {
     const struct track *track = view->tracks[pick->track];
@@ -121,25 +152,16 @@ char *describe_briefly(const struct view *view, const struct pick *pick)
     const struct trace_record *record = &pick->copy;
     const struct trace_task *task = &trace->tasks[record->task];
     const int64_t device = track->receiver[record->task];
-    const double from = axis_of(track, record->start), to = axis_of(track, record->end);
-    char part[32], *gap_text = NULL, *text = copy_string(task->name);
-    if (task->layer >= 0)
-        append_text(&text, " · layer %d", task->layer);
-    if (task->micro >= 0)
-        append_text(&text, " · micro-batch %d", task->micro);
+    const struct trace_gap gap = gap_before(view, pick);
+    char part[32], *text = NULL;
+    put_name(&text, task);
     append_text(&text, "\n\tlane\t%s", track->purpose[task->lane]);
     if (device != NONE)
         append_text(&text, " → %s", trace->devices[device].id);
-    put_time(view, &text, "from", from, to - from);
-    put_time(view, &text, "to", to, to - from);
-    append_text(&text, "\n\tlasts\t%s", format_ns(part, to - from));
+    put_times(view, &text, axis_of(track, record->start), axis_of(track, record->end));
     if (task->bytes > 0)
         append_text(&text, "\n\tbytes\t%s", format_bytes(part, (double)task->bytes));
-    struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, (size_t)pick->record));
-    put_gap(&gap_text, track, &gap);
-    if (gap_text)
-        append_text(&text, "\n\tbefore\t%s", gap_text + strspn(gap_text, " "));
-    free(gap_text);
+    put_causes(&text, track, &gap, "before");
     return text;
 }
 
@@ -233,7 +255,7 @@ char *find_details(const struct view *view)
 {
     const struct pick after_gap = pick_after_gap(view);
     const struct pick *pick = is_picked(&view->mouse.hover) ? &view->mouse.hover : &view->selection.task;
-    if (!is_picked(&view->mouse.hover) && is_picked(&after_gap) && view->mouse.drag != DRAG_TASK) {
+    if (is_picked(&after_gap) && view->mouse.drag != DRAG_TASK) {
         char *task = describe_record(view->tracks[after_gap.track], (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);
         free(task);

@@ -13,7 +13,7 @@ enum {
     SOFT = 0xff5b6573,
     RULE = 0xffd3d9e1,
     BORDER = 0xff9aa5b4,
-    QUEUED = 0xff8f9aaa,
+    QUEUED = 0xffc3cbd5,
     ACCENT = 0xffc2185b,
     LOSS = 0xff6a3d9a
 };
@@ -101,6 +101,7 @@ uint32_t step_at_overview(const struct view *view, int x);
 /* ---- marks.c ---------------------------------------------------------------------------------------------------- */
 
 void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour);
+void outline_gap(const struct view *view, const struct pick *after, uint32_t colour); /* the gap before a task */
 void draw_links(const struct view *view);  /* edges from the selected task to those that it needed and that needed it */
 void draw_region(const struct view *view); /* the lines of the stretch or place */
 void shade_region(const struct view *view);                      /* what is between them */

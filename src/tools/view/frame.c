@@ -239,9 +239,10 @@ static void draw_header(const struct view *view)
     fill(view, box.x, box.y, box.w, box.h, PANEL);
     for (int i = view->n_tracks - 1; i >= 0; i--)
         right = draw_state(view, i, right, 4 * dot);
-    if (view->sight.follow && is_frozen(view))
+    const bool follows = view->sight.follow && is_followed(view);
+    if (follows && is_frozen(view))
         right = draw_chip(view, right, 4 * dot, "still under the mouse", CALM);
-    else if (view->sight.follow)
+    else if (follows)
         right = draw_chip(view, right, 4 * dot, "following", GOOD);
     right -= 10 * dot;
     if (view->n_tracks > 1)
@@ -254,6 +255,7 @@ static void draw_header(const struct view *view)
 static void draw_over_bars(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
+    const struct pick after_gap = pick_after_gap(view);
     const bool picked = is_picked(&view->selection.task), marked = view->selection.region.kind != NO_REGION;
     if (marked)
         draw_region(view);
@@ -269,6 +271,8 @@ static void draw_over_bars(const struct view *view)
         draw_outline(view, &view->selection.task, INK);
     if (is_picked(&view->mouse.hover))
         draw_outline(view, &view->mouse.hover, ACCENT);
+    if (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING)
+        outline_gap(view, &after_gap, ACCENT);
     draw_blocker(view);
 }
 

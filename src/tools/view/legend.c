@@ -101,10 +101,15 @@ static void draw_causes(const struct view *view, struct legend_place *at)
 {
     static const char *const plainer[CAUSES] = {
         [CAUSE_BYTES] = "bytes (memory in use)", [CAUSE_LAUNCH] = "launch (by the driver)"};
+    bool any = false;
     begin_paragraph(view, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
-        if (lists_all(view) || view->layout.seen.cause[i])
+        if (lists_all(view) || view->layout.seen.cause[i]) {
             draw_item(view, at, plainer[i] ? plainer[i] : cause_name[i], HATCHED_BOX, cause_colour((enum cause)i));
+            any = true;
+        }
+    if (!any && !view->layout.low)
+        put_text(view, at->x, at->y + 5 * view->scale, view->width, INK, "no gap is in sight");
 }
 
 /* The classes that the memory rows have. */
@@ -166,7 +171,9 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
     const struct box rows = places_of(view).rows;
     const struct view_selection *selection = &view->selection;
     const uint32_t bar = colour_number(view, 0), dimmed = blend(bar, PAPER, 0.85);
+    const struct pick after_gap = pick_after_gap(view);
     const bool picked = is_picked(&selection->task), room = !view->still && !view->canvas;
+    const bool hovers = is_picked(&view->mouse.hover) || is_picked(&after_gap);
     const struct {
         bool seen;
         struct sign sign;
@@ -187,7 +194,7 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {selection->region.kind == PLACE, {"selected place", UPRIGHT_LINE, ACCENT}},
         {shows_mark(view), {"mark", UPRIGHT_DASHES, INK}},
         {room || is_inside(&rows, view->mouse.x, view->mouse.y), {"time at the mouse", UPRIGHT_LINE, SOFT}},
-        {room || is_picked(&view->mouse.hover), {"under the mouse", FRAME, ACCENT}},
+        {room || hovers, {"under the mouse", FRAME, ACCENT}},
     };
     size_t n = 0;
     for (size_t i = 0; i < COUNT(all); i++)

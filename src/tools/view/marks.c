@@ -1,5 +1,6 @@
 /* marks.c - what is drawn over the rows: outlines, edges to producers and consumers, what is selected. */
 #include "draw.h"
+#include "planning/command/numbers.h"
 
 #include <math.h>
 
@@ -14,21 +15,34 @@ static const struct view_row *row_of_record(const struct view *view, int track, 
     return row_of_lane(view, track, trace->tasks[trace->records[record].task].lane);
 }
 
-void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour)
+/* Outlines the time from one clock to another on the lane of a task. */
+static void outline_time(const struct view *view, const struct pick *pick, uint64_t start, uint64_t end,
+                         uint32_t colour)
 {
     const struct track *track = view->tracks[pick->track];
     const struct view_row *row = row_of_record(view, pick->track, (size_t)pick->record);
     const int dot = view->scale;
     if (!row)
         return;
-    int from = mark_x(view, track, pick->copy.start) - 2 * dot;
-    int to = mark_x(view, track, pick->copy.end) + 2 * dot;
+    int from = mark_x(view, track, start) - 2 * dot;
+    int to = mark_x(view, track, end) + 2 * dot;
     int wide = MAX(to - from, 5 * dot);
     int y = row->y, high = row->height;
     fill(view, from, y, wide, 2 * dot, colour);
     fill(view, from, y + high - 2 * dot, wide, 2 * dot, colour);
     fill(view, from, y, 2 * dot, high, colour);
     fill(view, from + wide - 2 * dot, y, 2 * dot, high, colour);
+}
+
+void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour)
+{
+    outline_time(view, pick, pick->copy.start, pick->copy.end, colour);
+}
+
+void outline_gap(const struct view *view, const struct pick *after, uint32_t colour)
+{
+    const struct trace_gap gap = gap_before(view, after);
+    outline_time(view, after, gap.at[0], gap.at[GAP_PARTS], colour);
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ struct pick pick_at(const struct view *view, int x, int y)
 struct pick pick_after_gap(const struct view *view)
 {
     const struct view_row *row = row_at(view, view->mouse.x, view->mouse.y);
-    if (!row || row->kind != ROW_LANE)
+    if (!row || row->kind != ROW_LANE || is_picked(&view->mouse.hover))
         return nothing_picked(view);
     const struct track *track = view->tracks[row->track];
     const struct bars *bars = &track->trace->bars[row->index];

@@ -6,7 +6,7 @@
 
 /* A line of a panel is one text, or cells: a tab is in front of each that stands left in its column, a vertical tab in
  * front of one that stands right. */
-enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, LINE = 18, BESIDE = 10, ABOVE = 4 };
+enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, LINE = 18, BESIDE = 10, ABOVE = 4, PANEL_GAP = 6, LEAST_LINES = 8 };
 struct columns {
     int width[MOST_COLUMNS];
     int wide, lines; /* the whole text's */
@@ -135,7 +135,7 @@ struct box place_panel(const struct view *view, struct box size)
     enum { SIDES = 4 };
     const struct box rows = places_of(view).rows;
     const double *at = view->selection.region.at;
-    const int gap = 6 * view->scale;
+    const int gap = PANEL_GAP * view->scale;
     const int left = x_in_rows(view, fmin(at[0], at[1])) - gap;
     const int right = x_in_rows(view, fmax(at[0], at[1])) + gap;
     const int side[SIDES] = {right, left - size.w, rows.x + rows.w - size.w, rows.x};
@@ -156,12 +156,27 @@ struct box place_panel(const struct view *view, struct box size)
     return best;
 }
 
-void draw_panel(const struct view *view)
+/* The height that a table may have: that of the rows, and so that a place's row is not hidden, what is above or below
+ * it, if that is not too little. */
+static int room_for_panel(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
+    int most = rows.h;
+    for (size_t i = 0; i < view->layout.n_rows && view->selection.region.kind == PLACE; i++) {
+        const struct view_row *row = &view->layout.rows[i];
+        if (tells_of(view, row) && is_in_sight(view, row))
+            most = MAX(row->y - rows.y, rows.y + rows.h - row->y - row->height) - PANEL_GAP * view->scale;
+    }
+    return MAX(most, MIN(rows.h, LEAST_LINES * LINE * view->scale));
+}
+
+void draw_panel(const struct view *view)
+{
     const struct panel *panel = &view->selection.panel;
     const struct table *table = panel->brief ? panel->brief : panel->table;
-    const size_t most = (size_t)MAX(rows.h / (LINE * view->scale) - 5, 1);
+    /* Its title, its heading and the number of what is left out take a line each, its edges less than one. */
+    const size_t lines = (size_t)(room_for_panel(view) / (LINE * view->scale));
+    const size_t most = MIN(lines > 5 ? lines - 4 : 1, panel->n);
     struct begun_text begun;
     if (!table)
         return;
@@ -169,7 +184,7 @@ void draw_panel(const struct view *view)
     fprintf(out, "%s", panel->title);
     print_cells(out, table, most);
     if (table->n > most)
-        fprintf(out, "\nand %zu more, which have no room", table->n - most);
+        fprintf(out, "\nand %zu smaller ones", table->n - most);
     char *text = end_text(&begun);
     const struct box at = place_panel(view, measure_popup(view, text));
     draw_popup(view, at.x, at.y, text);
@@ -178,18 +193,17 @@ void draw_panel(const struct view *view)
 
 void draw_tooltip(const struct view *view)
 {
-    const struct pick behind_gap = pick_after_gap(view);
-    const struct pick *pick = is_picked(&view->mouse.hover) ? &view->mouse.hover : &behind_gap;
+    const struct pick *hover = &view->mouse.hover;
+    const struct pick after_gap = pick_after_gap(view);
     const int dot = view->scale;
-    if (!is_picked(pick) || view->mouse.drag != DRAG_NOTHING || view->selection.panel.table)
+    if ((!is_picked(hover) && !is_picked(&after_gap)) || view->mouse.drag != DRAG_NOTHING ||
+        view->selection.panel.table)
         return; /* a table is not covered */
     const struct view_row *row = row_at(view, view->mouse.x, view->mouse.y);
-    char *task = describe_briefly(view, pick);
-    char *text = format_string("%s%s", pick == &view->mouse.hover ? "" : "idle, then ", task);
+    char *text = is_picked(hover) ? describe_briefly(view, hover) : describe_gap(view, &after_gap);
     const struct box size = measure_popup(view, text);
     const int x = view->mouse.x + 16 * dot, y = row->y + row->height + 6 * dot; /* it hides neither task nor gap */
     draw_popup(view, x + size.w < view->width ? x : view->mouse.x - size.w - 8 * dot,
                y + size.h < view->height ? y : row->y - size.h - 6 * dot, text);
     free(text);
-    free(task);
 }

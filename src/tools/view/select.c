@@ -4,6 +4,7 @@
  * The table is made when the selection changes, not when the view is drawn: a stretch may hold a million records.
  */
 #include "pick.h"
+#include "planning/command/numbers.h"
 #include "planning/command/table.h"
 
 #include <math.h>
@@ -79,6 +80,17 @@ static void add_track_rows(struct view *view, int track, double from, double to)
                 add_lane_rows(view, track, lane, from, to);
 }
 
+enum { MS = 5, SHARE }; /* columns of the table below */
+
+/* Counts the first rows of a table whose share would not read 0.0 %. */
+static size_t count_shares(const struct table *table)
+{
+    size_t n = 0;
+    while (n < table->n && table->cells[n * table->n_columns + SHARE].number >= 0.0005)
+        n++;
+    return n;
+}
+
 static void describe_stretch(struct view *view)
 {
     static const struct column columns[] = {
@@ -89,12 +101,16 @@ static void describe_stretch(struct view *view)
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
     const double from = fmin(view->selection.region.at[0], view->selection.region.at[1]);
     const double to = fmax(view->selection.region.at[0], view->selection.region.at[1]);
-    char text[32], bytes[32];
-    view->selection.panel.table = new_table(columns, COUNT(columns));
+    struct panel *panel = &view->selection.panel;
+    char text[32], bytes[32], begin[48];
+    panel->table = new_table(columns, COUNT(columns));
     for (int i = 0; i < view->n_tracks; i++)
         add_track_rows(view, i, from, to);
-    append_text(&view->selection.panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from),
-                from / 1e6, format_bytes(bytes, view->selection.panel.bytes));
+    sort_table(panel->table, MS);
+    panel->n = count_shares(panel->table);
+    format_axis(view, begin, from, (to - from) / 1000);
+    append_text(&panel->title, "%s from %s on: links move %s", format_ns(text, to - from), begin,
+                format_bytes(bytes, panel->bytes));
 }
 
 /* ---- a place on a memory row ----------------------------------------------------------------------------------- */
@@ -140,7 +156,7 @@ static void add_kept_row(struct table *table, const struct trace *trace, const s
         return;
     snprintf(name, sizeof name, "%zu tensors", kept);
     ROW(table, text_cell(kept == 1 ? last->name : name), number_cell(bytes / (1 << 20)), number_cell(bytes),
-        text_cell(trace->header.memory[class]), text_cell("kept"), text_cell("kept"));
+        text_cell(trace->header.memory[class]), text_cell("kept"), text_cell(""));
 }
 
 static void describe_memory(struct view *view)
@@ -154,7 +170,7 @@ static void describe_memory(struct view *view)
     const struct trace *trace = track->trace;
     const struct trace_tensor **alive;
     size_t n = trace_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);
-    char text[32];
+    char text[32], time[48];
     struct panel *panel = &view->selection.panel;
     panel->table = new_table(columns, COUNT(columns));
     panel->brief = new_table(columns, COUNT(columns));
@@ -166,8 +182,10 @@ static void describe_memory(struct view *view)
         if (alive[i]->n_uses > 0)
             add_tensor_row(panel->brief, trace, alive[i]);
     }
-    append_text(&panel->title, "%s at %.3f ms holds %s in %zu tensors", trace->devices[place->device].id,
-                place->at[0] / 1e6, format_bytes(text, panel->bytes), n);
+    panel->n = panel->brief->n;
+    format_axis(view, time, place->at[0], (view->sight.to - view->sight.from) / 1000);
+    append_text(&panel->title, "%s at %s holds %s in %zu tensors", trace->devices[place->device].id, time,
+                format_bytes(text, panel->bytes), n);
     free(alive);
 }
 

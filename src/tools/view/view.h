@@ -144,6 +144,7 @@ struct region { /* the selected stretch of time, or the selected place on a memo
 struct panel {           /* the text about the selected stretch or place */
     struct table *table; /* NULL: nothing is selected */
     struct table *brief; /* the same for people, with kept tensors summed by class; NULL: `table` is brief */
+    size_t n;            /* the first rows for people; later ones are about next to nothing */
     char *title;
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };

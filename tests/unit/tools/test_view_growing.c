@@ -176,6 +176,22 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
     end_view(view);
 }
 
+/* A run that has ended is not followed, so the first line stays as it is. */
+TEST(nothing_follows_a_run_that_has_ended)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
+    struct canvas *before = new_picture(view);
+    run_script(view, "l");
+    struct canvas *after = new_picture(view);
+    const size_t bytes = (size_t)(view->width * places_of(view).header.h) * sizeof *before->pixels;
+    assert_memory_equal(before->pixels, after->pixels, bytes);
+    free_canvas(before);
+    free_canvas(after);
+    end_view(view);
+    free(trace);
+}
+
 /* What is said of the gap before the task counts no second in which the trainer was held. */
 static void expect_short_gap(const struct track *track, int64_t record)
 {

@@ -225,6 +225,47 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     free(trace);
 }
 
+/* In a gap: when it was, how long, why, and which task ends it; the frame goes around the gap. */
+TEST(a_gap_has_its_own_times)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown");
+    const struct view_row *row = row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane);
+    const int y = row->y + row->height / 2;
+    move_mouse(view, (int)x_of(view, 14e6), y);
+    const struct pick after = pick_after_gap(view);
+    char *said = describe_gap(view, &after);
+    assert_string_equal(said, "idle\n\tlane\tstage0 compute\n\tfrom\t8.00 ms\n\tto\t20.00 ms\n\tlasts\t12.00 ms"
+                              "\n\tcause\twaited 12.00 ms for send L1 on stage1 send 2 (pipeline)"
+                              "\n\tthen\tbackward · layer 0 · micro-batch 0");
+    struct canvas *canvas = new_picture(view);
+    const uint32_t *line = canvas->pixels + y * canvas->width;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(line[(int)x_of(view, i ? 20e6 : 8e6) + (i ? 1 : -1)], ACCENT);
+    assert_true(has_sign(view, "under the mouse"));
+    free_canvas(canvas);
+    move_mouse(view, (int)x_of(view, 22e6), y); /* a task is under the mouse, and the gap after it is not */
+    const struct pick none = pick_after_gap(view);
+    assert_false(is_picked(&none));
+    end_view(view);
+    free(said);
+    free(trace);
+}
+
+/* What is rounded to 0 has no minus. */
+TEST(no_time_is_minus_zero)
+{
+    char text[48], *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
+    format_axis(view, text, -4e4, 1e5);
+    assert_string_equal(text, "0.0 ms");
+    format_axis(view, text, -6e4, 1e5);
+    assert_string_equal(text, "-0.1 ms");
+    end_view(view);
+    free(trace);
+}
+
 /* At the mouse: which task, from when to when, how long, how many bytes, for whom, and why not sooner. */
 TEST(a_tooltip_says_what_is_under_the_mouse)
 {
@@ -273,8 +314,13 @@ TEST(a_stretch_counts_what_lies_in_it)
         double bytes = 0;
         json_t *rows = view->selection.panel.table ? table_json(view->selection.panel.table) : json_array(), *row;
         size_t i;
+        double before = INFINITY; /* the largest share comes first, and a share that reads 0.0 % is not shown */
         json_array_foreach(rows, i, row)
         {
+            const double share = json_number_value(json_object_get(row, "share"));
+            assert_true(share <= before);
+            assert_int_equal(share >= 0.0005, i < view->selection.panel.n);
+            before = share;
             double part = json_number_value(json_object_get(row, "bytes"));
             const char *lane = json_string_value(json_object_get(row, "lane"));
             ms += json_number_value(json_object_get(row, "ms"));
