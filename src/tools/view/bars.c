@@ -327,9 +327,10 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     width = MAX(width, 2 * brush->view->scale);
     if (!brush->names_only)
         fill(brush->view, from, brush->y, width, brush->height, colour);
-    /* Whole pixels make bars of one length differ by a pixel in width; their names do not depend on that. */
+    /* Whole pixels make bars of one length differ by a pixel in width; their names do not depend on that.  They may
+     * reach into the pixel of paper. */
     const double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
-    const int room = (int)fmin(width, fmax(floor(pixels) - 1, 0));
+    const int room = (int)fmin(width + 1, fmax(floor(pixels) - 1, 0));
     draw_bar_label(brush, bar->task, from, room, colour, is_lit(brush->view, brush->index, bar->record));
     return MAX(to, x + 1);
 }

@@ -19,10 +19,10 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xe6d903889e984d48,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x87b343a4465ee42c,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x02745af77e74c769,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x228826b8b047fcc1,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
@@ -30,13 +30,13 @@ static const struct picture {
      "the same, each dot four pixels, so that the window is low: no overview, a legend of two lines that begins "
      "with memory, and rows are cut off: it begins at stage1; what is not on the critical path is pale, and "
      "stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x72587a30de7cf0c3,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x34dfe49a2e7ae4ef,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xedf34d6fcf298e56,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, the first 3 backwards of 4.054 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xef2e492abcb968e8,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x7f278cb06a71ca7e,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
     {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x4008173f4ba29521,
@@ -44,7 +44,7 @@ static const struct picture {
      "has its parameters, after it nothing"},
     {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xf91f352cbb562040,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xe95ee4506343e29f,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x7bfbde610cb07bd2,
      "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
      "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},
     {"chain", 1280, 720, 1, "h", 0x8d18ab9ec7a8619d,
