@@ -65,9 +65,9 @@ static void widen(struct plot_axis *axis, double value)
 
 COMPARISON(by_loss, struct point, COMPARE(a->loss, b->loss))
 
-/* On a logarithmic axis, single losses near 0 would push all others together.  So at most 1 in 50 of the training losses
- * above 0 are left out: those that are as far below the rest as the rest's least is below the middle one.  The last loss
- * is never left out. */
+/* On a logarithmic axis, single losses near 0 would push all others together.  So at most 1 in 50 of the training
+ * losses above 0 are left out: those that are less than half of the rest.  The last one is never left out, unless it is
+ * drawn only behind a mean. */
 static void widen_by_logarithms(struct plot_axis *axis, const struct series *series)
 {
     struct point *sorted = allocate(series->n, sizeof *sorted);
@@ -78,12 +78,12 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
         first++;
     if (first < series->n) {
         const size_t n = series->n - first;
-        const double rest = sorted[first + n / 50].loss, far = rest * rest / sorted[first + n / 2].loss;
-        while (series->kind != VAL && sorted[first].loss < far)
+        const double rest = sorted[first + n / 50].loss;
+        while (series->kind != VAL && sorted[first].loss < rest / 2)
             first++;
         widen(axis, sorted[first].loss);
         widen(axis, sorted[series->n - 1].loss);
-        if (series->points[series->n - 1].loss > 0)
+        if (series->points[series->n - 1].loss > 0 && series->kind != EACH_STEP)
             widen(axis, series->points[series->n - 1].loss);
     }
     free(sorted);
