@@ -13,7 +13,7 @@ enum {
     SOFT = 0xff5b6573,
     RULE = 0xffd3d9e1,
     BORDER = 0xff9aa5b4,
-    QUEUED = 0xffc3cbd5,
+    QUEUED = 0xffb5becb,
     ACCENT = 0xffc2185b,
     LOSS = 0xff6a3d9a
 };
