@@ -438,7 +438,7 @@ save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace,
     yard train $short --steps 4 --resume "$2" "$1" "$2" && ! grep -q 'earlier run' "$TMP/err"
     result $? "--resume goes on with what $1 has kept, and does not warn"
 }
-save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove when it first saves"
+save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove"
 save_twice --snapshot "$kept.snap" "of an earlier run, which this run's snapshots will replace"
 
 finish
