@@ -88,7 +88,7 @@ static _Noreturn void refuse_devices(const struct settings *settings, const stru
     char text[64];
     fail(EXIT_USAGE,
          "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
-         "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
+         "that can is --mesh dp=%d,pp=%d,tp=%d, which takes %d; or choose another --mesh",
          settings->resumed->given_path, format_mesh(text, strategy), settings->batch, devices, nearest / each,
          strategy->pp, strategy->tp, nearest);
 }
