@@ -167,8 +167,11 @@ void watch(struct list *list)
     patience = watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&flights_lock);
-    if (watched && !started)
-        started = start_thread(asker_main) && start_thread(watchdog_main);
+    if (!watched || started)
+        return;
+    started = true; /* also where that fails: it is tried once */
+    if (!start_thread(asker_main) || !start_thread(watchdog_main))
+        warn("there is no watchdog, since the system gives no further thread: a run that hangs will not end by itself");
 }
 
 /* ---- a training -------------------------------------------------------------------------------------------------- */
