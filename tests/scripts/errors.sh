@@ -132,13 +132,13 @@ refuse 2 'both say what a device may hold; leave one out' plan --list data/steps
     --what-if mem=2G
 search="plan --model tiny --search --hardware data/hardware/server.txt"
 refuse 2 'is described: add --hardware FILE' plan --model tiny --search -d 4
-refuse 2 'dp x --micro-batch must divide --batch 4' $search -d 2 --batch 4 --micro-batch 3
+refuse 2 'dp times --micro-batch must divide --batch 4' $search -d 2 --batch 4 --micro-batch 3
 refuse 2 'use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
 refuse 2 'leave --search out' plan --list data/steps/chain.txt --search
 refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
 refuse 2 'needs -d N' $search -d 0:0
 refuse 2 '-d 9: data/hardware/server.txt has devices = 8: use a smaller -d' $search -d 9
-refuse 2 'no mesh of -d 7 trains this' $search -d 7
+refuse 2 '7 devices cannot be arranged for this training' $search -d 7
 refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
     $search -d 4 --device-mem 10K
 refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M

@@ -316,7 +316,7 @@ static uint64_t hash_running(const struct list *list, uint32_t number)
     uint64_t hash = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (task->when.every > 1 && number % task->when.every == task->when.remainder)
+        if (task->when.every > 1 && is_due(task, number))
             hash = hash_pair(hash, i);
     }
     return hash;

@@ -8,7 +8,7 @@
  * run_overlap() is the pass:
  *
  *     plan_each_mode()   a plan for each mode: its moves are made in the list, simulated, and undone
- *     replace_plan()      the plan of the mode that is asked for, unless a file or the running step says otherwise
+ *     replace_plan()     the plan of the mode that is asked for, unless a file or the running step says otherwise
  *     rewrite_list()     makes its moves
  *     report_moves()     says how many updates have moved, or why none has
  *     report_plans()     says how long a step would be with each mode

@@ -200,8 +200,7 @@ static void report_snapshot(struct list *list, const struct costs *costs, const 
                   "device_bytes", (json_int_t)ways.on_device, "held_ms");
     if (!ways.updates) {
         report->reason =
-            copy_string("no task of role update writes parameters or the optimizer's state from gradients that "
-                        "were summed there, not sent");
+            copy_string("nothing can be stored, since the list has no update whose gradient its own device has summed");
         return;
     }
     report->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),

@@ -57,22 +57,22 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(maker_a->role, maker_b->role);
     return COMPARE(decision_number(a), decision_number(b));
 }
-COMPARISON_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
+COMPARISON_POINTERS(by_decision, struct gap_facts, compare_gaps(a->gap, b->gap))
 
 /* How many options a decision has: KEEP, SWAP and REMAKE; or two, where there is only one remedy, which is option 1. */
 enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
-/* The same tensor of other layers and micro-batches is in one group; last: the topic before, in order of decisions. */
-static void add_decision(struct swapper *swapper, struct topic *topic, const struct topic *last)
+/* The same tensor of other layers and micro-batches is in one group.  last: the gap before, in order of decisions. */
+static void add_decision(struct swapper *swapper, struct gap_facts *facts, const struct gap_facts *last)
 {
-    const struct tensor *tensor = topic->gap->tensor;
+    const struct tensor *tensor = facts->gap->tensor;
     struct decision *decision = &swapper->decisions[swapper->n];
-    const bool has_both = swapper->may_swap && topic->may_remake;
+    const bool has_both = swapper->may_swap && facts->may_remake;
     decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
     decision->group = (int)swapper->n;
     if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decisions[last->decision].group;
-    topic->decision = swapper->n;
+    facts->decision = swapper->n;
     swapper->n++;
     swapper->end[round_of[tensor->class]] = swapper->n;
 }
@@ -81,32 +81,32 @@ static void add_decision(struct swapper *swapper, struct topic *topic, const str
 static void list_decisions(struct swapper *swapper)
 {
     const size_t n = swapper->gaps.n;
-    struct topic **topics = allocate(n + 1, sizeof(struct topic *));
+    struct gap_facts **sorted = allocate(n + 1, sizeof(struct gap_facts *));
     for (size_t i = 0; i < n; i++)
-        topics[i] = &swapper->topics[i];
-    SORT(topics, n, by_decision);
+        sorted[i] = &swapper->facts[i];
+    SORT(sorted, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
-    const int orders = swapper->n_sinkings > 0 ? ORDERS : 1; /* else the clock's order is the list's */
+    const int orders = swapper->n_moves > 0 ? ORDERS : 1; /* else the clock's order is the list's */
     swapper->decisions[LAYOUT] = (struct decision){.options = (unsigned char)(orders * PLACINGS), .group = NONE};
     swapper->n = 1;
-    const struct topic *last = NULL;
+    const struct gap_facts *last = NULL;
     for (size_t i = 0; i < n; i++) {
-        struct topic *topic = topics[i];
-        if (last && compare_gaps(last->gap, topic->gap) == 0)
-            topic->decision = last->decision;
-        else if (swapper->may_swap || topic->may_remake)
-            add_decision(swapper, topic, last);
-        last = topic;
+        struct gap_facts *facts = sorted[i];
+        if (last && compare_gaps(last->gap, facts->gap) == 0)
+            facts->decision = last->decision;
+        else if (swapper->may_swap || facts->may_remake)
+            add_decision(swapper, facts, last);
+        last = facts;
     }
-    free(topics);
+    free(sorted);
 }
 
 /* What the search must know of a gap: what a copy costs, and whether the tensor can be made again. */
-static struct topic ask_about(const struct swapper *swapper, const struct gap *gap)
+static struct gap_facts look_at_gap(const struct swapper *swapper, const struct gap *gap)
 {
     struct machine *machine = swapper->gaps.list->pool->machine;
     struct lane *up = lane_for(machine, gap->device, LANE_UPLOAD, FOR_SWAP);
-    return (struct topic){
+    return (struct gap_facts){
         .gap = gap,
         .seconds = seconds_of_copy(swapper->costs, "swap.in", up, gap->device, machine->host, gap->tensor->bytes),
         .may_remake = may_remake(swapper->gaps.uses, gap->tensor, gap->end),
@@ -124,10 +124,10 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
     swapper.fates = keep_all(&swapper.gaps);
-    swapper.topics = allocate(swapper.gaps.n + 1, sizeof *swapper.topics);
+    swapper.facts = allocate(swapper.gaps.n + 1, sizeof *swapper.facts);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        swapper.topics[i] = ask_about(&swapper, &swapper.gaps.gaps[i]);
-    find_sinkings(&swapper);
+        swapper.facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
+    find_moves(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -135,8 +135,8 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
-    free(swapper->sinkings);
-    free(swapper->topics);
+    free(swapper->moves);
+    free(swapper->facts);
     free(swapper->fates);
     free(swapper->decisions);
 }

@@ -29,21 +29,21 @@ static inline unsigned char layout(enum placing placing, enum task_order order)
     return (unsigned char)(order * PLACINGS + placing);
 }
 
-struct topic { /* a gap, as the search sees it */
+struct gap_facts { /* a gap, as the search sees it */
     const struct gap *gap;
     double seconds; /* time of a copy of its tensor, one way */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, its tensor is kept */
 };
-struct sinking { /* of a task to where it begins by the clock */
+struct task_move { /* of a task to where it begins by the clock */
     struct task *task, *behind;
 };
 struct swapper {
-    struct gaps gaps;         /* the gaps of the list as the pass finds it */
-    struct sinking *sinkings; /* one after another they bring a pipeline's tasks into the clock's order */
-    size_t n_sinkings;
-    struct topic *topics; /* one for each gap */
-    struct fate *fates;   /* one for each gap, as the last choice says that was applied */
+    struct gaps gaps;        /* the gaps of the list as the pass finds it */
+    struct task_move *moves; /* one after another they bring a pipeline's tasks into the clock's order */
+    size_t n_moves;
+    struct gap_facts *facts; /* one for each gap */
+    struct fate *fates;      /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
     bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
     bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */
@@ -55,8 +55,8 @@ struct swapper {
 
 /* ---- swap_choice.c ----------------------------------------------------------------------------------------------- */
 
-/* Finds swapper->sinkings; there are none where the list is no pipeline, or where nobody knows times. */
-void find_sinkings(struct swapper *swapper);
+/* Finds swapper->moves; there are none where the list is no pipeline, or where nobody knows times. */
+void find_moves(struct swapper *swapper);
 /* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
 void apply_choice(void *context, struct edit *edit, const unsigned char *choice);
 

@@ -47,13 +47,13 @@ static void sort_by_clock(struct swapper *swapper, const struct span *spans)
         }
         order[at] = task;
         if (at > i)
-            *APPEND(swapper->sinkings, swapper->n_sinkings, cap) = (struct sinking){task, order[at - 1]};
+            *APPEND(swapper->moves, swapper->n_moves, cap) = (struct task_move){task, order[at - 1]};
     }
     free(order);
 }
 
 /* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
-void find_sinkings(struct swapper *swapper)
+void find_moves(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
         return;
@@ -66,20 +66,20 @@ void find_sinkings(struct swapper *swapper)
 /* Brings the tasks into the clock's order. */
 static void move_tasks(const struct swapper *swapper, struct edit *edit)
 {
-    for (size_t i = 0; i < swapper->n_sinkings; i++)
-        sink(edit, swapper->sinkings[i].task, swapper->sinkings[i].behind);
+    for (size_t i = 0; i < swapper->n_moves; i++)
+        sink(edit, swapper->moves[i].task, swapper->moves[i].behind);
 }
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
 /* The action that a choice means for a gap.  It is the decision's option, but where there is only one remedy. */
-static enum action action_of(const struct swapper *swapper, const struct topic *topic, const unsigned char *choice)
+static enum action action_of(const struct swapper *swapper, const struct gap_facts *facts, const unsigned char *choice)
 {
-    if (!topic->decision || topic->decision >= swapper->admitted || choice[topic->decision] == KEEP)
+    if (!facts->decision || facts->decision >= swapper->admitted || choice[facts->decision] == KEEP)
         return KEEP;
     if (!swapper->may_swap)
-        return topic->may_remake ? REMAKE : KEEP;
-    return topic->may_remake && choice[topic->decision] == REMAKE ? REMAKE : SWAP;
+        return facts->may_remake ? REMAKE : KEEP;
+    return facts->may_remake && choice[facts->decision] == REMAKE ? REMAKE : SWAP;
 }
 
 /* Makes all fates anew, with the actions that the choice means.  Returns by tensor the position, in the list before
@@ -93,13 +93,13 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
     fill_none(first_reader, gaps->uses->n_tensors);
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        enum action action = action_of(swapper, &swapper->topics[i], choice);
+        enum action action = action_of(swapper, &swapper->facts[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
             action = KEEP;
         if (*since == NONE && action == REMAKE)
             *since = gap->end;
-        swapper->fates[i] = (struct fate){.gap = gap, .action = action, .copy_seconds = swapper->topics[i].seconds};
+        swapper->fates[i] = (struct fate){.gap = gap, .action = action, .copy_seconds = swapper->facts[i].seconds};
     }
     return first_reader;
 }
@@ -134,34 +134,55 @@ static void find_gap_ends(struct fate *fate, const struct uses *uses, const int 
     fate->in = fate->end;
 }
 
-/* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
-static struct span *follow_tasks(struct swapper *swapper, const struct uses *uses)
+/* By position in the list before the edit: the position in `uses`, the list with the repeated tasks.  The caller frees
+ * the array. */
+static int *map_positions(const struct gaps *gaps, const struct uses *uses)
 {
-    const struct gaps *gaps = &swapper->gaps;
-    struct span *spans = allocate(uses->n + 1, sizeof *spans);
-    /* By position in the list before: the position in `uses`. */
     int *new_position = allocate(gaps->uses->n + 1, sizeof *new_position);
+    for (size_t i = 0; i < uses->n; i++)
+        if (uses->tasks[i]->index < gaps->uses->n)
+            new_position[uses->tasks[i]->index] = (int)i;
+    return new_position;
+}
+
+/* When each task of `uses` runs: a task of the list before as it did there, and a repeated one when the task after it
+ * begins.  0 where that is not known.  The caller frees the array. */
+static struct span *estimate_spans(const struct gaps *gaps, const struct uses *uses)
+{
+    struct span *spans = allocate(uses->n + 1, sizeof *spans);
     for (size_t i = uses->n; i-- > 0;) {
-        size_t old_position = uses->tasks[i]->index;
+        const size_t old_position = uses->tasks[i]->index;
         spans[i].start = spans[i + 1].start;
         spans[i].end = spans[i].start;
-        if (old_position >= gaps->uses->n)
-            continue;
-        new_position[old_position] = (int)i;
-        if (gaps->bare.spans)
+        if (old_position < gaps->uses->n && gaps->bare.spans)
             spans[i] = gaps->bare.spans[old_position];
     }
+    return spans;
+}
+
+/* A gap that has closed takes no time: the task that ends it begins and ends when the one that begins it has ended. */
+static void shrink_closed_gaps(const struct gaps *gaps, const int *new_position, struct span *spans)
+{
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gaps[i];
-        find_gap_ends(&swapper->fates[i], uses, new_position);
-        if (!gap->may_close)
+        if (!gaps->gaps[i].may_close)
             continue;
-        const int begin = new_position[gap->begin], end = new_position[gap->end];
-        if (end == begin + 1) { /* it has closed */
+        const int begin = new_position[gaps->gaps[i].begin], end = new_position[gaps->gaps[i].end];
+        if (end == begin + 1) {
             spans[end].start = spans[begin].end;
             spans[end].end = spans[begin].end;
         }
     }
+}
+
+/* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run: see estimate_spans(). */
+static struct span *find_gaps_again(struct swapper *swapper, const struct uses *uses)
+{
+    const struct gaps *gaps = &swapper->gaps;
+    int *new_position = map_positions(gaps, uses);
+    struct span *spans = estimate_spans(gaps, uses);
+    for (size_t i = 0; i < gaps->n; i++)
+        find_gap_ends(&swapper->fates[i], uses, new_position);
+    shrink_closed_gaps(gaps, new_position, spans);
     free(new_position);
     return spans;
 }
@@ -196,7 +217,7 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
-    struct span *spans = follow_tasks(swapper, uses);
+    struct span *spans = find_gaps_again(swapper, uses);
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
     if (placement->copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)

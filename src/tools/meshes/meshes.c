@@ -148,9 +148,10 @@ void search_meshes(struct mesh_search *search)
     add_candidates(search);
     if (search->n_candidates == 0)
         fail(EXIT_USAGE,
-             "--search: no mesh of -d %d trains this: dp x --micro-batch must divide --batch %d, pp is %d layers "
-             "at most, tp %d heads at most: use another -d, --batch or --micro-batch",
-             search->devices, search->settings.batch, search->config.layers, search->config.heads);
+             "--search: %d devices cannot be arranged for this training: a pipeline has at most %d stages (layers), "
+             "a layer at most %d parts (heads), and dp times --micro-batch must divide --batch %d; use another -d, "
+             "--batch or --micro-batch",
+             search->devices, search->config.layers, search->config.heads, search->settings.batch);
     simulate_candidates(search);
     simulate_with_techniques(search);
     erase_line();

@@ -42,7 +42,10 @@ static void refuse_foreign(const char *path, enum data_format format, bool named
              format == FILE_TEXT ? "a text" : "token numbers", found->way,
              named ? "" : "; a quoted pattern, such as 'folder/*.txt', takes what you mean");
     if (other)
-        fail(EXIT_FAILED, "%s is %s, not a text to train on", path, other);
+        fail(EXIT_USAGE,
+             "%s is %s, not a text to train on: a model is what --init takes, and the name of a file of token "
+             "numbers ends with .bin",
+             path, other);
 }
 
 /* ---- a folder of nanoGPT's -------------------------------------------------------------------------------------- */

@@ -162,7 +162,8 @@ int event_context(const struct task *task); /* the context of its event; a host 
 
 enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
 /* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes
- * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes. */
+ * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes; each list's
+ * levels and peaks are set in either case. */
 struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose);
 
 #endif

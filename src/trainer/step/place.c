@@ -260,9 +260,9 @@ static size_t gather_lives(struct pool *pool, struct list *const *lists, size_t 
 }
 
 /* No placement of an arena takes less than the most that a list holds there. */
-static void set_least_bytes(const struct machine *machine, struct list *list, struct arena *arenas, size_t n_arenas)
+static void raise_least_bytes(const struct machine *machine, const struct list *list, struct arena *arenas,
+                              size_t n_arenas)
 {
-    find_levels(list);
     for (size_t k = 0; k < n_arenas; k++) {
         const size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
         arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
@@ -275,8 +275,10 @@ struct problem *place(struct pool *pool, struct list *const *lists, size_t n, en
     size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
     struct arena *arenas = allocate(n_arenas, sizeof *arenas);
     const size_t n_positions = gather_lives(pool, lists, n, arenas);
-    for (size_t i = 0; i < n; i++)
-        set_least_bytes(machine, lists[i], arenas, n_arenas);
+    for (size_t i = 0; i < n; i++) {
+        find_levels(lists[i]);
+        raise_least_bytes(machine, lists[i], arenas, n_arenas);
+    }
     size_t ram = 0;
     struct problem *problem = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
     if (!problem && ram > machine->host->memory)

@@ -227,10 +227,10 @@ TEST(the_strategy_is_rescaled)
         close_source(&((struct settings *)trainer->settings)->source);
         free_trainer(trainer);
     }
-    expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=1,pp=1,tp=2, which takes 2", "train --resume '%s' -d 0:0x3",
-                folder);
-    expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=6,pp=1,tp=2, which takes 12", "train --resume '%s' -d 0:0x16",
-                folder);
+    expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=1,pp=1,tp=2, which takes 2",
+                "train --resume '%s' -d 0:0x3", folder);
+    expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=6,pp=1,tp=2, which takes 12",
+                "train --resume '%s' -d 0:0x16", folder);
 }
 
 static int count_lines(const char *path, const char *with)

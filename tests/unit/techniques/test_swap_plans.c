@@ -4,7 +4,7 @@
  * places, and the plan is as good as the best; and a small pipeline is free of stalls in as few bytes as can be.  A
  * tensor that leaves or comes back at a worse place, and one that is made again though it could be swapped, are found.
  *
- * To see it fail: in swap_auto.c, swap what is to be made again too: false for the comparison in the last line of
+ * To see it fail: in swap_choice.c, swap what is to be made again too: false for the comparison in the last line of
  * action_of().
  *
  * Plans are carried out by the verbs of edits, not by the pass, and simulated.
