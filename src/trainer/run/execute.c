@@ -98,6 +98,7 @@ static void issue_now(struct task *task, struct job *job)
 static void issue_task(struct list *list, uint32_t iteration, struct task *task)
 {
     cl_event complete[MOST_DEVICES + 1];
+    pthread_mutex_lock(&flights_lock);
     struct job job = {.list = list,
                       .task_index = task->index,
                       .iteration = iteration,
@@ -112,31 +113,10 @@ static void issue_task(struct list *list, uint32_t iteration, struct task *task)
         give_late(task, &job);
     else
         issue_now(task, &job);
+    pthread_mutex_unlock(&flights_lock);
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
-
-static void execute_serial(struct list *list, uint32_t iteration)
-{
-    const struct serial_runner *runner = execution.serial_runner;
-    void *begun = runner ? runner->begin(list) : NULL;
-    for (size_t i = 0; i < list->n; i++) {
-        struct task_flight flight = {.iteration = iteration};
-        if (!is_due(list->tasks[i], iteration) || !decide_late(list, list->tasks[i], iteration))
-            continue;
-        tell_issuing(list, iteration, i);
-        flight.queued = now_ns();
-        tell_issued(list, list->tasks[i], &flight);
-        if (runner)
-            runner->run(begun, iteration, i, &flight);
-        else
-            run_alone(list, iteration, i, &flight);
-        report_run(list, list->tasks[i], &flight);
-    }
-    execution.now.list = NULL;
-    if (runner)
-        runner->end(begun);
-}
 
 /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
@@ -148,12 +128,17 @@ static bool must_be_alone(const struct list *list, const struct task *task)
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }
 
+static void issue_alone(struct list *list, uint32_t iteration, struct task *task)
+{
+    retire_all(list);
+    issue_task(list, iteration, task);
+    retire_all(list);
+}
+
 void execute(struct list *list, uint32_t iteration)
 {
     CHECK(list->running, "list %s has not been finished", list->name);
     if (execution.serial) {
-        retire_all(list);
-        list->running->iteration_end[iteration % KEPT_ENDS] = 0;
         execute_serial(list, iteration);
         return;
     }
@@ -166,14 +151,10 @@ void execute(struct list *list, uint32_t iteration)
         if (!is_due(task, iteration) || (task->member.needed && !list->running->late))
             continue;
         tell_issuing(list, iteration, i);
-        bool alone = must_be_alone(list, task);
-        if (alone)
-            retire_all(list);
-        pthread_mutex_lock(&flights_lock);
-        issue_task(list, iteration, task);
-        pthread_mutex_unlock(&flights_lock);
-        if (alone)
-            retire_all(list);
+        if (must_be_alone(list, task))
+            issue_alone(list, iteration, task);
+        else
+            issue_task(list, iteration, task);
     }
     execution.now.list = NULL;
     flush_lanes(list->pool->machine);

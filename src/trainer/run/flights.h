@@ -77,6 +77,10 @@ void give_job_aside(struct host_thread **thread, const char *name, struct job *j
 void free_job(struct job *job);
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
+/* ---- serial.c ---------------------------------------------------------------------------------------------------- */
+
+void execute_serial(struct list *list, uint32_t iteration); /* runs the iteration's tasks one after another */
+
 /* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
 /* Gives a job of that kind to the thread of its lane, with the user events by which other tasks wait for it. */

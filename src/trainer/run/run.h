@@ -2,8 +2,8 @@
  *
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
- *     execute    issues the tasks, and waits only where an edge crosses lanes; or
- *                runs one after another                                              execute.c, hostlane.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c, hostlane.c
+ *     serial     runs the tasks one after another                                    serial.c
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells observers what is issued and what has ended                   observe.c

@@ -1,0 +1,28 @@
+/* serial.c - --serial: an iteration is run one task after another, on this thread.  Bits of other runs must be those of
+ * such a run.
+ */
+#include "flights.h"
+
+void execute_serial(struct list *list, uint32_t iteration)
+{
+    retire_all(list);
+    list->running->iteration_end[iteration % KEPT_ENDS] = 0;
+    const struct serial_runner *runner = execution.serial_runner;
+    void *begun = runner ? runner->begin(list) : NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        struct task_flight flight = {.iteration = iteration};
+        if (!is_due(list->tasks[i], iteration) || !decide_late(list, list->tasks[i], iteration))
+            continue;
+        tell_issuing(list, iteration, i);
+        flight.queued = now_ns();
+        tell_issued(list, list->tasks[i], &flight);
+        if (runner)
+            runner->run(begun, iteration, i, &flight);
+        else
+            run_alone(list, iteration, i, &flight);
+        report_run(list, list->tasks[i], &flight);
+    }
+    execution.now.list = NULL;
+    if (runner)
+        runner->end(begun);
+}
