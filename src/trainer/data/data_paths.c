@@ -43,8 +43,8 @@ static void refuse_foreign(const char *path, enum data_format format, bool named
              named ? "" : "; a quoted pattern, such as 'folder/*.txt', takes what you mean");
     if (other)
         fail(EXIT_USAGE,
-             "%s is %s, not a text to train on: a model is what --init takes, and the name of a file of token "
-             "numbers ends with .bin",
+             "%s is %s, not a text to train on; --data takes texts and files of token numbers (NAME.bin), and --init "
+             "takes models",
              path, other);
 }
 
