@@ -854,7 +854,7 @@ class Diff(Command):
 
 VERBS = ["sink", "hoist", "set_home", "make_transient", "make_persistent", "set_exclusive", "mirror", "repoint", "cut",
          "repeat", "stand_in", "replace_on_host", "drop", "add_copy_for", "add_move", "add_download", "add_kernel",
-         "add_copy", "add_host", "add_issue", "add_again", "switch_readers", "commit_edit", "undo_edit"]
+         "add_copy", "add_host", "add_issue", "switch_readers", "commit_edit", "undo_edit"]
 
 
 class VerbBreakpoint(gdb.Breakpoint):

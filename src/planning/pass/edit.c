@@ -291,7 +291,22 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
 
 /* ---- what is computed, and how often ---------------------------------------------------------------------------- */
 
-struct task *repeat(struct edit *edit, const struct task *task) { return add_again(edit->list, task); }
+struct task *repeat(struct edit *edit, const struct task *task)
+{
+    struct task *again = append_task(edit->list);
+    struct task links = *again;
+    *again = *task;
+    again->index = links.index;
+    again->prev = links.prev;
+    again->next = links.next;
+    again->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
+    again->accesses = copy_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses);
+    if (task->context_bytes)
+        again->context = copy_bytes(task->context, task->context_bytes);
+    again->edges = NULL;
+    again->n_edges = 0;
+    return again;
+}
 
 void drop(struct edit *edit, struct task *task)
 {
@@ -378,7 +393,7 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces)
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;
         size_t end = (i + 1) * units / n * align;
-        pieces[i] = add_again(list, task);
+        pieces[i] = repeat(edit, task);
         narrow(pieces[i], list->pool, begin, MIN(end, bytes));
     }
     list->cursor = cursor == task ? pieces[n - 1] : cursor;
@@ -411,29 +426,4 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
         (*n)++;
     }
     return tasks;
-}
-
-struct task *add_again(struct list *list, const struct task *task)
-{
-    struct task *again = append_task(list);
-    struct task links = *again;
-    *again = *task;
-    again->index = links.index;
-    again->prev = links.prev;
-    again->next = links.next;
-    again->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
-    again->accesses = copy_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses);
-    if (task->context_bytes)
-        again->context = copy_bytes(task->context, task->context_bytes);
-    again->edges = NULL;
-    again->n_edges = 0;
-    return again;
-}
-
-bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode)
-{
-    for (int i = 0; i < task->n_accesses; i++)
-        if ((task->accesses[i].mode & mode) && share_bytes(task->accesses[i].tensor, tensor))
-            return true;
-    return false;
 }

@@ -112,10 +112,6 @@ void need_choice(struct task *task, struct tensor *word, int bits, enum assumpti
 
 /* The tasks in their present order, also while the list is edited.  The caller frees the array. */
 struct task **tasks_in_order(const struct list *list, size_t *n);
-/* Adds the task once more, of the same origin. */
-struct task *add_again(struct list *list, const struct task *task);
-/* Does the task access bytes of the tensor in this mode (read, write, or one of them)? */
-bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode);
 
 /* ---- ranges.c ---------------------------------------------------------------------------------------------------- */
 

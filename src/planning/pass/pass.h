@@ -97,6 +97,12 @@ struct pass {
     const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
 
+/* ---- pass_table.c ----------------------------------------------------------------------------------------------- */
+
+const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
+const struct pass *find_pass(const char *name);  /* NULL: there is none */
+char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
+
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
 /* What the passes make of a list with larger budgets: the same, or another list, which may need more again. */
@@ -117,9 +123,6 @@ struct forecaster {
 
 /* ---- pass.c ------------------------------------------------------------------------------------------------------ */
 
-const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
-const struct pass *find_pass(const char *name);  /* NULL: there is none */
-char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports.  The caller frees them
  * with free_reports(). */
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,

@@ -1,5 +1,5 @@
 /* uses.c - which tasks touch a tensor, and when (see uses.h). */
-#include "edit.h"
+#include "uses.h"
 
 /* The index of the accessed storage in arrays by tensor. */
 static size_t storage_id(const struct access *access) { return (size_t)access->tensor->storage->id; }
@@ -59,6 +59,14 @@ struct use_range uses_of(const struct uses *uses, const struct tensor *tensor)
     if (id >= uses->n_tensors)
         return (struct use_range){0};
     return (struct use_range){.uses = &uses->uses[uses->first[id]], .n = uses->count[id]};
+}
+
+bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode)
+{
+    for (int i = 0; i < task->n_accesses; i++)
+        if ((task->accesses[i].mode & mode) && share_bytes(task->accesses[i].tensor, tensor))
+            return true;
+    return false;
 }
 
 bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end)

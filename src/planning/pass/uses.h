@@ -38,6 +38,8 @@ void free_uses(struct uses *uses);
 
 /* The uses of the tensor's storage, in list order. */
 struct use_range uses_of(const struct uses *uses, const struct tensor *tensor);
+/* Does the task access bytes of the tensor in this mode (read, write, or one of them)? */
+bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode);
 /* Is some of the tensor's storage written by a task at a position between `begin` and `end`, both excluded? */
 bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end);
 /* Are all bytes of the tensor's storage written by tasks before that position?  Else no task may copy it. */

@@ -139,12 +139,14 @@ char *read_text(const char *path)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
+enum { FIRST_BYTES = 512 }; /* of a file: white space may come before its JSON */
+
 bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }
 
 bool is_json(const char *path)
 {
     size_t n;
-    char *head = read_first_bytes(path, 512, &n);
+    char *head = read_first_bytes(path, FIRST_BYTES, &n);
     bool yes = begins_json(head) && !fits_safetensors(head, n);
     free(head);
     return yes;

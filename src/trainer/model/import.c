@@ -346,7 +346,7 @@ struct config read_weights_config(const char *path, int heads)
                             .seq_len = (int)positions->shape[0]};
     expect_sizes(&said, path, &config);
     config.tied = is_tied(weights, &said);
-    config.heads = 1; /* no shape depends on the heads: they are counted when the model is known to be complete */
+    config.heads = 1; /* no shape depends on it; the number is guessed when the model is known to be complete */
     check_config(&config);
     struct params *params = new_params(&config, &one_rank, 0);
     for (int i = 0; i < params->n; i++)

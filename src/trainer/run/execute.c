@@ -87,7 +87,6 @@ static void wait_for_turn(const struct list *list, const struct task *task, stru
 static void issue_now(struct task *task, struct job *job)
 {
     job->flight = open_flight(job->list, task, job->iteration);
-    job->flight->queued = now_ns();
     tell_issued(job->list, task, job->flight);
     if (task->lane->device->is_host)
         give_to_lane(task, JOB_HOST_TASK, job);

@@ -102,7 +102,6 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 void give_late(struct task *task, struct job *job)
 {
     job->flight = open_flight(job->list, task, job->iteration);
-    job->flight->queued = now_ns();
     job->should_run = decide_late;
     give_to_lane(task, task->lane->device->is_host ? JOB_HOST_TASK : JOB_LATE_COPY, job);
 }

@@ -38,7 +38,7 @@ struct task_flight *open_flight(struct list *list, struct task *task, uint32_t i
     runs->issued++;
     struct queue *queue = &list->running->queues[task->lane->index];
     struct queued_run *run = queued_run(queue, queue->given);
-    *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
+    *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign, .queued = now_ns()};
     run->task_index = (uint32_t)task->index;
     run->iteration = iteration;
     queue->given++; /* comes last: the watchdog reads all that is given */
