@@ -181,14 +181,21 @@ smoke() { # DISPLAY
     wait "$viewer"
 }
 
-if [ $has_window = yes ] && command -v Xvfb >/dev/null && command -v xdotool >/dev/null; then
-    Xvfb -displayfd 3 -screen 0 1400x900x24 3>"$TMP/display" >/dev/null 2>&1 &
+# An X server takes windows, and has written its display.  Without -noreset it starts anew, and refuses whoever comes
+# meanwhile, each time when its last client leaves; sets: screen.
+start_screen() {
+    Xvfb -noreset -displayfd 3 -screen 0 1400x900x24 3>"$TMP/display" >"$TMP/screen" 2>&1 &
     screen=$!
-    within 30 '[ -s "$TMP/display" ]'
+    within 30 '[ -s "$TMP/display" ] && DISPLAY=:$(cat "$TMP/display") xdotool getdisplaygeometry'
+}
+
+if [ $has_window = no ] || ! command -v Xvfb >/dev/null || ! command -v xdotool >/dev/null; then
+    skip 'a real window takes keys and mouse' 'needs SDL2, Xvfb and xdotool'
+elif ! start_screen >/dev/null 2>&1; then
+    skip 'a real window takes keys and mouse' "Xvfb does not come up here: $(tail -n 1 "$TMP/screen")"
+else
     (smoke "$(cat "$TMP/display")")
     result $? 'a real window takes keys and mouse while the trainer is stopped, and quits'
-else
-    skip 'a real window takes keys and mouse' 'needs SDL2, Xvfb and xdotool'
 fi
 
 kill -CONT "$child"
