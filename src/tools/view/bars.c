@@ -7,6 +7,9 @@
  *     |#####| |##|              bars
  *     |#####| |##|   -  _-##-_  a short one, and merged columns, each as high as its lane was busy
  *
+ * Where steps are narrow, whole steps are taken together instead (shares.c), and only bars that are wide enough to be
+ * seen are drawn over these.
+ *
  * These bars are found by searches, so a picture costs a few steps per column however many records there are.  But a
  * million bars take 32 MB, more than most caches hold, and to wait for memory would take most of the time.  So the bars
  * of all columns of a lane are found first, and asked for, and drawn after that.
@@ -179,6 +182,59 @@ static int draw_columns(const struct brush *brush, int x, size_t *i)
     } while (x < brush->right && is_merged(brush, *i, clock_at(brush, x + width)));
     spread_columns(brush, &columns);
     return x;
+}
+
+/* ---- shares of time -------------------------------------------------------------------------------------------- */
+
+/* The first bar of the lane that starts at that clock or later.  x: the clock's pixel. */
+static size_t bar_from(const struct brush *brush, uint64_t clock, int x)
+{
+    if (x <= brush->left || x >= brush->right)
+        return first_bar_from(brush->bars, clock);
+    return next_bar_from(brush->bars, brush->firsts[x - 1 - brush->left], clock);
+}
+
+/* Draws bars [i, end) of a span as a box from pixel x to `right`: colours share its height as they share the time. */
+static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t end, int x, int right, double busy)
+{
+    uint64_t ns[GROUPS], all = 0, before = 0;
+    const int cut = (int)((1 - busy) * most_cut(brush)), top = brush->y + cut, high = brush->height - 2 * cut;
+    sum_shares(brush->view, brush->index, lane, i, end, ns);
+    for (size_t k = 0; k < GROUPS; k++)
+        all += ns[k];
+    for (size_t k = 0; k < GROUPS && all > 0; k++) {
+        const int from = (int)(high * (double)before / (double)all + 0.5);
+        before += ns[k];
+        const int to = (int)(high * (double)before / (double)all + 0.5);
+        if (to == from)
+            continue;
+        const uint32_t colour = group_colour(brush->view, brush->track, k);
+        fill(brush->view, x, top + from, right - x, to - from, blend(PAPER, colour, 0.5 + 0.5 * busy));
+        if (brush->view->colour == BY_KIND)
+            brush->drawn->kind[k] = true;
+        else
+            brush->drawn->plain |= k == GROUPS - 1;
+    }
+    brush->drawn->pale |= busy < 0.5;
+}
+
+static void draw_spans(const struct brush *brush, uint32_t lane)
+{
+    const struct bar *bars = brush->bars->bars;
+    const struct shares *shares = &brush->view->shares[brush->index];
+    int x = edge_x(brush, shares->edges[0]);
+    size_t i = bar_from(brush, shares->edges[0], x);
+    for (size_t k = 1; k < shares->n_edges; k++) {
+        const uint64_t from = shares->edges[k - 1], to = shares->edges[k];
+        const int right = edge_x(brush, to);
+        const size_t end = bar_from(brush, to, right);
+        const size_t first = i > 0 && bars[i - 1].end > from ? i - 1 : i; /* one may reach into the span */
+        if (end > first && right > x)
+            draw_span(brush, lane, first, end, x, right,
+                      (double)busy_from_to(&bars[first], &bars[end - 1], from, to) / (double)(to - from));
+        x = right;
+        i = end;
+    }
 }
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
@@ -438,6 +494,22 @@ static void draw_bars(const struct brush *brush)
     }
 }
 
+/* Draws the bars that are wide enough to be seen, over spans.  Where such a bar goes on, no other starts for some
+ * pixels. */
+static void draw_wide_bars(const struct brush *brush)
+{
+    const struct bar *bars = brush->bars->bars;
+    size_t drawn = 0; /* bars before this one are drawn, or too narrow */
+    for (int x = brush->left; x < brush->right; x++) {
+        const size_t i = brush->firsts[x + 1 - brush->left];
+        if (i <= drawn || i != brush->firsts[x - brush->left])
+            continue;
+        drawn = i;
+        if (bars[i - 1].end - bars[i - 1].start >= brush->seen)
+            draw_bar(brush, &bars[i - 1], brush->left);
+    }
+}
+
 /* The pixels between a row's edge and its bars: a low row keeps its height for names. */
 static int air_of(const struct view *view, const struct view_row *row)
 {
@@ -466,16 +538,16 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
                           .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
-/* Finds the first bar that starts at each pixel or after it.  It asks for those that longest_bar() will look at if a
- * pixel is a column. */
-static void find_firsts(const struct brush *brush, uint32_t firsts[MOST_PIXELS + 1])
+/* Finds the first bar that starts at each pixel or after it.  Unless spans are drawn, it asks for those that
+ * longest_bar() will look at if a pixel is a column. */
+static void find_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1])
 {
     size_t i = first_bar_from(brush->bars, clock_at(brush, brush->left));
     for (int x = brush->left; x <= brush->right; x++) {
         const size_t before = i;
         i = next_bar_from(brush->bars, i, clock_at(brush, x));
         const size_t stride = ceil_div(i - before, SAMPLES);
-        for (size_t sample = before; sample < i; sample += stride)
+        for (size_t sample = before; sample < i && !spans; sample += stride)
             fetch_ahead(&brush->bars->bars[sample]);
         firsts[x - brush->left] = (uint32_t)i;
     }
@@ -486,9 +558,15 @@ void draw_lane(const struct view *view, const struct view_row *row, struct seen 
     struct brush brush = make_brush(view, row);
     brush.drawn = seen;
     uint32_t firsts[MOST_PIXELS + 1];
-    find_firsts(&brush, firsts);
+    const bool spans = is_far_out(view, row->track) && !brush.lit;
+    find_firsts(&brush, spans, firsts);
     brush.firsts = firsts;
-    draw_bars(&brush);
+    if (spans) {
+        draw_spans(&brush, row->index);
+        draw_wide_bars(&brush);
+    } else {
+        draw_bars(&brush);
+    }
     draw_running(&brush, row->index);
 }
 

@@ -119,6 +119,28 @@ bool is_plain(const struct view *view, const struct track *track, uint32_t numbe
     return view->colour != BY_KIND && number_of(view, track, number) < 0;
 }
 
+size_t colour_stride(const struct view *view)
+{
+    const int n = view->colour == BY_LAYER ? view->n_layers : view->n_micros;
+    return view->colour == BY_KIND ? 1 : ceil_div((size_t)MAX(n, 1), MOST_NAMES);
+}
+
+size_t colour_group(const struct view *view, const struct track *track, uint32_t number)
+{
+    _Static_assert((int)KINDS <= (int)GROUPS, "each kind is a group");
+    if (view->colour == BY_KIND)
+        return track->kind[number];
+    const int i = number_of(view, track, number);
+    return i < 0 ? GROUPS - 1 : MIN((size_t)i / colour_stride(view), MOST_NAMES - 1);
+}
+
+uint32_t group_colour(const struct view *view, const struct track *track, size_t group)
+{
+    if (view->colour == BY_KIND)
+        return group < KINDS ? track->kind_colour[group] : no_colour;
+    return colour_number(view, group < MOST_NAMES ? (int64_t)(group * colour_stride(view)) : NONE);
+}
+
 /* The colours in use are numbered: kinds of the first trace, layers, micro-batches. */
 bool colour_name(const struct view *view, size_t i, char out[64])
 {

@@ -31,6 +31,20 @@ void count_colours(struct view *view); /* counts layers, micro-batches, roles an
 extern const char *const colour_way_name[COLOUR_WAYS];
 bool colour_name(const struct view *view, size_t i, char out[64]);
 uint32_t colour_number(const struct view *view, int64_t i);
+/* The group of a task's colour, below GROUPS, and the colour that stands for a group. */
+size_t colour_group(const struct view *view, const struct track *track, uint32_t number);
+uint32_t group_colour(const struct view *view, const struct track *track, size_t group);
+size_t colour_stride(const struct view *view); /* how many layers or micro-batches each named colour stands for */
+
+/* ---- shares.c --------------------------------------------------------------------------------------------------- */
+
+bool is_far_out(const struct view *view, int track); /* are its steps too narrow to show what is in them? */
+void find_shares(struct view *view);                 /* updates view->shares */
+void forget_shares(struct view *view);
+int span_end(const struct view *view, int track, int x); /* the pixel behind pixel x and what is left of its span */
+/* How long bars [i, end) of a lane last, by the group of their colour.  If they are many, both places are rounded down
+ * to the beginning of a block. */
+void sum_shares(const struct view *view, int track, uint32_t lane, size_t i, size_t end, uint64_t ns[GROUPS]);
 
 /* ---- bars.c, view_memory.c ---------------------------------------------------------------------------------------*/
 
@@ -132,6 +146,7 @@ int count_legend_lines(const struct view *view);
 enum sign_shape {
     BOX,
     HATCHED_BOX,
+    LAYERED_BOX,
     LOW_BOX,
     PALE_BOX,
     FRAME,
@@ -147,7 +162,7 @@ struct sign {
     enum sign_shape shape;
     uint32_t colour;
 };
-enum { MOST_SIGNS = 17 };
+enum { MOST_SIGNS = 18 };
 size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *view, struct box box);
 extern const char *const life_name[];                     /* by enum trace_life: "live", "paused", "stopped", ... */

@@ -3,7 +3,7 @@
  * its colours, and an ellipsis ends them if more would follow. */
 #include "draw.h"
 
-enum { MOST_NAMES = 24, LINE = 18, LOW_LINES = 2 };
+enum { LINE = 18, LOW_LINES = 2 };
 
 struct legend_place { /* the next item's; the canvas is NULL while lines are counted */
     int x, y, left, lines;
@@ -30,6 +30,8 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
         fill(view, x, y, size, size, colour);
     if (shape == HATCHED_BOX)
         hatch(view, x, y, size, size, colour);
+    for (int at = 0; at < 3 && shape == LAYERED_BOX; at++)
+        fill(view, x, y + 4 * at * dot, size, 4 * dot, blend(colour, PANEL, 0.35 * at));
     if (shape == LOW_BOX)
         fill(view, x, middle - 2 * dot, size, 4 * dot, colour);
     if (shape == PALE_BOX) {
@@ -83,13 +85,11 @@ static bool lists_all(const struct view *view) { return !view->canvas || view->s
 static void draw_colours(const struct view *view, struct legend_place *at)
 {
     char text[64];
-    size_t n = 0, stride = 1;
+    size_t n = 0;
     begin_paragraph(view, at, colour_way_name[view->colour]);
     while (colour_name(view, n, text))
         n++;
-    if (view->colour != BY_KIND)
-        stride = ceil_div(n, MOST_NAMES);
-    for (size_t i = 0; i < n; i += stride)
+    for (size_t i = 0; i < n; i += colour_stride(view))
         if (colour_name(view, i, text) && text[0] &&
             (view->colour != BY_KIND || lists_all(view) || view->layout.seen.kind[i]))
             draw_item(view, at, text, BOX, colour_number(view, (int64_t)i));
@@ -146,13 +146,18 @@ static bool shows_unfinished(const struct view *view, enum unfinished wanted)
     return false;
 }
 
+static bool shows_shares(const struct view *view)
+{
+    return is_far_out(view, 0) && !view->selection.search[0] && !view->selection.critical;
+}
+
 /* In a simulation tasks are not queued before they can start. */
 static bool shows_queued(const struct view *view)
 {
     bool any = false;
     for (int i = 0; i < view->n_tracks; i++)
         any |= view->tracks[i]->trace->header.kind != TRACE_SIMULATED;
-    return any && !view->show_causes;
+    return any && !view->show_causes && !shows_shares(view);
 }
 
 static bool shows_budget(const struct view *view)
@@ -182,6 +187,7 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {shows_borders(view), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(view), {"budget", DASHES, ACCENT}},
         {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.5)}},
+        {shows_shares(view), {"height is a share of time", LAYERED_BOX, bar}},
         {shows_queued(view), {"queued", DOTTED_LINE, QUEUED}},
         {shows_unfinished(view, RUNS), {"runs now", HOLES, bar}},
         {shows_unfinished(view, WAITS), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},

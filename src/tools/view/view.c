@@ -24,6 +24,7 @@ void close_view(struct view *view)
     select_again(view); /* frees the panel */
     free(view->selection.path);
     forget_lit(view);
+    forget_shares(view);
     free(view->layout.rows);
     free(view->mouse.gesture.spots);
     free(view);
@@ -77,6 +78,7 @@ static bool replace_track(struct view *view, struct track *track)
     view->selection.region.kind = NO_REGION;
     view->selection.n_marks = 0;
     count_colours(view);
+    forget_shares(view);
     return true;
 }
 

@@ -207,6 +207,27 @@ struct mouse {
 
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
+/* Of many layers or micro-batches, some stand for all: as many colours as the legend names, and one for tasks without a
+ * layer.  Kinds are fewer. */
+enum { MOST_NAMES = 24, GROUPS = MOST_NAMES + 1, BARS_IN_BLOCK = 32, FEW_BARS = 2 * BARS_IN_BLOCK };
+struct share_block {
+    uint64_t ns[GROUPS]; /* how long bars of each colour have lasted up to the end of the block */
+    uint64_t end, busy;  /* its last bar's */
+};
+
+struct lane_shares {
+    struct share_block *blocks;
+    size_t n, cap;
+};
+
+struct shares {                /* of a track, as far as they were asked for */
+    struct lane_shares *lanes; /* [n_lanes] or NULL */
+    uint32_t n_lanes;
+    enum colour_by colour; /* the way of colouring that they are for */
+    uint64_t *edges;       /* the clocks at which spans in sight begin, and where the last one ends */
+    size_t n_edges, cap_edges;
+};
+
 struct view {
     struct canvas *canvas;         /* NULL unless the view is being drawn */
     uint64_t *clocks[MOST_TRACKS]; /* likewise: the clock at each pixel of the rows' width, and WIDEST_COLUMN more */
@@ -225,6 +246,7 @@ struct view {
 
     struct sight sight;
     struct layout layout;
+    struct shares shares[MOST_TRACKS];
     struct view_selection selection;
     struct mouse mouse;
     const char *save_as;      /* the file for a list that was changed; NULL: one beside the list's file */

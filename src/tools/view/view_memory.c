@@ -40,7 +40,7 @@ struct memory_column {
     const struct amount *held;
 };
 
-/* Each column of pixels shows the most that is held in its time.  As with bars, all is found before it is drawn. */
+/* Each column of pixels shows the most that is held in its time; far out a span is a column.  As with bars, all is found before it is drawn. */
 static void draw_areas(const struct view *view, const struct view_row *row, const struct box *box, double top,
                        struct seen *seen)
 {
@@ -50,9 +50,12 @@ static void draw_areas(const struct view *view, const struct view_row *row, cons
     size_t next = (size_t)(first - use->amounts) + 1; /* the first amount after the column */
     struct memory_column columns[MOST_PIXELS];
     int n = 0;
+    const bool spans = is_far_out(view, row->track);
     int x = box->x, width = 1;
     while (x < box->x + box->w) {
         const size_t before = next;
+        if (spans)
+            width = span_end(view, row->track, x) - x;
         const uint64_t clock = view->clocks[row->track][x + width - box->x];
         if (clock > track->now)
             break;

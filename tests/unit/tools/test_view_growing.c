@@ -134,6 +134,72 @@ TEST(a_peak_that_was_none_is_forgotten)
     end_view(view);
 }
 
+/* ---- shares of time --------------------------------------------------------------------------------------------- */
+
+/* How long bars of a lane last by colour is what is counted one by one. */
+static void expect_shares(const struct view *view, uint32_t lane)
+{
+    const struct track *track = view->tracks[0];
+    const struct bars *bars = &track->trace->bars[lane];
+    for (size_t end = 0; end <= bars->n; end += 5)
+        for (size_t i = 0; i <= end; i += 3) {
+            const size_t block = end - i < FEW_BARS ? 1 : BARS_IN_BLOCK;
+            uint64_t ns[GROUPS], counted[GROUPS] = {0};
+            sum_shares(view, 0, lane, i, end, ns);
+            for (size_t k = i / block * block; k < end / block * block; k++)
+                counted[colour_group(view, track, bars->bars[k].task)] += bars->bars[k].end - bars->bars[k].start;
+            assert_memory_equal(ns, counted, sizeof ns);
+        }
+}
+
+/* Steps are narrow, and colours stand for layers.  Old records are lost on the way. */
+TEST(far_out_colours_have_their_shares_while_a_trace_grows)
+{
+    const char *path = temp_path("shares.trace");
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = write_step(writer, 1, now_ns(), 1000);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    run_script(view, "k");
+    look_at(view, 0, 1e9);
+    for (uint32_t step = 2; step < 60; step++) {
+        clock = write_step(writer, step, clock, 1000 + random_words(5, STREAM_TEST, 0, step).word[0] % 700);
+        poll_view(view);
+        assert_true(is_far_out(view, 0));
+        find_shares(view);
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            expect_shares(view, lane);
+    }
+    close_trace_writer(writer);
+    end_view(view);
+}
+
+/* Spans begin at the same steps wherever the view is moved, at every fourth one here, and cover the whole trace. */
+TEST(spans_do_not_move_with_the_view)
+{
+    enum { EVEN_STEPS = 12, STEP_NS = 12 * 1000 };
+    const char *path = temp_path("spans.trace");
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = now_ns();
+    for (uint32_t step = 1; step <= EVEN_STEPS; step++)
+        clock = write_step(writer, step, clock, 1000);
+    close_trace_writer(writer);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    const struct track *track = view->tracks[0];
+    const double length = places_of(view).rows.w / 4.0 * STEP_NS; /* four pixels a step */
+    for (int moved = 0; moved < 20; moved++) {
+        look_at(view, moved * 777.0 - length / 2, moved * 777.0 + length / 2);
+        find_shares(view);
+        const struct shares *shares = &view->shares[0];
+        assert_int_equal(shares->n_edges, 5); /* steps 1, 4, 8, 12, and the end */
+        for (size_t i = 0; i + 1 < shares->n_edges; i++)
+            assert_int_equal(shares->edges[i], track->steps->steps[i == 0 ? 0 : 4 * i - 1].work);
+        assert_int_equal(shares->edges[4], track->last);
+    }
+    look_at(view, 0, 10.0 * STEP_NS); /* wide steps */
+    assert_false(is_far_out(view, 0));
+    end_view(view);
+}
+
 /* ---- the newest steps ------------------------------------------------------------------------------------------- */
 
 static struct view *follow_view(const char *path)

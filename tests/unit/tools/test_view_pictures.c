@@ -39,11 +39,11 @@ static const struct picture {
     {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x7f278cb06a71ca7e,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x4008173f4ba29521,
-     "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
-     "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xf91f352cbb562040,
-     "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x164146b4d6995eca,
+     "the whole trace is 28 pixels wide: on each compute lane forwards, backwards and backwards of weights have a "
+     "third of the height each; before it each device has its parameters, after it nothing"},
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x6b7b2bc2a96280b1,
+     "the whole trace is 6 pixels wide: a single span"},
     {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x7bfbde610cb07bd2,
      "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
      "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},

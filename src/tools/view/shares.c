@@ -1,0 +1,167 @@
+/* shares.c - far out: the shares that colours have of the time of whole steps.
+ *
+ * Where a step is a few pixels wide, a column of pixels shows a part of a step that chance has chosen, and neighbours
+ * differ though all steps are alike.  So whole steps are taken together, as many as are wide enough to be seen.  Such a
+ * *span* begins at a step whose number is a multiple of some power of two, so it is the same wherever the view is
+ * moved.
+ *
+ *     |B|F|B|W|F|B|F|        |FFFFFFF|FFFFFFF|
+ *     |B|F|B|W|F|B|F|   ->   |BBBBBBB|BBBBBBB|    a span of four steps, and another one
+ *     |B|F|B|W|F|B|F|        |WWWWWWW|WWWWWWW|
+ *
+ * A span may have ten thousand bars.  For each block of a lane's bars there are sums of what came before it, by colour.
+ */
+#include "draw.h"
+
+#include <math.h>
+
+enum { SPAN_WIDTH = 12 }; /* dots */
+
+/* ---- spans ------------------------------------------------------------------------------------------------------ */
+
+/* How many steps a span has; 1: a step is wide enough to show what is in it. */
+static uint32_t steps_of_span(const struct view *view, const struct track *track)
+{
+    const struct trace_step_list *steps = track->steps;
+    const double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
+    uint32_t n = 1;
+    if (steps->n < 2)
+        return 1;
+    const double all = axis_of(track, steps->steps[steps->n - 1].work) - axis_of(track, steps->steps[0].work);
+    const double wide = pixels * all / (double)(steps->n - 1);
+    while (n * wide < SPAN_WIDTH * view->scale && n < steps->n)
+        n *= 2;
+    return n;
+}
+
+bool is_far_out(const struct view *view, int track)
+{
+    return !view->show_causes && steps_of_span(view, view->tracks[track]) > 1;
+}
+
+static bool begins_span(const struct trace_step *steps, size_t i, uint32_t span)
+{
+    return i == 0 || steps[i].step % span == 0;
+}
+
+/* Finds the clocks between which the spans in sight lie. */
+static void find_edges(const struct view *view, const struct track *track, struct shares *shares)
+{
+    const struct trace_step *steps = track->steps->steps;
+    const size_t n = track->steps->n;
+    const uint64_t from = clock_of(track, view->sight.from), to = clock_of(track, view->sight.to);
+    const uint32_t span = steps_of_span(view, track);
+    uint64_t edge = 0;
+    size_t i;
+    FIND_FIRST(i, n, steps[i].work <= from);
+    i -= i > 0; /* the step that is under way at the left end */
+    while (!begins_span(steps, i, span))
+        i--;
+    shares->n_edges = 0;
+    for (; i < n && edge < to; i++) {
+        if (!begins_span(steps, i, span))
+            continue;
+        edge = i > 0 ? steps[i].work : MIN(steps[i].work, track->trace->records[0].start);
+        *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = edge;
+    }
+    if (edge < to)
+        *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = MAX(track->last, edge);
+}
+
+static int pixel_of_edge(const struct view *view, int track, size_t edge)
+{
+    return x_in_rows(view, axis_of(view->tracks[track], view->shares[track].edges[edge]));
+}
+
+int span_end(const struct view *view, int track, int x)
+{
+    const size_t n = view->shares[track].n_edges;
+    size_t i;
+    FIND_FIRST(i, n, pixel_of_edge(view, track, i) <= x);
+    return i > 0 && i < n ? pixel_of_edge(view, track, i) : x + 1;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------- */
+
+static void add_bar(const struct view *view, const struct track *track, const struct bar *bar, uint64_t ns[GROUPS])
+{
+    ns[colour_group(view, track, bar->task)] += bar->end - bar->start;
+}
+
+/* A bar that comes in late moves those after it, and the times of all bars before these are others then. */
+static bool is_valid(const struct share_block *block, const struct bar *last)
+{
+    return block->end == last->end && block->busy == last->busy;
+}
+
+/* Updates the sums of a lane, after bars have been added to it. */
+static void update_sums(const struct view *view, const struct track *track, uint32_t lane, struct lane_shares *shares)
+{
+    const struct bars *bars = &track->trace->bars[lane];
+    const size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
+    while (shares->n > 0 &&
+           (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->bars[shares->n * BARS_IN_BLOCK - 1])))
+        shares->n--;
+    while (shares->n < n) {
+        const size_t first = shares->n * BARS_IN_BLOCK;
+        struct share_block *block = APPEND(shares->blocks, shares->n, shares->cap);
+        const struct bar *last = &bars->bars[first + BARS_IN_BLOCK - 1];
+        if (shares->n > 1)
+            memcpy(block->ns, block[-1].ns, sizeof block->ns);
+        for (const struct bar *bar = &bars->bars[first]; bar <= last; bar++)
+            add_bar(view, track, bar, block->ns);
+        block->end = last->end;
+        block->busy = last->busy;
+    }
+}
+
+static void forget_shares_of(struct shares *shares)
+{
+    for (uint32_t i = 0; i < shares->n_lanes; i++)
+        free(shares->lanes[i].blocks);
+    free(shares->lanes);
+    free(shares->edges);
+    *shares = (struct shares){.lanes = NULL};
+}
+
+void forget_shares(struct view *view)
+{
+    for (int k = 0; k < MOST_TRACKS; k++)
+        forget_shares_of(&view->shares[k]);
+}
+
+void find_shares(struct view *view)
+{
+    for (int k = 0; k < view->n_tracks; k++) {
+        const struct track *track = view->tracks[k];
+        struct shares *shares = &view->shares[k];
+        if (!is_far_out(view, k))
+            continue;
+        if (shares->colour != view->colour)
+            forget_shares_of(shares);
+        if (!shares->lanes) {
+            shares->n_lanes = track->trace->header.n_lanes;
+            shares->lanes = allocate(shares->n_lanes, sizeof *shares->lanes);
+            shares->colour = view->colour;
+        }
+        for (uint32_t lane = 0; lane < shares->n_lanes; lane++)
+            update_sums(view, track, lane, &shares->lanes[lane]);
+        find_edges(view, track, shares);
+    }
+}
+
+void sum_shares(const struct view *view, int track_index, uint32_t lane, size_t i, size_t end, uint64_t ns[GROUPS])
+{
+    const struct track *track = view->tracks[track_index];
+    const struct lane_shares *shares = &view->shares[track_index].lanes[lane];
+    memset(ns, 0, GROUPS * sizeof *ns);
+    if (end - i < FEW_BARS) {
+        for (; i < end; i++)
+            add_bar(view, track, &track->trace->bars[lane].bars[i], ns);
+        return;
+    }
+    /* A block in which a span ends counts as the next one's, so that each counts once. */
+    const size_t before = i / BARS_IN_BLOCK, after = end / BARS_IN_BLOCK;
+    for (size_t k = 0; k < GROUPS; k++)
+        ns[k] = shares->blocks[after - 1].ns[k] - (before > 0 ? shares->blocks[before - 1].ns[k] : 0);
+}
