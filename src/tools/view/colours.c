@@ -165,6 +165,9 @@ uint32_t cause_colour(enum cause cause)
     return colours[cause];
 }
 
+/* The darkest colour is also that of the longest gaps in most lanes, so its stripes are few. */
+int cause_stripes(enum cause cause) { return cause == CAUSE_COMPUTE ? SPARSE : DENSE; }
+
 /* Classes of memory take another family of colours than bars; neighbours differ in lightness. */
 uint32_t class_colour(size_t class)
 {

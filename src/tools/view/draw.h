@@ -25,6 +25,8 @@ uint32_t task_colour(const struct view *view, const struct track *track, uint32_
 bool is_plain(const struct view *view, const struct track *track, uint32_t number);
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
+enum { DENSE = 5, SPARSE = 10 };       /* dots from stripe to stripe */
+int cause_stripes(enum cause cause);   /* one of these */
 void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
  * returns false when there is no number i. */
@@ -74,8 +76,9 @@ static inline void fill(const struct view *view, int x, int y, int width, int he
 }
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
 void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
-/* Fills a box with slanted stripes of a colour, on a pale ground of it. */
-void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour);
+/* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; `apart`: dots from one to the next.
+ */
+void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart);
 /* Names are normal, what stands beside them is small. */
 static inline enum font small_font(const struct view *view) { return view->scale > 1 ? SMALL_2X : SMALL_1X; }
 static inline enum font normal_font(const struct view *view) { return view->scale > 1 ? NORMAL_2X : NORMAL_1X; }
@@ -146,6 +149,7 @@ int count_legend_lines(const struct view *view);
 enum sign_shape {
     BOX,
     HATCHED_BOX,
+    SPARSE_BOX, /* its stripes are far apart */
     LAYERED_BOX,
     LOW_BOX,
     PALE_BOX,

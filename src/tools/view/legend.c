@@ -28,8 +28,8 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
     const int middle = y + size / 2;
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(view, x, y, size, size, colour);
-    if (shape == HATCHED_BOX)
-        hatch(view, x, y, size, size, colour);
+    if (shape == HATCHED_BOX || shape == SPARSE_BOX)
+        hatch(view, x, y, size, size, colour, shape == SPARSE_BOX ? SPARSE : DENSE);
     for (int at = 0; at < 3 && shape == LAYERED_BOX; at++)
         fill(view, x, y + 4 * at * dot, size, 4 * dot, blend(colour, PANEL, 0.35 * at));
     if (shape == LOW_BOX)
@@ -97,15 +97,19 @@ static void draw_colours(const struct view *view, struct legend_place *at)
         draw_item(view, at, "none", BOX, colour_number(view, NONE));
 }
 
+/* Hues of causes are those of kinds, so the legend says what tells them apart. */
+static const char idle_title[] = "idle (hatched) for";
+
 static void draw_causes(const struct view *view, struct legend_place *at)
 {
     static const char *const plainer[CAUSES] = {
         [CAUSE_BYTES] = "bytes (memory in use)", [CAUSE_LAUNCH] = "launch (by the driver)"};
     bool any = false;
-    begin_paragraph(view, at, "idle for");
-    for (int i = 0; i < CAUSES; i++)
+    begin_paragraph(view, at, idle_title);
+    for (enum cause i = 0; i < CAUSES; i++)
         if (lists_all(view) || view->layout.seen.cause[i]) {
-            draw_item(view, at, plainer[i] ? plainer[i] : cause_name[i], HATCHED_BOX, cause_colour((enum cause)i));
+            draw_item(view, at, plainer[i] ? plainer[i] : cause_name[i],
+                      cause_stripes(i) == SPARSE ? SPARSE_BOX : HATCHED_BOX, cause_colour(i));
             any = true;
         }
     if (!any && !view->layout.low)
@@ -221,7 +225,8 @@ static void draw_signs(const struct view *view, struct legend_place *at)
 
 static int draw_paragraphs(const struct view *view, int y)
 {
-    const int dot = view->scale, titles = small_width(view, "micro-batch") + 14 * dot;
+    const int dot = view->scale;
+    const int titles = small_width(view, view->show_causes ? idle_title : "micro-batch") + 14 * dot;
     const bool low = view->layout.low;
     struct legend_place at = {.x = 10 * dot, .y = y, .left = (low ? 0 : titles) + 10 * dot, .lines = low ? 1 : 0};
     if (low)

@@ -40,14 +40,13 @@ void shade(const struct view *view, int x, int y, int width, int height, uint32_
         }
 }
 
-void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour)
+void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart)
 {
-    enum { APART = 5, THICK = 1 }; /* dots from stripe to stripe, and of a stripe */
     struct canvas *canvas = view->canvas;
     const uint32_t ground = blend(colour, PAPER, 0.85);
     for (int row = MAX(y, 0); row < MIN(y + height, canvas->height); row++)
         for (int i = MAX(x, 0); i < MIN(x + width, canvas->width); i++) {
-            const bool striped = (i + row) / view->scale % APART < THICK;
+            const bool striped = (i + row) / view->scale % apart == 0;
             canvas->pixels[row * canvas->width + i] = striped ? colour : ground;
         }
 }

@@ -152,16 +152,22 @@ static void expect_shares(const struct view *view, uint32_t lane)
         }
 }
 
-/* Steps are narrow, and colours stand for layers.  Old records are lost on the way. */
+/* Steps are narrow, and colours stand for layers.  The end of a task in step 2 comes late, among bars of which there are
+ * sums already. */
 TEST(far_out_colours_have_their_shares_while_a_trace_grows)
 {
+    enum { LATE_TASK = 3 };
     const char *path = temp_path("shares.trace");
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, now_ns(), 1000);
+    const uint64_t late = clock, number = trace_begin(writer, 2, LATE_TASK, late);
+    clock += 500;
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     run_script(view, "k");
     look_at(view, 0, 1e9);
-    for (uint32_t step = 2; step < 60; step++) {
+    for (uint32_t step = 3; step < 60; step++) {
+        if (step == 14)
+            trace_end(writer, number, late, late + 500, 0);
         clock = write_step(writer, step, clock, 1000 + random_words(5, STREAM_TEST, 0, step).word[0] % 700);
         poll_view(view);
         assert_true(is_far_out(view, 0));

@@ -44,7 +44,7 @@ static const struct picture {
      "third of the height each; before it each device has its parameters, after it nothing"},
     {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x6b7b2bc2a96280b1,
      "the whole trace is 6 pixels wide: a single span"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x7bfbde610cb07bd2,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x7d9f901bd6c2c7ac,
      "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
      "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},
     {"chain", 1280, 720, 1, "h", 0x8d18ab9ec7a8619d,
