@@ -440,7 +440,11 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     int from = edge_x(brush, since);
     int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
     uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
+    if (to <= from)
+        return;
     note_colour(brush, now.record->task);
+    if (brush->drawn)
+        brush->drawn->unfinished[now.waits] = true;
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
     if (!brush->names_only) {
@@ -558,7 +562,7 @@ void draw_lane(const struct view *view, const struct view_row *row, struct seen 
     struct brush brush = make_brush(view, row);
     brush.drawn = seen;
     uint32_t firsts[MOST_PIXELS + 1];
-    const bool spans = is_far_out(view, row->track) && !brush.lit;
+    const bool spans = is_far_out(view, view->tracks[row->track]) && !brush.lit;
     find_firsts(&brush, spans, firsts);
     brush.firsts = firsts;
     if (spans) {

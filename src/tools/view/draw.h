@@ -40,8 +40,8 @@ size_t colour_stride(const struct view *view); /* how many layers or micro-batch
 
 /* ---- shares.c --------------------------------------------------------------------------------------------------- */
 
-bool is_far_out(const struct view *view, int track); /* are its steps too narrow to show what is in them? */
-void find_shares(struct view *view);                 /* updates view->shares */
+bool is_far_out(const struct view *view, const struct track *track); /* are steps too narrow to show what is in them? */
+void find_shares(struct view *view);                                 /* updates view->shares */
 void forget_shares(struct view *view);
 int span_end(const struct view *view, int track, int x); /* the pixel behind pixel x and what is left of its span */
 /* How long bars [i, end) of a lane last, by the group of their colour.  If they are many, both places are rounded down

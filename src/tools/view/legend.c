@@ -135,11 +135,14 @@ static void draw_classes(const struct view *view, struct legend_place *at)
             draw_item(view, at, trace->header.memory[i], BOX, class_colour(i));
 }
 
-/* A task that has not ended: its bar is pale while it has been queued and waits for another. */
+/* Tasks that have not ended: the bar of one that has been queued and waits for another is pale. */
 enum unfinished { RUNS, WAITS };
 
+/* What is in sight is known when it has been drawn.  Before that there is room for what might be. */
 static bool shows_unfinished(const struct view *view, enum unfinished wanted)
 {
+    if (view->canvas)
+        return view->layout.seen.unfinished[wanted];
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         struct trace_running now;
@@ -152,7 +155,7 @@ static bool shows_unfinished(const struct view *view, enum unfinished wanted)
 
 static bool shows_shares(const struct view *view)
 {
-    return is_far_out(view, 0) && !view->selection.search[0] && !view->selection.critical;
+    return is_far_out(view, view->tracks[0]) && !view->selection.search[0] && !view->selection.critical;
 }
 
 /* In a simulation tasks are not queued before they can start. */

@@ -34,9 +34,9 @@ static uint32_t steps_of_span(const struct view *view, const struct track *track
     return n;
 }
 
-bool is_far_out(const struct view *view, int track)
+bool is_far_out(const struct view *view, const struct track *track)
 {
-    return !view->show_causes && steps_of_span(view, view->tracks[track]) > 1;
+    return !view->show_causes && steps_of_span(view, track) > 1;
 }
 
 static bool begins_span(const struct trace_step *steps, size_t i, uint32_t span)
@@ -135,7 +135,7 @@ void find_shares(struct view *view)
     for (int k = 0; k < view->n_tracks; k++) {
         const struct track *track = view->tracks[k];
         struct shares *shares = &view->shares[k];
-        if (!is_far_out(view, k))
+        if (!is_far_out(view, track))
             continue;
         if (shares->colour != view->colour)
             forget_shares_of(shares);

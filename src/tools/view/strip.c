@@ -167,11 +167,12 @@ static void find_steps_in_sight(const struct view *view, const struct track *tra
     *to = i;
 }
 
-/* The same, but none where there are so many that their lines would be too close to each other. */
+/* The same, but none where there are so many that their lines would be too close to each other.  Far out only a few long
+ * steps would have lines. */
 static void find_borders(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
     find_steps_in_sight(view, track, from, to);
-    if ((double)(*to - *from) > places_of(view).rows.w / (12.0 * view->scale))
+    if (is_far_out(view, track) || (double)(*to - *from) > places_of(view).rows.w / (12.0 * view->scale))
         *to = *from;
 }
 

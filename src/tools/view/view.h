@@ -112,6 +112,7 @@ struct seen { /* what the picture has, as far as it is drawn: kinds of the first
     bool kind[KINDS], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
+    bool unfinished[2];        /* tasks that have not ended: [0] one runs, [1] one waits for another */
     bool plain;                /* true: a bar's task has none of what colours stand for, such as a layer */
 };
 

@@ -50,7 +50,7 @@ static void draw_areas(const struct view *view, const struct view_row *row, cons
     size_t next = (size_t)(first - use->amounts) + 1; /* the first amount after the column */
     struct memory_column columns[MOST_PIXELS];
     int n = 0;
-    const bool spans = is_far_out(view, row->track);
+    const bool spans = is_far_out(view, track);
     int x = box->x, width = 1;
     while (x < box->x + box->w) {
         const size_t before = next;

@@ -170,7 +170,7 @@ TEST(far_out_colours_have_their_shares_while_a_trace_grows)
             trace_end(writer, number, late, late + 500, 0);
         clock = write_step(writer, step, clock, 1000 + random_words(5, STREAM_TEST, 0, step).word[0] % 700);
         poll_view(view);
-        assert_true(is_far_out(view, 0));
+        assert_true(is_far_out(view, view->tracks[0]));
         find_shares(view);
         for (uint32_t lane = 0; lane < LANES; lane++)
             expect_shares(view, lane);
@@ -202,7 +202,7 @@ TEST(spans_do_not_move_with_the_view)
         assert_int_equal(shares->edges[4], track->last);
     }
     look_at(view, 0, 10.0 * STEP_NS); /* wide steps */
-    assert_false(is_far_out(view, 0));
+    assert_false(is_far_out(view, view->tracks[0]));
     end_view(view);
 }
 
