@@ -294,9 +294,10 @@ void draw_view(struct view *view, struct canvas *canvas)
     draw_details(view);
     draw_times(view);
     draw_panel(view);
-    draw_tooltip(view);
     if (view->help)
         draw_help(view);
+    else
+        draw_tooltip(view);
     view->canvas = NULL;
     free_clocks(view);
 }

@@ -185,7 +185,7 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
     const uint32_t bar = colour_number(view, 0), dimmed = blend(bar, PAPER, 0.85);
     const struct pick after_gap = pick_after_gap(view);
     const bool picked = is_picked(&selection->task), room = !view->still && !view->canvas;
-    const bool hovers = is_picked(&view->mouse.hover) || is_picked(&after_gap);
+    const bool hovers = is_picked(&view->mouse.hover) || (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING);
     const struct {
         bool seen;
         struct sign sign;

@@ -19,24 +19,24 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x87b343a4465ee42c,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x49729319567d0ee3,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x228826b8b047fcc1,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xd0b8d12677cf53ed,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0xbb912136fc6d7eb2,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0xf71dfcc05222085f,
      "the same, each dot four pixels, so that the window is low: no overview, a legend of two lines that begins "
      "with memory, and rows are cut off: it begins at stage1; what is not on the critical path is pale, and "
      "stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x34dfe49a2e7ae4ef,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xb7522cee08600704,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xedf34d6fcf298e56,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x703c4e03870df06d,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, the first 3 backwards of 4.054 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x7f278cb06a71ca7e,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xcdbc7ab9abf098f8,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
     {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x164146b4d6995eca,
@@ -44,10 +44,10 @@ static const struct picture {
      "third of the height each; before it each device has its parameters, after it nothing"},
     {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x6b7b2bc2a96280b1,
      "the whole trace is 6 pixels wide: a single span"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x7d9f901bd6c2c7ac,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xb2921de4acf024ee,
      "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
      "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x8d18ab9ec7a8619d,
+    {"chain", 1280, 720, 1, "h", 0x9963e6cdef97395f,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };
@@ -409,6 +409,38 @@ TEST(colours_are_told_apart_by_the_colour_blind)
     for (int i = 0; i < CAUSES; i++)
         colours[i] = cause_colour((enum cause)i);
     expect_told_apart("causes", colours, CAUSES);
+    end_view(view);
+    free(trace);
+}
+
+/* The light of a colour, from 0 to 1, as rules for contrast on the web count it. */
+static double luminance(uint32_t colour)
+{
+    return 0.2126 * light_of(colour >> 16) + 0.7152 * light_of(colour >> 8) + 0.0722 * light_of(colour);
+}
+
+/* A name on a bar has a contrast of 4.5 to 1, as small letters need it; so have words in grey on panels. */
+static void expect_contrast(uint32_t letters, uint32_t ground)
+{
+    const double one = luminance(letters) + 0.05, other = luminance(ground) + 0.05;
+    if (fmax(one / other, other / one) < 4.5)
+        test_failed("%06x on %06x: %.2f\n", letters & 0xffffff, ground & 0xffffff, fmax(one / other, other / one));
+}
+
+TEST(names_can_be_read_on_their_bars)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
+    for (int way = 0; way < COLOUR_WAYS; way++) {
+        view->n_layers = 12;
+        view->colour = (enum colour_by)way;
+        for (int64_t i = way == BY_KIND ? 0 : NONE; i < (way == BY_LAYER ? 12 : 16); i++) {
+            const uint32_t colour = colour_number(view, i);
+            expect_contrast(readable_on(colour), colour);
+        }
+    }
+    expect_contrast(SOFT, PANEL);
+    expect_contrast(ACCENT, PANEL);
     end_view(view);
     free(trace);
 }
