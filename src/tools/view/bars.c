@@ -198,7 +198,8 @@ static size_t bar_from(const struct brush *brush, uint64_t clock, int x)
 static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t end, int x, int right, double busy)
 {
     uint64_t ns[GROUPS], all = 0, before = 0;
-    const int cut = (int)((1 - busy) * most_cut(brush)), top = brush->y + cut, high = brush->height - 2 * cut;
+    const int cut = (int)((1 - busy) * most_cut(brush));
+    const int top = brush->y + cut, high = brush->height - 2 * cut;
     sum_shares(brush->view, brush->index, lane, i, end, ns);
     for (size_t k = 0; k < GROUPS; k++)
         all += ns[k];

@@ -257,16 +257,16 @@ static void draw_over_bars(const struct view *view)
     const struct box rows = places_of(view).rows;
     const struct pick after_gap = pick_after_gap(view);
     const bool picked = is_picked(&view->selection.task), marked = view->selection.region.kind != NO_REGION;
-    if (marked)
+    if (marked) {
+        shade_region(view);
         draw_region(view);
+    }
     if (picked)
         draw_links(view);
     draw_marks(view);
     draw_cursor(view);
     if (picked || marked || view->selection.n_marks > 0 || is_inside(&rows, view->mouse.x, view->mouse.y))
         draw_names(view);
-    if (marked)
-        shade_region(view);
     if (picked)
         draw_outline(view, &view->selection.task, INK);
     if (is_picked(&view->mouse.hover))

@@ -127,7 +127,7 @@ void shade_region(const struct view *view)
     const struct box box = places_of(view).rows;
     const double *at = view->selection.region.at;
     const int x[] = {x_in_rows(view, at[0]), x_in_rows(view, at[1])};
-    shade(view, MIN(x[0], x[1]), box.y, abs(x[1] - x[0]), box.h, ACCENT, 0.12);
+    shade_paper(view, MIN(x[0], x[1]), box.y, abs(x[1] - x[0]), box.h, ACCENT, 0.12);
 }
 
 bool shows_mark(const struct view *view)

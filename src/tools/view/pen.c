@@ -40,6 +40,16 @@ void shade(const struct view *view, int x, int y, int width, int height, uint32_
         }
 }
 
+void shade_paper(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share)
+{
+    struct canvas *canvas = view->canvas;
+    const uint32_t shaded = blend(PAPER, colour, share);
+    for (int row = MAX(y, 0); row < MIN(y + height, canvas->height); row++)
+        for (int i = MAX(x, 0); i < MIN(x + width, canvas->width); i++)
+            if (canvas->pixels[row * canvas->width + i] == PAPER)
+                canvas->pixels[row * canvas->width + i] = shaded;
+}
+
 void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart)
 {
     struct canvas *canvas = view->canvas;
