@@ -78,8 +78,8 @@ static inline void fill(const struct view *view, int x, int y, int width, int he
 void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
 /* The same where the box is paper: what is drawn on it keeps its colours. */
 void shade_paper(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
-/* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; `apart`: dots from one to the next.
- */
+/* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; `apart`: dots from each to the
+ * next. */
 void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart);
 /* Names are normal, what stands beside them is small. */
 static inline enum font small_font(const struct view *view) { return view->scale > 1 ? SMALL_2X : SMALL_1X; }

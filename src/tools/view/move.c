@@ -5,6 +5,7 @@
  * simulated at most once per frame, and only where the place is another one than before.
  */
 #include "act.h"
+#include "draw.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -63,6 +64,7 @@ static void show_board(struct view *view, int track_index, uint32_t task, uint32
 {
     struct track *track = view->tracks[track_index];
     renew_track(track);
+    forget_shares(view);
     const struct trace_step *step = find_step(track, view->sight.anchor);
     if (step)
         track->zero = step->work;

@@ -167,8 +167,8 @@ static void find_steps_in_sight(const struct view *view, const struct track *tra
     *to = i;
 }
 
-/* The same, but none where there are so many that their lines would be too close to each other.  Far out only a few long
- * steps would have lines. */
+/* The same, but none where there are so many that their lines would be too close to each other.  Far out only a few
+ * long steps would have lines. */
 static void find_borders(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
     find_steps_in_sight(view, track, from, to);

@@ -40,7 +40,8 @@ struct memory_column {
     const struct amount *held;
 };
 
-/* Each column of pixels shows the most that is held in its time; far out a span is a column.  As with bars, all is found before it is drawn. */
+/* Each column of pixels shows the most that is held in its time; far out a span is a column.  As with bars, all is
+ * found before it is drawn. */
 static void draw_areas(const struct view *view, const struct view_row *row, const struct box *box, double top,
                        struct seen *seen)
 {

@@ -152,8 +152,8 @@ static void expect_shares(const struct view *view, uint32_t lane)
         }
 }
 
-/* Steps are narrow, and colours stand for layers.  The end of a task in step 2 comes late, among bars of which there are
- * sums already. */
+/* Steps are narrow, and colours stand for layers.  The end of a task in step 2 comes late, among bars of which there
+ * are sums already. */
 TEST(far_out_colours_have_their_shares_while_a_trace_grows)
 {
     enum { LATE_TASK = 3 };
