@@ -3,7 +3,7 @@
 #define CHOOSE_H
 
 #include "overlap.h"
-#include "techniques/search/search.h"
+#include "planning/search/search.h"
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct overlap_options {

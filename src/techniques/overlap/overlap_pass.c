@@ -19,7 +19,7 @@
 #include "overlap_pass.h"
 #include "planning/command/numbers.h"
 #include "planning/pass/traits.h"
-#include "techniques/search/plan_text.h"
+#include "planning/search/plan_text.h"
 #include "trainer/train/hooks.h"
 
 #include <math.h>

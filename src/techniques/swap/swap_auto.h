@@ -6,8 +6,8 @@
 #ifndef SWAP_AUTO_H
 #define SWAP_AUTO_H
 
+#include "planning/search/search.h"
 #include "swap.h"
-#include "techniques/search/search.h"
 
 /* How copies find their places (swap_places.c).  PLACE_FOR_USES holds the fewest bytes. */
 enum placing {

@@ -5,7 +5,7 @@
  */
 #include "planning/pass/pass.h"
 #include "planning/predict/predict.h"
-#include "techniques/search/search.h"
+#include "planning/search/search.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 
