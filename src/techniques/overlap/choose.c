@@ -1,9 +1,9 @@
 /* choose.c - which updates the CPU gets: the search for the plan that makes the shortest step.
  *
  * There is one decision per bucket, D, C or L (overlap.c says what they are), and one more: whether gradients that are
- * copied to the host share bytes.  The simulator says how long a step with a choice takes: it knows of links that are
- * shared, of pipelines and of memory.  One of the choices is to leave all updates on the device; when no step is
- * shorter, the pass declines.
+ * copied to the host share bytes.  The simulator says how long a step with a plan takes: it knows of links that are
+ * shared, of pipelines and of memory.  One of the plans leaves all updates on the device; when no step is shorter, the
+ * pass declines.
  *
  * The CPU gets the buckets that are released first, so the question is how many.  The search (search/search.h) starts
  * from
@@ -28,22 +28,22 @@ static void choose_earliest(const struct update_survey *survey, unsigned char *s
         side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
 }
 
-void score_candidate(const struct question *question, struct candidate *candidate)
+void score_plan(const struct question *question, struct update_plan *plan)
 {
     unsigned char choice[MOST_BUCKETS + 1];
-    memcpy(choice, candidate->side, question->n - 1);
-    choice[question->n - 1] = (unsigned char)candidate->sharing;
-    candidate->score = score_choice(question, choice);
+    memcpy(choice, plan->side, question->n - 1);
+    choice[question->n - 1] = (unsigned char)plan->sharing;
+    plan->score = score_choice(question, choice);
 }
 
-void try_candidate(const struct question *question, struct candidate *candidate)
+void try_plan(const struct question *question, struct update_plan *plan)
 {
-    candidate->sharing = GRADIENTS_ALONE;
-    score_candidate(question, candidate);
-    if (candidate->score.excess_bytes == 0)
+    plan->sharing = GRADIENTS_ALONE;
+    score_plan(question, plan);
+    if (plan->score.excess_bytes == 0)
         return;
-    candidate->sharing = GRADIENTS_SHARED;
-    score_candidate(question, candidate);
+    plan->sharing = GRADIENTS_SHARED;
+    score_plan(question, plan);
 }
 
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
@@ -146,12 +146,12 @@ static unsigned char *add_row(const struct update_survey *survey, unsigned char 
 
 /* Starts with none, some and all of the buckets on the CPU, once as C and once as L; and once more with gradients that
  * share bytes, where all on the CPU do not fit otherwise. */
-static void search_plan(const struct update_survey *survey, const struct question *question, struct plans *plans)
+static void search_plan(const struct update_survey *survey, const struct question *question, struct update_plans *plans)
 {
     const size_t n = survey->buckets.n;
     const size_t shares = count_shares(survey);
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
-    struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
+    struct update_plan *best = &plans->by_mode[OVERLAP_PLAN];
     unsigned char found[MOST_BUCKETS + 1];
     unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * (n + 1), 1);
     unsigned char *end = starts;
@@ -165,20 +165,20 @@ static void search_plan(const struct update_survey *survey, const struct questio
     free(starts);
 }
 
-struct plans find_plans(const struct update_survey *survey, const struct question *question)
+struct update_plans find_plans(const struct update_survey *survey, const struct question *question)
 {
     const struct update_bucket *bucket = survey->buckets.buckets;
     const size_t n = survey->buckets.n;
-    struct plans plans = {0};
-    struct candidate *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
+    struct update_plans plans = {0};
+    struct update_plan *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     /* If updates wait for the norm, none can run before it.  So all go to the CPU late, in the order in which the next
      * forward needs them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
     choose_earliest(survey, none->side, 0, ON_CPU);
-    try_candidate(question, none);
+    try_plan(question, none);
     choose_earliest(survey, all->side, n, on_cpu);
-    try_candidate(question, all);
+    try_plan(question, all);
     if (survey->timed)
         search_plan(survey, question, &plans);
     else

@@ -1,4 +1,14 @@
-/* choose.h - a plan for each --overlap, and which is the best (choose.c). */
+/* choose.h - a plan for each --overlap, and which is the best (choose.c).
+ *
+ * The words of this folder:
+ *
+ *     bucket     the updates that move together: those of a layer (overlap.h)
+ *     side       where the updates of a bucket run
+ *     plan       a side for each bucket, and whether gradients share bytes: all that there is to decide about a list
+ *     planner    what makes the plans of a list while the pass is at work on it (overlap_pass.h)
+ *
+ * To the search a plan is a choice: each side of it is the option of a decision (planning/search/search.h).
+ */
 #ifndef CHOOSE_H
 #define CHOOSE_H
 
@@ -8,22 +18,22 @@
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct overlap_options {
     enum overlap mode;
-    const char *plan; /* the file of the plan, which is read when it is there, else written; NULL: none */
+    const char *plan_file; /* it is read when it is there, else written; NULL: none */
 };
 extern struct overlap_options overlap_options;
 
 enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
-struct candidate {                       /* a plan */
-    unsigned char side[MOST_BUCKETS];    /* by bucket, an enum side */
+struct update_plan {
+    unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
     enum sharing sharing;
     struct score score; /* that of the list with this plan */
 };
-/* Fills in candidate->sharing and candidate->score.  Gradients have bytes of their own; or, where the list does not fit
+/* Fills in plan->sharing and plan->score.  Gradients have bytes of their own; or, where the list does not fit
  * then, they share bytes. */
-void try_candidate(const struct question *question, struct candidate *candidate);
-/* Fills in candidate->score alone. */
-void score_candidate(const struct question *question, struct candidate *candidate);
+void try_plan(const struct question *question, struct update_plan *plan);
+/* Fills in plan->score alone. */
+void score_plan(const struct question *question, struct update_plan *plan);
 
 struct bucket_seconds {  /* what the updates of a bucket take */
     double on_device;    /* all of them */
@@ -43,14 +53,14 @@ struct update_survey { /* what is known of a list's updates, for a plan to be ch
     double least_period; /* seconds: no step can be shorter, wherever updates are; 0: not known */
 };
 
-struct plans {
-    struct candidate by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
+struct update_plans {
+    struct update_plan by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
 };
 /* Fills in `seconds`, `serial` and `least_period`. */
 void measure_buckets(struct update_survey *survey);
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks
  * take, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
  * --overlap local is left empty: expect_choices() of local.h fills it in.  question: it scores a choice. */
-struct plans find_plans(const struct update_survey *survey, const struct question *question);
+struct update_plans find_plans(const struct update_survey *survey, const struct question *question);
 
 #endif

@@ -423,16 +423,16 @@ static void predict_choices(const struct update_survey *survey, const struct for
         follow_rule(survey, forecast, fixed, side);
 }
 
-void expect_choices(const struct local_rule *rule, const struct question *question, struct candidate *expected)
+void expect_choices(const struct local_rule *rule, const struct question *question, struct update_plan *expected)
 {
     struct forecast forecast = forecast_list(rule->survey->list, rule->survey->costs);
     predict_choices(rule->survey, &forecast, 0, expected->side);
     free_forecast(&forecast);
-    try_candidate(question, expected);
+    try_plan(question, expected);
     for (size_t k = rule->survey->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
-        struct candidate other = *expected;
+        struct update_plan other = *expected;
         other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
-        try_candidate(question, &other);
+        try_plan(question, &other);
         if (other.score.excess_bytes < expected->score.excess_bytes)
             *expected = other;
     }
@@ -456,15 +456,15 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 
 /* The fewest buckets that must be fixed to the CPU so that all other updates have room on both sides; only some numbers
  * are tried.  If none is enough, all buckets.  Else *expected is what the step is then expected to do. */
-static size_t fix_as_few_as_fit(struct local_rule *rule, const struct question *question, struct candidate *expected)
+static size_t fix_as_few_as_fit(struct local_rule *rule, const struct question *question, struct update_plan *expected)
 {
     const struct update_survey *survey = rule->survey;
     const size_t n = survey->buckets.n;
     struct forecast forecast = forecast_list(survey->list, survey->costs);
-    struct candidate both = {.score.excess_bytes = 1};
+    struct update_plan both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
         predict_choices(survey, &forecast, rule->n_fixed, both.side);
-        try_candidate(question, &both);
+        try_plan(question, &both);
         if (both.score.excess_bytes == 0)
             break;
     }
@@ -494,7 +494,7 @@ static char *describe_fixed(const struct local_rule *rule)
 }
 
 void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
-                   const struct pass *room_maker, struct candidate *expected, struct pass_report *report)
+                   const struct pass *room_maker, struct update_plan *expected, struct pass_report *report)
 {
     const struct update_buckets *buckets = &rule->survey->buckets;
     const struct task *first_update = rule->survey->list->tasks[buckets->buckets[0].update];

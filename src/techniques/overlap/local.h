@@ -16,13 +16,13 @@ struct local_rule { /* --overlap local: how the running step decides, and for wh
 };
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
  * as that saves bytes.  question: it scores a choice. */
-void expect_choices(const struct local_rule *rule, const struct question *question, struct candidate *expected);
+void expect_choices(const struct local_rule *rule, const struct question *question, struct update_plan *expected);
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
  * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it
  * is, and why.  room_maker: the pass that will make room for the list when it runs; NULL: no pass has to. */
 void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
-                   const struct pass *room_maker, struct candidate *expected, struct pass_report *report);
+                   const struct pass *room_maker, struct update_plan *expected, struct pass_report *report);
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
  * list. */

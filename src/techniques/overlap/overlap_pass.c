@@ -19,7 +19,7 @@
 #include "overlap_pass.h"
 #include "planning/command/numbers.h"
 #include "planning/pass/traits.h"
-#include "planning/search/plan_text.h"
+#include "planning/search/choice_text.h"
 #include "trainer/train/hooks.h"
 
 #include <math.h>
@@ -34,19 +34,19 @@ static bool decides(void) { return overlap_options.mode == OVERLAP_PLAN || overl
 /* A plan that is there already needs no times. */
 static unsigned traits_by_options(void)
 {
-    const char *plan = overlap_options.plan;
+    const char *path = overlap_options.plan_file;
     if (!decides())
         return 0;
-    return plan && access(plan, F_OK) == 0 ? CHOOSES_EARLY : CHOOSES_EARLY | WANTS_TIMES;
+    return path && access(path, F_OK) == 0 ? CHOOSES_EARLY : CHOOSES_EARLY | WANTS_TIMES;
 }
 
 /* ---- the pass at work on a list ---------------------------------------------------------------------------------- */
 
-static struct planning *open_planning(struct list *list, const struct costs *costs, const struct run_facts *facts)
+static struct update_planner *open_planner(struct list *list, const struct costs *costs, const struct run_facts *facts)
 {
-    struct planning *planning = allocate(1, sizeof *planning);
-    struct update_survey *survey = &planning->survey;
-    planning->facts = facts;
+    struct update_planner *planner = allocate(1, sizeof *planner);
+    struct update_survey *survey = &planner->survey;
+    planner->facts = facts;
     survey->list = list;
     survey->costs = costs;
     survey->uses = find_uses(list->tasks, list->n, list->pool);
@@ -57,27 +57,27 @@ static struct planning *open_planning(struct list *list, const struct costs *cos
     for (size_t b = 0; b < n; b++)
         survey->decisions[b] = (struct decision){.options = SIDES, .group = NONE};
     survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
-    planning->rule =
+    planner->rule =
         (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey, .n_fixed = n};
-    return planning;
+    return planner;
 }
 
-static void close_planning(struct planning *planning)
+static void close_planner(struct update_planner *planner)
 {
-    free_uses(planning->survey.uses);
-    free(planning->survey.buckets.bucket_of);
-    free(planning->remade);
-    free(planning);
+    free_uses(planner->survey.uses);
+    free(planner->survey.buckets.bucket_of);
+    free(planner->remade);
+    free(planner);
 }
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
 /* If the file is there, its plan replaces *best, the plan that the search has found; else *best is written to it. */
-static void use_plan_file(struct planning *planning, const struct question *question, const char *path,
-                          struct candidate *best, struct pass_report *report)
+static void use_plan_file(struct update_planner *planner, const struct question *question, const char *path,
+                          struct update_plan *best, struct pass_report *report)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
-    const struct update_survey *survey = &planning->survey;
+    const struct update_survey *survey = &planner->survey;
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
         .title = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there after all C.",
@@ -87,9 +87,9 @@ static void use_plan_file(struct planning *planning, const struct question *ques
         .n = survey->buckets.n};
     for (size_t b = 0; b < survey->buckets.n; b++)
         name[b] = survey->buckets.buckets[b].name;
-    planning->is_from_file = read_choice(path, &text, best->side);
-    if (planning->is_from_file) {
-        try_candidate(question, best);
+    planner->is_from_file = read_choice(path, &text, best->side);
+    if (planner->is_from_file) {
+        try_plan(question, best);
         append_text(&report->reason, "read from %s: ", path);
     } else if (survey->timed) {
         write_choice(path, &text, best->side);
@@ -108,11 +108,11 @@ static size_t count_on_cpu(const struct update_survey *survey, const unsigned ch
 }
 
 /* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: nobody knows. */
-static double period_of(const struct update_survey *survey, const struct candidate *candidate)
+static double period_of(const struct update_survey *survey, const struct update_plan *plan)
 {
     if (!survey->timed)
         return NAN;
-    return candidate->score.excess_bytes == 0 ? candidate->score.period : INFINITY;
+    return plan->score.excess_bytes == 0 ? plan->score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
@@ -134,23 +134,25 @@ static char *make_letters(const struct update_survey *survey, const unsigned cha
 static double if_timed(const struct update_survey *survey, double seconds) { return survey->timed ? seconds : NAN; }
 
 /* The period that each --overlap would have. */
-static void report_each(const struct planning *planning, const struct plans *plans, struct pass_report *report)
+static void report_each(const struct update_planner *planner, const struct update_plans *plans,
+                        struct pass_report *report)
 {
-    const struct update_survey *survey = &planning->survey;
-    const struct candidate *candidates = plans->by_mode;
-    report_ms(report, "all_device_ms", "all on the device", period_of(survey, &candidates[OVERLAP_ALL_DEVICE]));
-    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &candidates[OVERLAP_ALL_CPU]));
-    report_ms(report, "local_ms", "local", period_of(survey, &candidates[OVERLAP_LOCAL]));
-    report_ms(report, NULL, planning->is_from_file ? "the file's plan" : "best plan",
-              period_of(survey, &candidates[OVERLAP_PLAN]));
+    const struct update_survey *survey = &planner->survey;
+    const struct update_plan *by_mode = plans->by_mode;
+    report_ms(report, "all_device_ms", "all on the device", period_of(survey, &by_mode[OVERLAP_ALL_DEVICE]));
+    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &by_mode[OVERLAP_ALL_CPU]));
+    report_ms(report, "local_ms", "local", period_of(survey, &by_mode[OVERLAP_LOCAL]));
+    report_ms(report, NULL, planner->is_from_file ? "the file's plan" : "best plan",
+              period_of(survey, &by_mode[OVERLAP_PLAN]));
 }
 
 /* What the rule loses against the best plan, unless a file's plan stands in its place. */
-static void report_regret(const struct planning *planning, const struct plans *plans, struct pass_report *report)
+static void report_regret(const struct update_planner *planner, const struct update_plans *plans,
+                          struct pass_report *report)
 {
-    const struct update_survey *survey = &planning->survey;
+    const struct update_survey *survey = &planner->survey;
     char ratio[32];
-    if (planning->is_from_file)
+    if (planner->is_from_file)
         return;
     double by_rule = period_of(survey, &plans->by_mode[OVERLAP_LOCAL]);
     double best = period_of(survey, &plans->by_mode[OVERLAP_PLAN]);
@@ -167,13 +169,13 @@ static void report_left_out(const struct update_buckets *buckets, struct pass_re
 }
 
 /* Says how many updates have moved, or why none has. */
-static void report_moves(const struct planning *planning, const struct candidate *chosen, bool changed,
+static void report_moves(const struct update_planner *planner, const struct update_plan *chosen, bool changed,
                          struct pass_report *report)
 {
-    const struct update_survey *survey = &planning->survey;
+    const struct update_survey *survey = &planner->survey;
     const size_t n = survey->buckets.n; /* a bucket counts as one update, however many it has */
     const size_t on_cpu = count_on_cpu(survey, chosen->side);
-    const bool lacks_times = n > 0 && !survey->timed && !planning->is_from_file && decides();
+    const bool lacks_times = n > 0 && !survey->timed && !planner->is_from_file && decides();
     char **reason = &report->reason;
     if (n == 0)
         append_text(reason, "the list has no update that could run on the CPU");
@@ -191,58 +193,58 @@ static void report_moves(const struct planning *planning, const struct candidate
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct planning *planning, const struct plans *plans, enum overlap mode,
+static void report_plans(const struct update_planner *planner, const struct update_plans *plans, enum overlap mode,
                          struct pass_report *report)
 {
-    const struct update_survey *survey = &planning->survey;
-    const struct candidate *chosen = &plans->by_mode[mode];
+    const struct update_survey *survey = &planner->survey;
+    const struct update_plan *chosen = &plans->by_mode[mode];
     char *letters = make_letters(survey, chosen->side);
     report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
-    report_each(planning, plans, report);
+    report_each(planner, plans, report);
     report_ms(report, "bound_ms", "at least", if_timed(survey, survey->least_period));
     report_ms(report, "period_ms", NULL, period_of(survey, chosen));
     report_ms(report, "barrier_ms", NULL, if_timed(survey, report->after->alone));
     report_ms(report, "serial_ms", NULL, if_timed(survey, survey->serial));
-    report_regret(planning, plans, report);
+    report_regret(planner, plans, report);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 /* Finds a plan for each --overlap. */
-static struct plans plan_each_mode(struct planning *planning)
+static struct update_plans plan_each_mode(struct update_planner *planner)
 {
-    struct update_survey *survey = &planning->survey;
+    struct update_survey *survey = &planner->survey;
     if (survey->timed)
         measure_buckets(survey);
-    const struct plans plans = plans_within_budgets(planning, OVERLAP_WORK);
-    if (!survey->timed || !find_wanted(MAKES_ROOM, planning->facts))
+    const struct update_plans plans = plans_within_budgets(planner, OVERLAP_WORK);
+    if (!survey->timed || !find_wanted(MAKES_ROOM, planner->facts))
         return plans;
-    return plans_for_later_room(planning, &plans);
+    return plans_for_later_room(planner, &plans);
 }
 
 /* Replaces *chosen, the plan of the --overlap that is asked for, where a file or the running step says otherwise. */
-static void replace_plan(struct planning *planning, struct candidate *chosen, struct pass_report *report)
+static void replace_plan(struct update_planner *planner, struct update_plan *chosen, struct pass_report *report)
 {
-    const struct run_facts *facts = planning->facts;
-    const struct update_survey *survey = &planning->survey;
-    const char *plan = facts->trial ? NULL : overlap_options.plan;
-    const struct question question = question_of(planning, 0);
-    if (plan && survey->buckets.n > 0)
-        use_plan_file(planning, &question, plan, chosen, report);
+    const struct run_facts *facts = planner->facts;
+    const struct update_survey *survey = &planner->survey;
+    const char *path = facts->trial ? NULL : overlap_options.plan_file;
+    const struct question question = question_of(planner, 0);
+    if (path && survey->buckets.n > 0)
+        use_plan_file(planner, &question, path, chosen, report);
     else if (mode_of(facts) == OVERLAP_LOCAL && survey->timed)
-        leave_to_step(&planning->rule, &question, facts, planning->room_maker, chosen, report);
+        leave_to_step(&planner->rule, &question, facts, planner->room_maker, chosen, report);
 }
 
 /* Rewrites the list; false: there is nothing to rewrite. */
-static bool rewrite_list(struct planning *planning, const struct candidate *chosen)
+static bool rewrite_list(struct update_planner *planner, const struct update_plan *chosen)
 {
-    const struct update_survey *survey = &planning->survey;
-    if (count_on_cpu(survey, chosen->side) == 0 && planning->rule.n_fixed >= survey->buckets.n)
+    const struct update_survey *survey = &planner->survey;
+    if (count_on_cpu(survey, chosen->side) == 0 && planner->rule.n_fixed >= survey->buckets.n)
         return false;
     struct edit *edit = open_edit(survey->list);
-    carry_out_plan(planning, edit, chosen->side, chosen->sharing);
+    carry_out_plan(planner, edit, chosen->side, chosen->sharing);
     commit_edit(edit);
     return true;
 }
@@ -251,20 +253,20 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
                         struct pass_report *report)
 {
     const enum overlap mode = mode_of(facts);
-    struct planning *planning = open_planning(list, costs, facts);
-    struct plans plans = plan_each_mode(planning);
-    struct candidate *chosen = &plans.by_mode[mode];
-    replace_plan(planning, chosen, report);
-    bool changed = rewrite_list(planning, chosen);
-    report_moves(planning, chosen, changed, report);
+    struct update_planner *planner = open_planner(list, costs, facts);
+    struct update_plans plans = plan_each_mode(planner);
+    struct update_plan *chosen = &plans.by_mode[mode];
+    replace_plan(planner, chosen, report);
+    bool changed = rewrite_list(planner, chosen);
+    report_moves(planner, chosen, changed, report);
     const struct reserved_room room = reserve_room(list, facts);
-    report_left_out(&planning->survey.buckets, report);
-    report_plans(planning, &plans, mode, report);
+    report_left_out(&planner->survey.buckets, report);
+    report_plans(planner, &plans, mode, report);
     free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
         refuse_too_large(list->pool->machine, report->after, "--overlap", SAME_LIST);
-    close_planning(planning);
+    close_planner(planner);
     return changed;
 }
 
@@ -286,8 +288,8 @@ static const struct pass pass = {
 static void check_overlap_options(struct settings *settings)
 {
     (void)settings;
-    if (overlap_options.plan && overlap_options.mode != OVERLAP_PLAN)
-        fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan);
+    if (overlap_options.plan_file && overlap_options.mode != OVERLAP_PLAN)
+        fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan_file);
 }
 
 /* How often the running step has chosen what. */
@@ -314,7 +316,7 @@ static const struct option options[] = {
              "rule chooses, by the work that the CPU still has. all-cpu, all-device: all updates run there"},
     {.name = "overlap-plan",
      .type = OPT_OUTPUT,
-     .value = &overlap_options.plan,
+     .value = &overlap_options.plan_file,
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
      .classes = OF_LIST,

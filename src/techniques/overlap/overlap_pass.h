@@ -8,7 +8,7 @@
 #include "choose.h"
 #include "local.h"
 
-struct planning { /* how the updates of a list are planned */
+struct update_planner { /* makes the plans of a list */
     struct update_survey survey;
     struct local_rule rule;
     const struct run_facts *facts;
@@ -22,16 +22,17 @@ struct planning { /* how the updates of a list are planned */
 
 /* The --overlap that the run has.  In a trial `local` counts as `plan`: nothing is decided in the step. */
 enum overlap mode_of(const struct run_facts *facts);
-/* Moves updates to these sides, in the open edit; those about which the running step decides are listed on both. */
-void carry_out_plan(struct planning *planning, struct edit *edit, const unsigned char *side, enum sharing sharing);
+/* Moves updates to the sides of a plan, in the open edit; those about which the running step decides are listed on
+ * both. */
+void carry_out_plan(struct update_planner *planner, struct edit *edit, const unsigned char *side, enum sharing sharing);
 /* For the search, which scores choices by it.  work: what the search may spend after its starts. */
-struct question question_of(struct planning *planning, double work);
+struct question question_of(struct update_planner *planner, double work);
 /* A plan for each --overlap, the best that is found for budgets as they are now. */
-struct plans plans_within_budgets(struct planning *planning, double work);
+struct update_plans plans_within_budgets(struct update_planner *planner, double work);
 
 /* ---- overlap_room.c ---------------------------------------------------------------------------------------------- */
 
 /* A plan for each --overlap where a later pass makes room.  plain: those of plans_within_budgets(). */
-struct plans plans_for_later_room(struct planning *planning, const struct plans *plain);
+struct update_plans plans_for_later_room(struct update_planner *planner, const struct update_plans *plain);
 
 #endif

@@ -29,11 +29,11 @@
 /* ---- the endless set -------------------------------------------------------------------------------------------- */
 
 /* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
-static struct plans plans_without_budgets(struct planning *planning, double work)
+static struct update_plans plans_without_budgets(struct update_planner *planner, double work)
 {
-    struct machine *machine = planning->survey.list->pool->machine;
+    struct machine *machine = planner->survey.list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices);
-    struct plans plans = plans_within_budgets(planning, work);
+    struct update_plans plans = plans_within_budgets(planner, work);
     restore_limits(machine, limits, machine->n_devices);
     free(limits);
     return plans;
@@ -41,28 +41,28 @@ static struct plans plans_without_budgets(struct planning *planning, double work
 
 /* ---- no plan fits ------------------------------------------------------------------------------------------------ */
 
-static bool candidate_fits(struct planning *planning, struct candidate candidate)
+static bool plan_fits(struct update_planner *planner, struct update_plan plan)
 {
-    const struct question question = question_of(planning, 0);
-    try_candidate(&question, &candidate);
-    return candidate.score.excess_bytes <= 0;
+    const struct question question = question_of(planner, 0);
+    try_plan(&question, &plan);
+    return plan.score.excess_bytes <= 0;
 }
 
-static struct plans plans_if_none_fits(struct planning *planning)
+static struct update_plans plans_if_none_fits(struct update_planner *planner)
 {
-    const struct update_survey *survey = &planning->survey;
-    const enum overlap mode = mode_of(planning->facts);
-    const struct pass *remaking = find_wanted(FORETELLS_REMADE, planning->facts);
-    const struct pass *room_maker = find_wanted(MAKES_UNFORESEEN_ROOM, planning->facts);
-    const struct plans endless = plans_without_budgets(planning, OVERLAP_WORK);
+    const struct update_survey *survey = &planner->survey;
+    const enum overlap mode = mode_of(planner->facts);
+    const struct pass *remaking = find_wanted(FORETELLS_REMADE, planner->facts);
+    const struct pass *room_maker = find_wanted(MAKES_UNFORESEEN_ROOM, planner->facts);
+    const struct update_plans endless = plans_without_budgets(planner, OVERLAP_WORK);
     if (!remaking) {
-        planning->room_maker = room_maker;
+        planner->room_maker = room_maker;
         return endless;
     }
-    planning->remade = traits_of(remaking)->foretell_remade(survey->uses, survey->list->pool);
-    if (room_maker || candidate_fits(planning, endless.by_mode[mode]))
+    planner->remade = traits_of(remaking)->foretell_remade(survey->uses, survey->list->pool);
+    if (room_maker || plan_fits(planner, endless.by_mode[mode]))
         return endless;
-    return plans_within_budgets(planning, OVERLAP_WORK); /* the foretold set, by planning->remade */
+    return plans_within_budgets(planner, OVERLAP_WORK); /* the foretold set, by planner->remade */
 }
 
 /* ---- a plan fits ------------------------------------------------------------------------------------------------- */
@@ -70,9 +70,9 @@ static struct plans plans_if_none_fits(struct planning *planning)
 /* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
  * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
  * plan away. */
-static bool is_good_enough(const struct update_survey *survey, const struct plans *plans, double period)
+static bool is_good_enough(const struct update_survey *survey, const struct update_plans *plans, double period)
 {
-    const struct candidate *all = &plans->by_mode[OVERLAP_ALL_CPU];
+    const struct update_plan *all = &plans->by_mode[OVERLAP_ALL_CPU];
     if (period <= 1.01 * survey->least_period)
         return true;
     return plans->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
@@ -80,25 +80,25 @@ static bool is_good_enough(const struct update_survey *survey, const struct plan
 }
 
 /* A quick look, at the starts of the search alone: would the mode's step be at most so long with endless budgets? */
-static bool is_shorter_without_budgets(struct planning *planning, enum overlap mode, double seconds)
+static bool is_shorter_without_budgets(struct update_planner *planner, enum overlap mode, double seconds)
 {
-    struct plans quick = plans_without_budgets(planning, 0);
+    struct update_plans quick = plans_without_budgets(planner, 0);
     return quick.by_mode[mode].score.period <= seconds;
 }
 
-/* Can `room_maker` make the list fit with this candidate, and a step of at most `seconds`? */
-static bool can_be_made_to_fit(struct planning *planning, const struct candidate *candidate,
+/* Can `room_maker` make the list fit with this plan, and a step of at most `seconds`? */
+static bool can_be_made_to_fit(struct update_planner *planner, const struct update_plan *plan,
                                const struct pass *room_maker, double seconds)
 {
-    const struct update_survey *survey = &planning->survey;
-    const struct question question = question_of(planning, 0);
-    struct candidate within = *candidate;
-    score_candidate(&question, &within);
+    const struct update_survey *survey = &planner->survey;
+    const struct question question = question_of(planner, 0);
+    struct update_plan within = *plan;
+    score_plan(&question, &within);
     if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
         return false;
     struct edit *edit = open_edit(survey->list);
-    carry_out_plan(planning, edit, candidate->side, candidate->sharing);
-    reserve_room(survey->list, planning->facts);
+    carry_out_plan(planner, edit, plan->side, plan->sharing);
+    reserve_room(survey->list, planner->facts);
     preview(edit);
     bool fits = traits_of(room_maker)->foretells_fit(survey->list, survey->costs, seconds);
     undo_edit(edit);
@@ -106,31 +106,31 @@ static bool can_be_made_to_fit(struct planning *planning, const struct candidate
 }
 
 /* Of `local` nothing is asked, since the step decides. */
-static struct plans plans_if_one_fits(struct planning *planning, const struct plans *plain)
+static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
-    const enum overlap mode = mode_of(planning->facts);
-    const struct pass *room_maker = find_wanted(FORETELLS_FIT, planning->facts);
+    const enum overlap mode = mode_of(planner->facts);
+    const struct pass *room_maker = find_wanted(FORETELLS_FIT, planner->facts);
     const struct score fits = plain->by_mode[mode].score;
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !room_maker || find_wanted(FORETELLS_REMADE, planning->facts))
+    if (!is_asked || !room_maker || find_wanted(FORETELLS_REMADE, planner->facts))
         return *plain;
-    if (fits.excess_bytes > 0 || is_good_enough(&planning->survey, plain, fits.period))
+    if (fits.excess_bytes > 0 || is_good_enough(&planner->survey, plain, fits.period))
         return *plain;
     const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
-    if (!is_shorter_without_budgets(planning, mode, shorter))
+    if (!is_shorter_without_budgets(planner, mode, shorter))
         return *plain;
-    const struct plans endless = plans_without_budgets(planning, OVERLAP_WORK);
-    if (!can_be_made_to_fit(planning, &endless.by_mode[mode], room_maker, shorter))
+    const struct update_plans endless = plans_without_budgets(planner, OVERLAP_WORK);
+    if (!can_be_made_to_fit(planner, &endless.by_mode[mode], room_maker, shorter))
         return *plain;
-    planning->room_maker = room_maker;
+    planner->room_maker = room_maker;
     return endless;
 }
 
 /* ---- which plans ------------------------------------------------------------------------------------------------- */
 
-struct plans plans_for_later_room(struct planning *planning, const struct plans *plain)
+struct update_plans plans_for_later_room(struct update_planner *planner, const struct update_plans *plain)
 {
     if (plain->by_mode[OVERLAP_PLAN].score.excess_bytes <= 0)
-        return plans_if_one_fits(planning, plain);
-    return plans_if_none_fits(planning);
+        return plans_if_one_fits(planner, plain);
+    return plans_if_none_fits(planner);
 }

@@ -1,8 +1,8 @@
-/* swap.h - gaps, in which tensors lie idle, and what becomes of them.
+/* swap.h - gaps, in which tensors lie idle, and fates: what is done about each gap.
  *
  *     swap.c            finds the gaps, and swaps those that a fixed order names       begin here
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
- *     swap_choice.c     what a choice of that search does to the list (swap_auto.h)
+ *     swap_choice.c     what a choice of that search does to the list (swap_auto.h): a fate for each gap
  *     swap_places.c     between which tasks the copies of that choice stand
  *     swap_report.c     what people and `plan --json` are told
  *     swap_options.c    the folder: its pass, its options

@@ -13,27 +13,27 @@
 
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 {
-    for (const struct planned *planned = search->plans; planned < search->plans + search->n; planned++)
-        if (planned->seconds <= seconds && planned->bytes <= bytes &&
-            (planned->seconds < seconds || planned->bytes < bytes))
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n; outcome++)
+        if (outcome->seconds <= seconds && outcome->bytes <= bytes &&
+            (outcome->seconds < seconds || outcome->bytes < bytes))
             return true;
     return false;
 }
 
-COMPARISON(by_time, struct planned,
+COMPARISON(by_time, struct mesh_outcome,
            BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
 
 size_t sort_front(struct mesh_search *search, double budget)
 {
     size_t n = 0;
     double least = nextafter(budget, INFINITY);
-    SORT(search->plans, search->n, by_time);
+    SORT(search->outcomes, search->n, by_time);
     for (size_t i = 0; i < search->n; i++)
-        if (search->plans[i].bytes < least) {
-            struct planned row = search->plans[i];
+        if (search->outcomes[i].bytes < least) {
+            struct mesh_outcome row = search->outcomes[i];
             least = row.bytes;
-            search->plans[i] = search->plans[n];
-            search->plans[n++] = row;
+            search->outcomes[i] = search->outcomes[n];
+            search->outcomes[n++] = row;
         }
     return n;
 }

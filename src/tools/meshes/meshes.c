@@ -167,7 +167,7 @@ void free_mesh_search(struct mesh_search *search)
     free(search->sketches);
     free(search->meshes);
     free(search->candidates);
-    free(search->plans);
+    free(search->outcomes);
 }
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
@@ -221,10 +221,10 @@ static void print_search(const struct mesh_search *search, size_t n)
                                             {NULL, "device_bytes", CELL_COUNT, 0, 0},
                                             {"command", "command", CELL_TEXT, 4096, 0}};
     struct table *table = new_table(columns, COUNT(columns));
-    for (const struct planned *planned = search->plans; planned < search->plans + n; planned++) {
-        char *words = make_command(&planned->candidate);
-        const double tenths = ceil(10 * planned->bytes / (1 << 20)); /* of a MiB; what is printed must be enough */
-        ROW(table, number_cell(1e3 * planned->seconds), number_cell(tenths / 10), number_cell(planned->bytes),
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + n; outcome++) {
+        char *words = make_command(&outcome->candidate);
+        const double tenths = ceil(10 * outcome->bytes / (1 << 20)); /* of a MiB; what is printed must be enough */
+        ROW(table, number_cell(1e3 * outcome->seconds), number_cell(tenths / 10), number_cell(outcome->bytes),
             text_cell(words));
         free(words);
     }
@@ -258,7 +258,7 @@ _Noreturn static void fail_for_memory(const struct mesh_search *search)
 {
     double least = INFINITY;
     for (size_t i = 0; i < search->n; i++)
-        least = fmin(least, search->plans[i].bytes);
+        least = fmin(least, search->outcomes[i].bytes);
     if (search->n == 0)
         for (size_t i = 0; i < search->n_candidates; i++)
             least = fmin(least, search->candidates[i].state);

@@ -4,7 +4,7 @@
 
 #include "bounds.h"
 
-struct planned { /* a candidate that was simulated */
+struct mesh_outcome { /* a candidate that was simulated */
     struct mesh_candidate candidate;
     double seconds, bytes; /* of a step; on the fullest device */
 };
@@ -24,7 +24,7 @@ struct mesh_search {
     size_t n_meshes, cap_meshes;
     struct mesh_candidate *candidates;
     size_t n_candidates, cap_candidates;
-    struct planned *plans; /* after search_meshes() by time */
+    struct mesh_outcome *outcomes; /* after search_meshes() by time */
     size_t n, cap;
     struct problem *problem;    /* of the first candidate that could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */

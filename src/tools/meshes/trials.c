@@ -205,8 +205,8 @@ static void finish_trial(struct trials *trials, size_t i)
     if (!result->is_placed && !search->problem)
         search->problem = new_problem(result->code, "%s", result->why_not);
     if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
-        *APPEND(search->plans, search->n, search->cap) =
-            (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
+        *APPEND(search->outcomes, search->n, search->cap) =
+            (struct mesh_outcome){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
 }
 
 static enum verdict judge(struct trials *trials, size_t i)
@@ -232,9 +232,9 @@ static void show_trials(const struct trials *trials, uint64_t begun, size_t i)
     const struct mesh_search *search = trials->search;
     char text[128];
     double least = INFINITY;
-    for (const struct planned *planned = search->plans; planned < search->plans + search->n; planned++)
-        if (planned->bytes <= search->budget)
-            least = fmin(least, planned->seconds);
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n; outcome++)
+        if (outcome->bytes <= search->budget)
+            least = fmin(least, outcome->seconds);
     if (isfinite(least))
         snprintf(text, sizeof text, "%s, best %.3f ms", trials->activity, 1e3 * least);
     else
@@ -286,7 +286,7 @@ void simulate_candidates(struct mesh_search *search)
 
 /* Writes the ways to save memory on a row of the front to `ways`, and returns how many.  Both save activations; swap
  * may move everything.  So their bounds of memory are lower. */
-static size_t save_memory(const struct mesh_search *search, const struct planned *row, struct mesh_candidate *ways)
+static size_t save_memory(const struct mesh_search *search, const struct mesh_outcome *row, struct mesh_candidate *ways)
 {
     size_t n = 0;
     struct mesh_candidate candidate = row->candidate;
@@ -310,7 +310,7 @@ void simulate_with_techniques(struct mesh_search *search)
     size_t tried = 0, n = 0;
     const size_t rows = sort_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {
-        const struct planned *row = &search->plans[i];
+        const struct mesh_outcome *row = &search->outcomes[i];
         if (row->candidate.state > search->budget)
             continue;
         n += save_memory(search, row, &ways[n]);

@@ -64,12 +64,12 @@ static void expect_bounded(const char *what, double bound, double value, const s
 
 static void expect_bounds(const struct mesh_search *search)
 {
-    for (const struct planned *planned = search->plans; planned < search->plans + search->n; planned++) {
-        const struct mesh_candidate *candidate = &planned->candidate;
-        expect_bounded("time", candidate->seconds, planned->seconds, candidate);
-        expect_bounded("state", candidate->state, planned->bytes, candidate);
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n; outcome++) {
+        const struct mesh_candidate *candidate = &outcome->candidate;
+        expect_bounded("time", candidate->seconds, outcome->seconds, candidate);
+        expect_bounded("state", candidate->state, outcome->bytes, candidate);
         if (!candidate->recompute && !candidate->swap)
-            expect_bounded("memory", candidate->bytes, planned->bytes, candidate);
+            expect_bounded("memory", candidate->bytes, outcome->bytes, candidate);
     }
 }
 
@@ -79,7 +79,7 @@ static void expect_same_front(struct mesh_search *search, struct mesh_search *ea
     if (n != expected)
         test_failed("%s: %zu rows, expected %zu\n", words, n, expected);
     for (size_t i = 0; i < n; i++) {
-        const struct planned *found = &search->plans[i], *best = &each->plans[i];
+        const struct mesh_outcome *found = &search->outcomes[i], *best = &each->outcomes[i];
         if (found->seconds != best->seconds || found->bytes != best->bytes)
             test_failed("%s: row %zu: %g s in %g bytes, expected %g s in %g\n", words, i, found->seconds, found->bytes,
                         best->seconds, best->bytes);
@@ -159,46 +159,47 @@ TEST(bounds_hold_where_links_are_slow)
 /* ---- tried one by one, by the words of a command ----------------------------------------------------------------- */
 
 /* What these options come to; INFINITY: they cannot be planned. */
-static struct planned plan_words(const char *words)
+static struct mesh_outcome plan_words(const char *words)
 {
     struct problem *problem;
     struct settings *settings = parse_words(words);
     proof_options.verify = false;
     struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &problem);
-    struct planned planned = {.seconds = INFINITY, .bytes = INFINITY};
+    struct mesh_outcome outcome = {.seconds = INFINITY, .bytes = INFINITY};
     free(problem);
     if (!trainer)
-        return planned;
+        return outcome;
     struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
-    planned.seconds = sim->period;
-    planned.bytes = 0;
+    outcome.seconds = sim->period;
+    outcome.bytes = 0;
     for (const struct device *device = trainer->machine->devices; !device->is_host; device++)
-        planned.bytes = fmax(planned.bytes, (double)device->placed_bytes);
+        outcome.bytes = fmax(outcome.bytes, (double)device->placed_bytes);
     free_simulation(sim);
     free_trainer(trainer);
-    return planned;
+    return outcome;
 }
 
 /* Is one of these, beside the plan itself, as good as it? */
-static bool has_as_good(const struct planned *all, size_t n, const struct planned *planned)
+static bool has_as_good(const struct mesh_outcome *all, size_t n, const struct mesh_outcome *outcome)
 {
-    for (const struct planned *other = all; other < all + n; other++)
-        if (other != planned && other->seconds <= planned->seconds * (1 + 1e-9) && other->bytes <= planned->bytes)
+    for (const struct mesh_outcome *other = all; other < all + n; other++)
+        if (other != outcome && other->seconds <= outcome->seconds * (1 + 1e-9) && other->bytes <= outcome->bytes)
             return true;
     return false;
 }
 
-static void expect_as_good(const struct mesh_search *search, size_t n, const struct planned *planned, const char *words)
+static void expect_as_good(const struct mesh_search *search, size_t n, const struct mesh_outcome *outcome,
+                           const char *words)
 {
-    if (isfinite(planned->seconds) && !has_as_good(search->plans, n, planned))
-        test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * planned->seconds,
-                    planned->bytes);
+    if (isfinite(outcome->seconds) && !has_as_good(search->outcomes, n, outcome))
+        test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * outcome->seconds,
+                    outcome->bytes);
 }
 
 enum { MOST_WAYS = 64 };
 struct ways { /* to train on two devices */
     const char *words[MOST_WAYS];
-    struct planned planned[MOST_WAYS];
+    struct mesh_outcome outcomes[MOST_WAYS];
     size_t n;
 };
 
@@ -206,7 +207,7 @@ static void try_way(struct ways *ways, const char *words)
 {
     assert_true(ways->n < MOST_WAYS);
     ways->words[ways->n] = words;
-    ways->planned[ways->n] = plan_words(words);
+    ways->outcomes[ways->n] = plan_words(words);
     ways->n++;
 }
 
@@ -237,10 +238,10 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
         const size_t rows = sort_front(&search, INFINITY);
         try_ways(&ways, common);
         for (size_t k = 0; k < ways.n; k++) {
-            expect_as_good(&search, rows, &ways.planned[k], ways.words[k]);
-            for (size_t r = 0; r < COUNT(recompute) && !has_as_good(ways.planned, ways.n, &ways.planned[k]); r++) {
+            expect_as_good(&search, rows, &ways.outcomes[k], ways.words[k]);
+            for (size_t r = 0; r < COUNT(recompute) && !has_as_good(ways.outcomes, ways.n, &ways.outcomes[k]); r++) {
                 const char *words = lasting("%s --recompute %s", ways.words[k], recompute[r]);
-                struct planned again = plan_words(words);
+                struct mesh_outcome again = plan_words(words);
                 expect_as_good(&search, rows, &again, words);
             }
         }
@@ -265,9 +266,9 @@ TEST(an_ended_search_bounds_what_it_left)
         search_meshes(&ended);
         assert_int_equal(ended.left, all.n_candidates - limit);
         for (size_t i = 0; i < all.n; i++) {
-            const struct planned *row = &all.plans[i];
+            const struct mesh_outcome *row = &all.outcomes[i];
             const bool is_plain = row->candidate.recompute == 0 && row->candidate.swap == 0;
-            if (is_plain && !has_as_good(ended.plans, ended.n, row))
+            if (is_plain && !has_as_good(ended.outcomes, ended.n, row))
                 expect_bounded("what is left", ended.left_seconds, row->seconds, &row->candidate);
         }
         free_mesh_search(&ended);
@@ -281,9 +282,9 @@ static void expect_same_search(const struct mesh_search *a, const struct mesh_se
     assert_int_equal(a->too_slow, b->too_slow);
     assert_int_equal(a->n, b->n);
     for (size_t i = 0; i < a->n; i++) {
-        assert_int_equal(a->plans[i].candidate.number, b->plans[i].candidate.number);
-        assert_true(a->plans[i].seconds == b->plans[i].seconds);
-        assert_true(a->plans[i].bytes == b->plans[i].bytes);
+        assert_int_equal(a->outcomes[i].candidate.number, b->outcomes[i].candidate.number);
+        assert_true(a->outcomes[i].seconds == b->outcomes[i].seconds);
+        assert_true(a->outcomes[i].bytes == b->outcomes[i].bytes);
     }
 }
 
@@ -319,16 +320,16 @@ TEST(what_does_not_fit_is_swapped)
     search_meshes(&search);
     const size_t n = sort_front(&search, search.budget);
     for (size_t i = 0; i < n; i++)
-        swapped += search.plans[i].candidate.swap != 0;
+        swapped += search.outcomes[i].candidate.swap != 0;
     assert_true(swapped > 0);
     free_mesh_search(&search);
 }
 
 TEST(each_row_takes_less_memory_than_those_before_it)
 {
-    struct planned rows[] = {{.seconds = 3, .bytes = 10}, {.seconds = 1, .bytes = 20}, {.seconds = 2, .bytes = 20},
-                             {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
-    struct mesh_search search = {.plans = rows, .n = COUNT(rows)};
+    struct mesh_outcome rows[] = {{.seconds = 3, .bytes = 10}, {.seconds = 1, .bytes = 20}, {.seconds = 2, .bytes = 20},
+                                  {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
+    struct mesh_search search = {.outcomes = rows, .n = COUNT(rows)};
     static const double seconds[] = {1, 3, 4}, bytes[] = {20, 10, 9};
     assert_int_equal(sort_front(&search, 20), COUNT(bytes));
     for (size_t i = 0; i < COUNT(bytes); i++) {

@@ -1,5 +1,5 @@
-/* plan_text.c - a choice as text (see plan_text.h). */
-#include "plan_text.h"
+/* choice_text.c - a choice as text (see choice_text.h). */
+#include "choice_text.h"
 
 #include "planning/lists/line.h"
 #include "trainer/file/file.h"

@@ -1,11 +1,11 @@
-/* plan_text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it
+/* choice_text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it
  * is.
  *
  *     layer 0 D
  *     layer 1 C
  */
-#ifndef PLAN_TEXT_H
-#define PLAN_TEXT_H
+#ifndef CHOICE_TEXT_H
+#define CHOICE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
