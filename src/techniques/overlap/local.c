@@ -164,10 +164,10 @@ struct both_sides { /* one update, which the list has on its device and on the h
     enum side expected;
 };
 
-/* The task that makes the last of the update's gradients: the choice can be made after it. */
-static struct task *last_maker_of(const struct update_mover *mover, const struct task *update)
+/* The task that releases the update, by making the last of its gradients: the choice can be made after it. */
+static struct task *releasing_task(const struct update_mover *mover, const struct task *update)
 {
-    return mover->list->tasks[last_maker(mover->uses, update)];
+    return mover->list->tasks[release_position(mover->uses, update)];
 }
 
 /* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the choice can be
@@ -181,7 +181,7 @@ static struct tensor *host_tensor_if_chosen(struct update_mover *mover, const st
     if (tensor->class == MEM_OPTIMIZER)
         return part_of_mirror(mover, update->accesses[i].tensor, tensor);
     if (tensor->class == MEM_GRADIENTS)
-        return bring_down(mover, tensor, last_maker_of(mover, update), update->layer, FOR_CHOSEN);
+        return bring_down(mover, tensor, releasing_task(mover, update), update->layer, FOR_CHOSEN);
     return host_tensor(mover, update, piece, i);
 }
 
@@ -324,7 +324,7 @@ static void list_on_both_sides(struct update_mover *mover, struct local_rule *ru
 {
     struct list *list = mover->list;
     struct task *update = list->tasks[position];
-    struct task *maker = last_maker_of(mover, update);
+    struct task *maker = releasing_task(mover, update);
     struct side_chooser *chooser = allocate(1, sizeof *chooser);
     struct both_sides sides = {
         .mover = mover, .chooser = chooser, .costs = rule->survey->costs, .update = update, .expected = expected};

@@ -157,7 +157,7 @@ static bool *find_movable(const struct uses *uses)
     return moves;
 }
 
-int last_maker(const struct uses *uses, const struct task *update)
+int release_position(const struct uses *uses, const struct task *update)
 {
     int last = NONE;
     for (int i = 0; i < update->n_accesses; i++) {
@@ -209,8 +209,8 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
             buckets->n_left_out++;
         if (!bucket)
             continue;
-        int maker = last_maker(uses, task);
-        bucket->released = MAX(bucket->released, maker);
+        int released = release_position(uses, task);
+        bucket->released = MAX(bucket->released, released);
     }
     SORT(buckets->buckets, buckets->n, by_release);
     for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
