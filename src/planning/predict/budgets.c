@@ -38,8 +38,7 @@ void restore_limits(struct machine *machine, const struct device *before, int n)
     }
 }
 
-/* Says what does not fit: the first device that needs more than its budget, and the task there. */
-static char *describe_shortage(const struct device *before, const struct forecast *forecast)
+char *describe_shortage(const struct device *before, const struct forecast *forecast)
 {
     char where[64], budget[128];
     const struct device *device = before;
@@ -51,9 +50,8 @@ static char *describe_shortage(const struct device *before, const struct forecas
 }
 
 /* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
-char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast)
+void raise_budgets(struct machine *machine, const struct forecast *forecast)
 {
-    char *shortage = describe_shortage(before, forecast);
     size_t most = 0;
     for (int i = 0; i < machine->n_devices; i++)
         most = MAX(most, forecast->needed_bytes[i]);
@@ -61,7 +59,6 @@ char *raise_budgets(struct machine *machine, const struct device *before, const 
         bool has_own = device->described.by_hand || device->is_host;
         set_budget(device, MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most));
     }
-    return shortage;
 }
 
 /* The owner of the budget, as the user names it. */
@@ -104,5 +101,6 @@ _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
     if (forecast->problem) /* no budget would give the list a place */
         must(forecast->problem);
-    refuse_and_name_budgets(machine, before, raise_budgets(machine, before, forecast), option, replans);
+    raise_budgets(machine, forecast);
+    refuse_and_name_budgets(machine, before, describe_shortage(before, forecast), option, replans);
 }

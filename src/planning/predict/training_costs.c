@@ -29,26 +29,45 @@ int counted_devices(const struct settings *settings)
     return (int)n;
 }
 
-/* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
-static struct machine *paper_machine(struct trainer *trainer)
+/* The costs that the options ask for: those of a file, or of a trial; NULL: nothing says how long tasks take. */
+static struct costs *find_costs(const struct settings *settings)
+{
+    const char *file = settings->demands.trial ? NULL : costs_file();
+    if (!file)
+        return trial;
+    struct costs *costs = read_costs(file);
+    if (file == predict_options.profile && !costs->measured)
+        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", file);
+    return costs;
+}
+
+/* Is the training a plan for described hardware, which does not ask for devices of this host? */
+static bool is_on_paper(const struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    const struct predict_options *options = &predict_options;
-    const char *file = settings->demands.trial ? NULL : costs_file();
-    struct costs *costs = file ? read_costs(file) : trial;
-    *own_of(trainer, &module_predict) = costs;
-    if (file && file == options->profile && !costs->measured)
-        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", options->profile);
-    trainer->separate = costs && !costs->measured;
-    if (!file || !options->hardware || !trainer->is_draft)
-        return NULL;
+    if (!predict_options.hardware || settings->demands.trial || !trainer->is_draft)
+        return false;
+    return !settings->devices || counted_devices(settings) > 0;
+}
+
+/* A machine with as many of the described devices as -d says, or else as the mesh needs. */
+static struct machine *paper_machine(const struct settings *settings, const struct costs *costs)
+{
     const int counted = counted_devices(settings);
-    if (settings->devices && !counted)
-        return NULL;
     struct mesh mesh = wanted_mesh(settings, MAX(counted, 1));
     struct machine *machine = virtual_machine(costs, counted ? counted : n_ranks(&mesh));
     set_budgets(machine, settings->device_memory, settings->host_memory);
     return machine;
+}
+
+/* The trainer is about to open its devices.  This gives it its costs, and returns the machine of a plan on paper; NULL:
+ * devices of this host are opened.  With described costs each of these has a context of its own, as on paper. */
+static struct machine *bring_costs_and_machine(struct trainer *trainer)
+{
+    struct costs *costs = find_costs(trainer->settings);
+    *own_of(trainer, &module_predict) = costs;
+    trainer->separate = costs && !costs->measured;
+    return is_on_paper(trainer) ? paper_machine(trainer->settings, costs) : NULL;
 }
 
 static void adapt_costs(struct trainer *trainer)
@@ -138,7 +157,7 @@ static const struct option options[] = {
 static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
     .options_read = start_trial,
-    .machine = paper_machine,
+    .machine = bring_costs_and_machine,
     .machine_opened = adapt_costs,
     .predicted_seconds = predict_task,
     .trainer_closing = free_own_costs,

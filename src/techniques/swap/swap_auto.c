@@ -242,7 +242,8 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
     struct edit *edit = open_edit(list);
     apply_choice(swapper, edit, choice);
     struct forecast forecast = forecast_list(list, swapper->costs);
-    char *shortage = raise_budgets(list->pool->machine, before, &forecast);
+    char *shortage = describe_shortage(before, &forecast);
+    raise_budgets(list->pool->machine, &forecast);
     undo_edit(edit);
     free_forecast(&forecast);
     return shortage;
@@ -267,7 +268,8 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
     }
     if (!fits) {
         free(shortage);
-        shortage = raise_budgets(machine, before, &swapper->gaps.bare);
+        raise_budgets(machine, &swapper->gaps.bare);
+        shortage = describe_shortage(before, &swapper->gaps.bare);
     }
     refuse_and_name_budgets(machine, before, shortage, option, replans);
 }

@@ -209,21 +209,24 @@ static void finish_trial(struct trials *trials, size_t i)
             (struct mesh_outcome){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
 }
 
-static enum verdict judge(struct trials *trials, size_t i)
+/* Is the candidate simulated, or why not?  Its bounds come first: if they rule it out, it does not count as left. */
+static enum verdict judge(const struct trials *trials, size_t i)
 {
     const struct mesh_candidate *candidate = &trials->candidates[i];
-    enum verdict verdict = SIMULATED;
     if (is_too_large(trials->search, candidate))
-        verdict = TOO_LARGE;
-    else if (is_too_slow(trials->search, candidate))
-        verdict = TOO_SLOW;
-    else if (trials->count[SIMULATED] == trials->limit || trials->pid[i] == 0 || interrupted())
-        verdict = NOT_SIMULATED;
-    if (verdict == SIMULATED)
-        finish_trial(trials, i);
-    else
-        drop_trial(trials, i);
-    return verdict;
+        return TOO_LARGE;
+    if (is_too_slow(trials->search, candidate))
+        return TOO_SLOW;
+    if (trials->count[SIMULATED] == trials->limit || trials->pid[i] == 0 || interrupted())
+        return NOT_SIMULATED;
+    return SIMULATED;
+}
+
+static void count_verdict(struct trials *trials, size_t i, enum verdict verdict)
+{
+    trials->count[verdict]++;
+    if (verdict == NOT_SIMULATED)
+        trials->left_seconds = fmin(trials->left_seconds, trials->candidates[i].seconds);
 }
 
 /* The progress line: what is done, and the shortest step so far that fits. */
@@ -254,10 +257,12 @@ static void run_trials(struct trials *trials)
     for (size_t i = 0; i < trials->n; i++) {
         show_trials(trials, begun, i);
         begin_trials(trials);
-        enum verdict verdict = judge(trials, i);
-        trials->count[verdict]++;
-        if (verdict == NOT_SIMULATED)
-            trials->left_seconds = fmin(trials->left_seconds, trials->candidates[i].seconds);
+        const enum verdict verdict = judge(trials, i);
+        if (verdict == SIMULATED)
+            finish_trial(trials, i);
+        else
+            drop_trial(trials, i);
+        count_verdict(trials, i, verdict);
     }
     munmap(trials->results, bytes);
     free(trials->pid);
