@@ -24,9 +24,14 @@ struct cell_touch { /* a node reads or writes the bytes of a cell */
     int before; /* index of the touch before this one, or NONE; two parts of a cell that is cut share these touches */
     const struct tensor *storage; /* the tensor through which it touches them */
 };
+enum proven {
+    ORDER_OF_ALL,  /* the order of all tasks, whichever of them are skipped */
+    ONE_ITERATION, /* values and order of the tasks that run in one iteration */
+};
 struct proof {
     const struct list *list;
-    uint32_t number;      /* the proof is of the tasks that run in that iteration; 0: of all tasks */
+    enum proven proven;
+    uint32_t number;      /* ONE_ITERATION: the iteration's, from 1 */
     struct strip *strips; /* by device; a strip has the device's slabs one after another */
     struct cell_touch *touches;
     size_t n_touches, cap_touches;
@@ -109,7 +114,7 @@ static void note_read(struct proof *proof, int node, const struct access *access
 {
     const struct tensor *storage = access->tensor->storage;
     const struct cell_touch *writer = cell->writer == NONE ? NULL : &proof->touches[cell->writer];
-    if (proof->number && !proof->problem)
+    if (proof->proven == ONE_ITERATION && !proof->problem)
         proof->problem = check_cell(proof->list, node, access, writer);
     need_order(proof, cell->writer, node, storage);
     cell->reader = add_touch(proof, node, cell->reader, storage);
@@ -120,7 +125,8 @@ static void note_read(struct proof *proof, int node, const struct access *access
 static void note_write(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
     const struct tensor *storage = access->tensor->storage;
-    bool hides = proof->number || !is_conditional(proof->list->tasks[node % (int)proof->list->n]);
+    const struct task *task = proof->list->tasks[node % (int)proof->list->n];
+    bool hides = proof->proven == ONE_ITERATION || !is_conditional(task);
     need_order(proof, cell->writer, node, storage);
     need_order(proof, cell->reader, node, storage);
     cell->writer = add_touch(proof, node, hides ? NONE : cell->writer, storage);
@@ -147,7 +153,7 @@ static void walk_bytes(struct proof *proof)
     int n = (int)proof->list->n;
     for (int node = 0; node < 2 * n && !proof->problem; node++) {
         const struct task *task = proof->list->tasks[node % n];
-        if (proof->number && !is_due(task, proof->number))
+        if (proof->proven == ONE_ITERATION && !is_due(task, proof->number))
             continue;
         for (int i = 0; i < task->n_accesses; i++)
             if (task->accesses[i].mode & ACCESS_READ)
@@ -284,11 +290,10 @@ static void need_after(struct proof *proof)
     free(orders);
 }
 
-/* Proves values and order for the tasks that run in that iteration; 0: the order alone, for all tasks. */
-static struct problem *prove(const struct list *list, uint32_t number)
+static struct problem *prove(struct proof proof)
 {
-    size_t n = (size_t)list->pool->machine->n_devices + 1;
-    struct proof proof = {.list = list, .number = number, .strips = allocate(n, sizeof *proof.strips)};
+    size_t n = (size_t)proof.list->pool->machine->n_devices + 1;
+    proof.strips = allocate(n, sizeof *proof.strips);
     need_gates(&proof);
     need_after(&proof);
     walk_bytes(&proof);
@@ -298,6 +303,16 @@ static struct problem *prove(const struct list *list, uint32_t number)
     free(proof.touches);
     free(proof.pairs);
     return proof.problem;
+}
+
+static struct problem *prove_order_of_all(const struct list *list)
+{
+    return prove((struct proof){.list = list, .proven = ORDER_OF_ALL});
+}
+
+static struct problem *prove_iteration(const struct list *list, uint32_t number)
+{
+    return prove((struct proof){.list = list, .proven = ONE_ITERATION, .number = number});
 }
 
 enum { MOST_ITERATIONS = 10000 }; /* that are looked at where conditional tasks take longer to come round */
@@ -339,13 +354,13 @@ static struct problem *verify_accesses(const struct list *list)
     size_t n = 0;
     struct problem *problem = NULL;
     if (has_conditional(list))
-        problem = prove(list, 0);
+        problem = prove_order_of_all(list);
     for (uint32_t number = 1; number <= last && !problem; number++) {
         uint64_t set = hash_running(list, number);
         if (has_item(seen, n, set))
             continue;
         seen[n++] = set;
-        problem = prove(list, number);
+        problem = prove_iteration(list, number);
     }
     free(seen);
     return problem;

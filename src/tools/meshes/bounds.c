@@ -158,6 +158,11 @@ void free_sketch(struct sketch *sketch)
 
 /* ---- a candidate: its stages ------------------------------------------------------------------------------------- */
 
+struct step_form { /* what bounds depend on besides the sketch and the mesh */
+    bool clips;    /* updates wait for the norm of all gradients */
+    bool splits;   /* some backwards are in halves, whose times are not known */
+};
+
 struct load {             /* what a device has of one pipeline */
     double before, after; /* seconds of one micro-batch in the stages before its first one: forward, and backward */
     double work;          /* seconds of its turns so far, in the end of all */
@@ -270,10 +275,10 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
  *
  * bytes         those that count, by unit
  * byte_seconds  what a byte takes: of the gradients of all ranks, or of the rank's own gradients and new values
- * splits        backwards are in halves: it is not known which unit's gradients come first, but none comes before the
- *               last second half begins, so only the last u counts */
+ * form->splits  it is not known which unit's gradients come first, but none comes before the last second half begins,
+ *               so only the last u counts */
 static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
-                          double byte_seconds, bool splits)
+                          double byte_seconds, const struct step_form *form)
 {
     const double work = stage->stops - stage->starts;
     double begins = work, most = work;
@@ -281,14 +286,14 @@ static double bound_cycle(const struct stage *stage, const struct sketch *sketch
     for (int u = stage->begin; u < stage->end; u++) {
         begins -= sketch->units[u].backward;
         travelled += bytes[u];
-        if (!splits || u == stage->end - 1)
+        if (!form->splits || u == stage->end - 1)
             most = fmax(most, begins + travelled * byte_seconds);
     }
     return most;
 }
 
 static double bound_time(const struct mesh *mesh, const struct sketch *sketch, const struct stage *stages,
-                         const struct load *loads, bool clips, bool splits)
+                         const struct load *loads, const struct step_form *form)
 {
     const double byte_seconds = seconds_a_byte(mesh, sketch);
     double turns = 0, carried = 0; /* seconds: of a step's turns and what they wait for; of all that a link carries */
@@ -302,13 +307,13 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
             all += bytes[u];
         }
         const double cycle =
-            bound_cycle(&stages[number], sketch, bytes, (clips ? use.ranks : 2) * byte_seconds, splits);
+            bound_cycle(&stages[number], sketch, bytes, (form->clips ? use.ranks : 2) * byte_seconds, form);
         carried = fmax(carried, 2 * use.ranks * all * byte_seconds); /* gradients, and as many bytes of new values */
         turns = fmax(turns, fmax(cycle, load->work));
-        if (clips && number < mesh->pp)
+        if (form->clips && number < mesh->pp)
             turns = fmax(turns, load->before + fmax(cycle, load->work + load->after));
     }
-    if (clips) /* the first unit's values come after the norm, and all forwards after them */
+    if (form->clips) /* the first unit's values come after the norm, and all forwards after them */
         turns += sketch->units[0].parameters * byte_seconds;
     free(bytes);
     return fmax(turns, carried);
@@ -329,7 +334,7 @@ static void take_turn(struct load *load, const struct turn *turn, const struct s
         load->held += stage->sum.parameters;
 }
 
-static void bound_memory(struct mesh_candidate *candidate, const struct load *load, bool clips)
+static void bound_memory(struct mesh_candidate *candidate, const struct load *load, const struct step_form *form)
 {
     const int zero = candidate->mesh.zero;
     const double share = 1.0 / candidate->mesh.dp;
@@ -338,7 +343,7 @@ static void bound_memory(struct mesh_candidate *candidate, const struct load *lo
     double gradients = load->parameters;
     if (candidate->micros == 1 && zero >= 2)
         gradients *= share;
-    if (candidate->micros == 1 && !clips) /* each is gone when its unit is updated */
+    if (candidate->micros == 1 && !form->clips) /* each is gone when its unit is updated */
         gradients = 0;
     candidate->state = fmax(candidate->state, parameters + optimizer + gradients);
     candidate->bytes = fmax(candidate->bytes, parameters + optimizer + fmax(gradients, load->most));
@@ -347,7 +352,8 @@ static void bound_memory(struct mesh_candidate *candidate, const struct load *lo
 /* ---- a candidate: both ------------------------------------------------------------------------------------------- */
 
 /* The stages of the mesh, and what each device has of them before its first turn.  The caller frees the stages. */
-static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sketch, struct load *loads, bool splits)
+static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sketch, struct load *loads,
+                                const struct step_form *form)
 {
     const int n = n_stages(mesh);
     struct stage *stages = allocate((size_t)n, sizeof *stages);
@@ -359,9 +365,18 @@ static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sk
             continue;
         const struct stage *earlier = &stages[number - 1];
         load->before = load[-1].before + earlier->sum.forward;
-        load->after = load[-1].after + (splits ? 0 : earlier->sum.backward);
+        load->after = load[-1].after + (form->splits ? 0 : earlier->sum.backward);
     }
     return stages;
+}
+
+/* Is a backward among the turns that is in halves? */
+static bool has_halves(const struct turn *turns, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (turns[i].computation == INPUT_GRADIENT)
+            return true;
+    return false;
 }
 
 void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, bool clips)
@@ -369,12 +384,9 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
     const struct mesh *mesh = &candidate->mesh;
     size_t n;
     struct turn *turns = merge_orders(candidate->order, mesh, candidate->micros, &n);
-    bool splits = false; /* backwards in halves, whose times are not known */
-    for (size_t i = 0; i < n; i++)
-        if (turns[i].computation == INPUT_GRADIENT)
-            splits = true;
+    const struct step_form form = {.clips = clips, .splits = has_halves(turns, n)};
     struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
-    struct stage *stages = sum_stages(mesh, sketch, loads, splits);
+    struct stage *stages = sum_stages(mesh, sketch, loads, &form);
     for (size_t i = 0; i < n; i++) {
         const int number = turns[i].stage;
         struct load *load = &loads[pp_of(mesh, number)];
@@ -383,9 +395,9 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
         take_turn(load, &turns[i], &stages[number], has_head ? sketch->extra : 0, candidate->micros > 1);
     }
     candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;
-    candidate->seconds = bound_time(mesh, sketch, stages, loads, clips, splits);
+    candidate->seconds = bound_time(mesh, sketch, stages, loads, &form);
     for (int pp = 0; pp < mesh->pp; pp++)
-        bound_memory(candidate, &loads[pp], clips);
+        bound_memory(candidate, &loads[pp], &form);
     free(stages);
     free(loads);
     free(turns);
