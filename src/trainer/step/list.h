@@ -11,15 +11,15 @@
  *     4 upload     0:0 upload     w             weight      3          (4': of the step before)
  *
  * Everything else follows from the list.  place() gives every tensor an address: those whose lives do not meet share
- * bytes.  depend() finds the edges: which task must wait for which, within the step and across its end (the list is a
- * ring).
+ * bytes.  depend() finds the edges: which task must wait for which, within the step and from each step to the
+ * next.
  *
  * Other folders rewrite a list, prove it, show it, run it on a virtual clock, or, in run/, for real.  Nothing here
  * calls a device, except for the buffers of tensors.
  *
  *     tensor.h   what tasks read and write            tensor.c, ring.c
  *     task.h     a task, by itself                    task.c, condition.c
- *     list.h     a list, and adding tasks to it       task.c
+ *     list.h     a list, and adding tasks to it       list.c, task.c
  *                waits that no tensor says            after.c
  *                edges                                depend.c
  *                addresses                            place.h: place.c, addresses.c, fit.c, levels.c
@@ -33,7 +33,7 @@
 #include "task.h"   /* defines: task, and what it is made of: access, arg, grid, when, condition, role, tags, edge */
 #include "tensor.h" /* defines: tensor, ring, pool, memory_class */
 
-/* ---- a list: task.c -------------------------------------------------------------------------------------------- */
+/* ---- a list: list.c -------------------------------------------------------------------------------------------- */
 
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;
@@ -85,7 +85,7 @@ void free_list(struct list *list); /* nothing of it may be in flight: see drain(
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* ---- adding tasks ------------------------------------------------------------------------------------------------ */
+/* ---- adding tasks: task.c, and list.c an empty one ---------------------------------------------------------------- */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
@@ -102,6 +102,7 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
 struct task *append_task(struct list *list); /* an empty task */
+void free_task(struct task *task);           /* for a task that has left its list */
 
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
@@ -126,14 +127,13 @@ void set_elementwise(struct task *task);
 /* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
 
-/* ---- changing the order, for the verbs of passes ----------------------------------------------------------------- */
+/* ---- changing the order, for the verbs of passes: list.c --------------------------------------------------------- */
 
 /* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
  * at first + i. */
 void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
 /* Puts the task right after `where`, while the list is edited. */
 void link_behind(struct task *task, struct task *where);
-void free_task(struct task *task);
 
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 

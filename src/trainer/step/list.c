@@ -1,0 +1,72 @@
+/* list.c - a list as an array of tasks: making and freeing it, room for one more task, another order. */
+#include "list.h"
+
+struct list *new_list(struct pool *pool, const char *name)
+{
+    struct list *list = allocate(1, sizeof *list);
+    snprintf(list->name, sizeof list->name, "%s", name);
+    list->pool = pool;
+    list->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
+    list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
+    list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
+    return list;
+}
+
+void free_list(struct list *list)
+{
+    if (list->free_running)
+        list->free_running(list);
+    for (size_t i = 0; i < list->n; i++)
+        free_task(list->tasks[i]);
+    free(list->tasks);
+    free(list->peak);
+    free(list->peak_total);
+    free(list->levels);
+    free(list->after);
+    free(list->edges);
+    free(list);
+}
+
+void link_behind(struct task *task, struct task *where)
+{
+    task->prev = where;
+    task->next = where->next;
+    task->prev->next = task;
+    task->next->prev = task;
+}
+
+struct task *append_task(struct list *list)
+{
+    if (list->n == MOST_TASKS)
+        fail(EXIT_USAGE,
+             "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
+             "what it updates to all others), layers or micro-batches",
+             list->name, MOST_TASKS);
+    struct task *task = allocate(1, sizeof *task);
+    *APPEND(list->tasks, list->n, list->cap) = task;
+    task->index = list->n - 1;
+    if (list->cursor) {
+        link_behind(task, list->cursor);
+        list->cursor = task;
+    }
+    return task;
+}
+
+void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n)
+{
+    struct task **before = copy_bytes(list->tasks + first, n * sizeof *before);
+    for (size_t i = 0; i < n; i++) {
+        struct task *task = before[order[i] - first];
+        task->index = first + i;
+        list->tasks[first + i] = task;
+    }
+    free(before);
+}
+
+uint32_t repeat_of(const struct list *list, uint32_t most)
+{
+    uint64_t repeat = 1;
+    for (size_t i = 0; i < list->n && repeat < most; i++)
+        repeat = common_multiple(repeat, list->tasks[i]->when.every);
+    return (uint32_t)MIN(repeat, most);
+}
