@@ -94,14 +94,19 @@ static inline bool skipped(const struct simulator *sim, int node) { return sim->
 
 /* ---- simulate_ring.c --------------------------------------------------------------------------------------------- */
 
-/* Does the iteration ask for a member now?  In a list without rings, never. */
-bool lacks_member(const struct simulator *sim, int node); /* it needs a member, and its iteration has not asked yet */
-bool must_ask(const struct simulator *sim, int node);     /* the node has its turn: must its iteration ask now? */
-bool asks_at_once(const struct simulator *sim, int iteration); /* it has been opened, and no end will make it ask */
-bool asks_at_end(const struct simulator *sim, int i, int iteration); /* task i has ended: does the iteration ask? */
-/* The iteration asks, and has_member has the answer.  false: it needs no member. */
+/* Each iteration asks once for a member of the rings.  In a list without rings all answers here are false. */
+
+/* Does the node need a member for which its iteration has not asked yet? */
+bool lacks_member(const struct simulator *sim, int node);
+/* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
+ * task i of it has ended? */
+bool asks_at_once(const struct simulator *sim, int iteration);
+bool must_ask(const struct simulator *sim, int node);
+bool asks_at_end(const struct simulator *sim, int i, int iteration);
+/* The iteration asks, and iterations[iteration].has_member has the answer.  false: it needs no member. */
 bool ask_rings(struct simulator *sim, int iteration);
-void return_at_end(struct simulator *sim, int i, int iteration); /* task i has ended: it may return the member */
+/* Task i of the iteration has ended.  If that is the task that returns the iteration's member, the member is free. */
+void return_at_end(struct simulator *sim, int i, int iteration);
 
 /* ---- pattern.c --------------------------------------------------------------------------------------------------- */
 
