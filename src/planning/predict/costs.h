@@ -57,22 +57,23 @@ struct costs {
     char *device, *driver, *engine, *shape;
     struct task_cost *tasks;
     size_t n_tasks, cap_tasks;
-    double peak_memory[MEM_CLASSES];
+    double peak_memory[MEM_CLASSES]; /* bytes of device 0 */
 
     /* a description's numbers */
     char *name;
     int64_t devices;            /* how many devices there are */
     int64_t link_share;         /* how many of them share a link to the host */
-    double flops;               /* FLOP/s */
-    double efficiency;          /* the share of them that products reach */
-    double bandwidth;           /* bytes/s */
-    double launch;              /* seconds per task */
+    double flops;               /* FLOP/s that a device could reach */
+    double efficiency;          /* the share of these that products do reach */
+    double bandwidth;           /* bytes/s of a device's memory */
+    double launch;              /* seconds that each task of a device takes besides its work */
     double host_bandwidth;      /* bytes/s of the host's memory */
-    double host_launch;         /* seconds per task of the host */
-    size_t memory, host_memory; /* bytes */
+    double host_launch;         /* seconds that each task of the host takes besides its work */
+    size_t memory, host_memory; /* bytes of a device, and of the host */
 
     /* what both have */
-    int64_t units, vector; /* 0: a description does not say */
+    int64_t units;  /* compute units of a device; 0: a description does not say */
+    int64_t vector; /* floats per vector; 0: a description does not say, since it is of a GPU */
     struct lane_speed speeds[LANE_KINDS];
     double gap_seconds[LANE_KINDS]; /* from task to task; 0 in a description, whose `launch` has them already */
     double issue_seconds;           /* the host's time for each task; 0 in a description that does not say */

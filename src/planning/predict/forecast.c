@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and simulated, not run.
- * *original: the list's own tasks by position, which the caller frees. */
+/* Makes a list like this one in its present order, with tasks of its own on the same tensors: it is placed, ordered and
+ * simulated, but not run.  *original: the list's own tasks by position, which the caller frees. */
 static struct list *make_draft(const struct list *list, struct task ***original)
 {
     struct list *draft = new_list(list->pool, list->name);

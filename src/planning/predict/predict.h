@@ -17,8 +17,8 @@
  *
  * A header includes those above it.  simulator.h is for the files that simulate.
  *
- * Techniques may include this folder: they choose by how long a list would take.  So it includes no technique but
- * `pass`, and of the tools command, lists, proof and trace.
+ * The search and the techniques include this folder: they choose by how long a list would take.  So it includes none of
+ * them, and of planning only command, pass and trace.
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */

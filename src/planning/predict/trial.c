@@ -59,7 +59,8 @@ static bool waits_for_others(const struct task *task)
     return false;
 }
 
-/* How long the task took, and if it waited for nothing else how long its lane stood still before it. */
+/* A task has ended: notes how long it took and, if it waited for no other lane, how long its lane stood still before
+ * it. */
 static void collect(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
 {
     struct collected *collected = context;
@@ -319,14 +320,29 @@ static bool needs_times(const struct pass_report *done)
     return has_trait(done->pass, MAKES_ROOM) ? !done->declined : has_trait(done->pass, WANTS_TIMES);
 }
 
-/* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
- * are on the device where that has the room, else on the CPU, and swaps only fit. */
+/* Does some pass need times, after what these have done? */
+static bool some_need_times(struct pass_reports done)
+{
+    for (size_t i = 0; i < done.n; i++)
+        if (needs_times(&done.reports[i]))
+            return true;
+    return false;
+}
+
+/* Has a pass moved updates to the CPU? */
+static bool have_moved_updates(struct pass_reports done)
+{
+    for (size_t i = 0; i < done.n; i++)
+        if (has_trait(done.reports[i].pass, MOVES_UPDATES) && !done.reports[i].declined)
+            return true;
+    return false;
+}
+
+/* In the trainer of the trial, all updates are on the device where that has the room, else on the CPU. */
 void run_trial_for(struct settings *settings)
 {
     struct run_facts facts = facts_of(settings);
     const struct predict_options *options = &predict_options;
-    bool measures = false; /* some pass needs times */
-    bool moved = false;    /* updates have been moved to the CPU */
     if (options->profile || options->hardware || options->pace || !find_wanted(WANTS_TIMES, &facts))
         return;
     struct settings plain = *settings;
@@ -335,15 +351,10 @@ void run_trial_for(struct settings *settings)
     plain.save = NULL;
     plain.demands.time_tasks = true;
     struct trainer *trainer = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
-    int n_devices = trainer->machine->n_devices;
-    struct pass_reports done = reports_of(trainer);
-    for (size_t i = 0; i < done.n; i++) {
-        const struct pass_report *report = &done.reports[i];
-        if (needs_times(report))
-            measures = true;
-        if (has_trait(report->pass, MOVES_UPDATES) && !report->declined)
-            moved = true;
-    }
+    const int n_devices = trainer->machine->n_devices;
+    const struct pass_reports done = reports_of(trainer);
+    const bool measures = some_need_times(done);
+    const bool moved = have_moved_updates(done);
     struct costs *costs = measures ? measure_costs(trainer) : NULL;
     free_trainer(trainer);
     if (measures && moved)

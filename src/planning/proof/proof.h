@@ -15,7 +15,7 @@
 /* ---- values.c ---------------------------------------------------------------------------------------------------- */
 
 /* The values that flow through a list, numbered.  They are taken before passes rewrite the list; verify()
- * compares the rewritten list with them. */
+ * compares the rewritten list with them.  The caller frees them with free_values(). */
 struct values;
 struct values *number_values(const struct list *list);
 /* The same for lists of two step files: a task is known by name, layer, micro-batch and role, and a tensor that

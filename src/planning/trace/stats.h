@@ -11,7 +11,7 @@
 /* ---- stats.c: what a trace says ---------------------------------------------------------------------------------- */
 
 /* Opens a trace for comparisons: times of a paced trace become modelled ones (x pace_scale, from start_ns), and the
- * time in which a viewer paused the trainer is cut out. */
+ * time in which a viewer paused the trainer is cut out.  The caller frees it with free_trace(). */
 struct trace *trace_open_modelled(const char *path);
 const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
 /* The index of the task list with that name; without a name, of the first that has records. */
@@ -36,13 +36,14 @@ double trace_length_ns(const struct trace_steps *steps);
 
 /* A row for each layer, over the counted steps, on the layer's updates on the CPU: how many ran beside (at the same
  * time as) a backward or update of another layer in the same step, on a device; for how many no such work was left;
- * how many ran beside work of the next step; and for how much of their time they ran beside either. */
+ * how many ran beside work of the next step; and for how much of their time they ran beside either.  The caller frees it with
+ * free_table(). */
 struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps);
 void print_beside(struct table *beside); /* prints nothing for a table without rows */
 
 /* The chain of tasks that the step waited for, found from its last end back to the end of the step before, always by
  * the predecessor (by edge or lane) that ended last.  Its hops, last first, fill that time without a hole: each waits,
- * then runs. */
+ * then runs.  The caller frees the array of hops. */
 struct trace_hop {
     size_t record;
     uint64_t wait, start, end; /* waits [wait, start), runs [start, end) on the path */
@@ -56,7 +57,7 @@ struct trace_path {
 };
 struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps,
                                       size_t step /* an index */);
-/* The path's hops and waits by task and lane, the longest first. */
+/* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */
 enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
 struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);
 size_t trace_median_step(const struct trace_steps *steps); /* index of the counted step with the median period */
@@ -89,7 +90,7 @@ struct trace_gap {               /* idle time on a lane, before a record */
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i);
 /* causes: [n_lanes] nanoseconds of the window in which a lane had no record of the list.  In the rest it was busy. */
 void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES]);
-/* An array with each lane's name, device, ms per step busy and idle, and ms by cause.  print_lane_use() prints those
+/* An array with each lane's name, device, ms per step busy and idle, and ms by cause; the caller owns it.  print_lane_use() prints those
  * that were busy, with the causes' shares of the window. */
 json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps);
 void print_lane_use(FILE *out, const char *heading, const json_t *lanes);

@@ -119,7 +119,8 @@ void free_trace(struct trace *trace);
 
 /* ---- follow.c ---------------------------------------------------------------------------------------------------- */
 
-struct trace *trace_open(const char *path); /* ends the program where trace_follow_open() would find a problem */
+/* A whole trace, for free_trace().  Ends the program where trace_follow_open() would find a problem. */
+struct trace *trace_open(const char *path);
 void trace_sort(struct trace_record *records, size_t n); /* into the order that struct trace has */
 
 /* ---- index.c ----------------------------------------------------------------------------------------------------- */

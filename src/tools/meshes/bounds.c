@@ -99,7 +99,7 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < params->n; i++)
-        sketch->units[params->params[i].unit].parameters +=
+        sketch->units[params->params[i].unit].parameter_bytes +=
             (double)(param_elements(&params->params[i]) * ELEMENT_BYTES);
     while (trainer->train->tasks[backward]->role != ROLE_BACKWARD)
         backward++;
@@ -110,7 +110,7 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
                              tensor->device == trainer->machine->devices;
         if (!is_activation || tensor->held_from >= backward || tensor->held_until < backward)
             continue;
-        sketch->units[unit[tensor->held_from]].tape += (double)tensor->bytes;
+        sketch->units[unit[tensor->held_from]].tape_bytes += (double)tensor->bytes;
         tapes += (double)tensor->bytes;
     }
     for (size_t i = 0; i < trainer->train->n_levels; i++) {
@@ -118,7 +118,7 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
         /* Buffers are left out: one for gradients that several micro-batches add to is there from the first one on. */
         size_t held = level->of_class[MEM_ACTIVATIONS] + level->of_class[MEM_WORK];
         if (level->device == 0 && level->position >= backward && unit[level->position] >= trainer->config.layers)
-            sketch->extra = fmax(sketch->extra, (double)held - tapes);
+            sketch->bytes_beside_tape = fmax(sketch->bytes_beside_tape, (double)held - tapes);
     }
 }
 
@@ -139,7 +139,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     const struct config *config = &trainer->config;
     struct sketch *sketch = allocate(1, sizeof *sketch);
     *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train->n / 2};
-    sketch->passed = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
+    sketch->passed_bytes = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
     sketch->units = allocate((size_t)config->layers + 2, sizeof *sketch->units);
     int *unit = find_units(trainer->train, config->layers);
     note_times(sketch, trainer, unit);
@@ -182,13 +182,13 @@ static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sket
     const bool is_last = number == n_stages(mesh) - 1;
     struct stage stage = {.begin = number == 0 ? 0 : mesh->first_layer[number] + 1,
                           .end = mesh->first_layer[number + 1] + (is_last ? 2 : 1),
-                          .sum.tape = is_last ? 0 : -sketch->passed};
+                          .sum.tape_bytes = is_last ? 0 : -sketch->passed_bytes};
     for (int u = stage.begin; u < stage.end; u++) {
         const struct unit_work *unit = &sketch->units[u];
         stage.sum.forward += unit->forward;
         stage.sum.backward += unit->backward;
-        stage.sum.parameters += unit->parameters;
-        stage.sum.tape += unit->tape;
+        stage.sum.parameter_bytes += unit->parameter_bytes;
+        stage.sum.tape_bytes += unit->tape_bytes;
     }
     return stage;
 }
@@ -238,10 +238,10 @@ static struct link_use use_of_links(const struct mesh *mesh, int stage, int64_t 
  * of the links has the mean or more; else the ranks of the link that counts may all have the smallest shard. */
 static double counted_bytes(const struct unit_work *unit, const struct mesh *mesh, const struct link_use *use)
 {
-    const size_t elements = (size_t)unit->parameters / ELEMENT_BYTES;
+    const size_t elements = (size_t)unit->parameter_bytes / ELEMENT_BYTES;
     size_t least = elements;
     if (use->alike)
-        return unit->parameters;
+        return unit->parameter_bytes;
     for (int k = 0; k < mesh->dp; k++) {
         const struct range shard = shard_of(elements, k, mesh->dp);
         least = MIN(least, shard.end - shard.begin);
@@ -314,7 +314,7 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
             turns = fmax(turns, load->before + fmax(cycle, load->work + load->after));
     }
     if (form->clips) /* the first unit's values come after the norm, and all forwards after them */
-        turns += sketch->units[0].parameters * byte_seconds;
+        turns += sketch->units[0].parameter_bytes * byte_seconds;
     free(bytes);
     return fmax(turns, carried);
 }
@@ -326,12 +326,12 @@ static void take_turn(struct load *load, const struct turn *turn, const struct s
 {
     const bool is_forward = turn->computation == FORWARD;
     if (is_forward)
-        load->held += stage->sum.tape;
+        load->held += stage->sum.tape_bytes;
     load->most = fmax(load->most, load->held + (is_forward ? 0 : extra));
     if (!is_forward && turn->computation != WEIGHT_GRADIENT)
-        load->held -= stage->sum.tape;
+        load->held -= stage->sum.tape_bytes;
     if (!is_forward && turn->computation != INPUT_GRADIENT && turn->micro == 0 && adds)
-        load->held += stage->sum.parameters;
+        load->held += stage->sum.parameter_bytes;
 }
 
 static void bound_memory(struct mesh_candidate *candidate, const struct load *load, const struct step_form *form)
@@ -345,8 +345,8 @@ static void bound_memory(struct mesh_candidate *candidate, const struct load *lo
         gradients *= share;
     if (candidate->micros == 1 && !form->clips) /* each is gone when its unit is updated */
         gradients = 0;
-    candidate->state = fmax(candidate->state, parameters + optimizer + gradients);
-    candidate->bytes = fmax(candidate->bytes, parameters + optimizer + fmax(gradients, load->most));
+    candidate->least_state = fmax(candidate->least_state, parameters + optimizer + gradients);
+    candidate->least_bytes = fmax(candidate->least_bytes, parameters + optimizer + fmax(gradients, load->most));
 }
 
 /* ---- a candidate: both ------------------------------------------------------------------------------------------- */
@@ -360,7 +360,7 @@ static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sk
     for (int number = 0; number < n; number++) {
         struct load *load = &loads[pp_of(mesh, number)];
         stages[number] = sum_stage(mesh, sketch, number);
-        load->parameters += stages[number].sum.parameters;
+        load->parameters += stages[number].sum.parameter_bytes;
         if (number == 0 || number >= mesh->pp)
             continue;
         const struct stage *earlier = &stages[number - 1];
@@ -392,10 +392,10 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
         struct load *load = &loads[pp_of(mesh, number)];
         count_turn(load, &stages[number], turns[i].computation);
         const bool has_head = number == n_stages(mesh) - 1;
-        take_turn(load, &turns[i], &stages[number], has_head ? sketch->extra : 0, candidate->micros > 1);
+        take_turn(load, &turns[i], &stages[number], has_head ? sketch->bytes_beside_tape : 0, candidate->micros > 1);
     }
     candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;
-    candidate->seconds = bound_time(mesh, sketch, stages, loads, &form);
+    candidate->least_seconds = bound_time(mesh, sketch, stages, loads, &form);
     for (int pp = 0; pp < mesh->pp; pp++)
         bound_memory(candidate, &loads[pp], &form);
     free(stages);

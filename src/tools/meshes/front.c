@@ -13,7 +13,8 @@
 
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 {
-    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n; outcome++)
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n_outcomes;
+         outcome++)
         if (outcome->seconds <= seconds && outcome->bytes <= bytes &&
             (outcome->seconds < seconds || outcome->bytes < bytes))
             return true;
@@ -27,8 +28,8 @@ size_t sort_front(struct mesh_search *search, double budget)
 {
     size_t n = 0;
     double least = nextafter(budget, INFINITY);
-    SORT(search->outcomes, search->n, by_time);
-    for (size_t i = 0; i < search->n; i++)
+    SORT(search->outcomes, search->n_outcomes, by_time);
+    for (size_t i = 0; i < search->n_outcomes; i++)
         if (search->outcomes[i].bytes < least) {
             struct mesh_outcome row = search->outcomes[i];
             least = row.bytes;

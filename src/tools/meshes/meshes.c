@@ -257,16 +257,17 @@ static void tell_what_is_left(const struct mesh_search *search)
 _Noreturn static void fail_for_memory(const struct mesh_search *search)
 {
     double least = INFINITY;
-    for (size_t i = 0; i < search->n; i++)
+    for (size_t i = 0; i < search->n_outcomes; i++)
         least = fmin(least, search->outcomes[i].bytes);
-    if (search->n == 0)
+    if (search->n_outcomes == 0)
         for (size_t i = 0; i < search->n_candidates; i++)
-            least = fmin(least, search->candidates[i].state);
+            least = fmin(least, search->candidates[i].least_state);
     fail(EXIT_USAGE,
          "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
          "devices or a smaller model",
          search->budget,
-         search->n ? "the least that was found needs" : "parameters, gradients and optimizer alone need", least);
+         search->n_outcomes ? "the least that was found needs" : "parameters, gradients and optimizer alone need",
+         least);
 }
 
 static int plan_search(const struct settings *settings)
@@ -277,7 +278,7 @@ static int plan_search(const struct settings *settings)
     const size_t n = sort_front(&search, search.budget);
     if (interrupted())
         tell_what_is_left(&search);
-    else if (search.n == 0 && search.problem)
+    else if (search.n_outcomes == 0 && search.problem)
         fail_with(search.problem);
     else if (n == 0)
         fail_for_memory(&search);

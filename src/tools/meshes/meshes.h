@@ -1,4 +1,10 @@
-/* meshes.h - yard plan --search: its parts. */
+/* meshes.h - yard plan --search: its parts.
+ *
+ *     struct mesh_search search = new_mesh_search(settings, devices);
+ *     search_meshes(&search);                                   all candidates are made, and simulated or ruled out
+ *     size_t n = sort_front(&search, search.budget);            search.outcomes[0 .. n) are the front
+ *     free_mesh_search(&search);
+ */
 #ifndef MESHES_H
 #define MESHES_H
 
@@ -25,7 +31,7 @@ struct mesh_search {
     struct mesh_candidate *candidates;
     size_t n_candidates, cap_candidates;
     struct mesh_outcome *outcomes; /* after search_meshes() by time */
-    size_t n, cap;
+    size_t n_outcomes, cap_outcomes;
     struct problem *problem;    /* of the first candidate that could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
     size_t left;                /* how many others were not simulated, since the search was ended before */

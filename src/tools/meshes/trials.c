@@ -59,7 +59,7 @@ struct trials { /* of an array of candidates */
 /* Is the candidate ruled out when its list takes `bytes` bytes? */
 static bool is_ruled_out(const struct mesh_search *search, const struct mesh_candidate *candidate, double bytes)
 {
-    return search->prunes && is_beaten(search, bytes, candidate->seconds);
+    return search->prunes && is_beaten(search, bytes, candidate->least_seconds);
 }
 
 /* ---- in the child ------------------------------------------------------------------------------------------------ */
@@ -122,12 +122,12 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
 
 static bool is_too_large(const struct mesh_search *search, const struct mesh_candidate *candidate)
 {
-    return search->prunes && candidate->state > search->budget;
+    return search->prunes && candidate->least_state > search->budget;
 }
 
 static bool is_too_slow(const struct mesh_search *search, const struct mesh_candidate *candidate)
 {
-    return is_ruled_out(search, candidate, candidate->bytes);
+    return is_ruled_out(search, candidate, candidate->least_bytes);
 }
 
 /* Half of the memory that this process may take. */
@@ -205,7 +205,7 @@ static void finish_trial(struct trials *trials, size_t i)
     if (!result->is_placed && !search->problem)
         search->problem = new_problem(result->code, "%s", result->why_not);
     if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
-        *APPEND(search->outcomes, search->n, search->cap) =
+        *APPEND(search->outcomes, search->n_outcomes, search->cap_outcomes) =
             (struct mesh_outcome){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
 }
 
@@ -226,7 +226,7 @@ static void count_verdict(struct trials *trials, size_t i, enum verdict verdict)
 {
     trials->count[verdict]++;
     if (verdict == NOT_SIMULATED)
-        trials->left_seconds = fmin(trials->left_seconds, trials->candidates[i].seconds);
+        trials->left_seconds = fmin(trials->left_seconds, trials->candidates[i].least_seconds);
 }
 
 /* The progress line: what is done, and the shortest step so far that fits. */
@@ -235,7 +235,8 @@ static void show_trials(const struct trials *trials, uint64_t begun, size_t i)
     const struct mesh_search *search = trials->search;
     char text[128];
     double least = INFINITY;
-    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n; outcome++)
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n_outcomes;
+         outcome++)
         if (outcome->bytes <= search->budget)
             least = fmin(least, outcome->seconds);
     if (isfinite(least))
@@ -270,7 +271,7 @@ static void run_trials(struct trials *trials)
 
 /* ---- which ones -------------------------------------------------------------------------------------------------- */
 
-COMPARISON(by_bound, struct mesh_candidate, BY(a->seconds, b->seconds, COMPARE(a->number, b->number)))
+COMPARISON(by_bound, struct mesh_candidate, BY(a->least_seconds, b->least_seconds, COMPARE(a->number, b->number)))
 
 void simulate_candidates(struct mesh_search *search)
 {
@@ -298,12 +299,12 @@ static size_t save_memory(const struct mesh_search *search, const struct mesh_ou
     if (row->bytes > search->budget) {
         ways[n] = candidate;
         ways[n].swap = SWAP_AUTO;
-        ways[n].bytes = 0;
+        ways[n].least_bytes = 0;
         n++;
     }
     for (candidate.recompute = RECOMPUTE_FULL; candidate.recompute <= RECOMPUTE_SELECTIVE; candidate.recompute++) {
         ways[n] = candidate;
-        ways[n].bytes = candidate.state;
+        ways[n].least_bytes = candidate.least_state;
         n++;
     }
     return n;
@@ -316,7 +317,7 @@ void simulate_with_techniques(struct mesh_search *search)
     const size_t rows = sort_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {
         const struct mesh_outcome *row = &search->outcomes[i];
-        if (row->candidate.state > search->budget)
+        if (row->candidate.least_state > search->budget)
             continue;
         n += save_memory(search, row, &ways[n]);
         tried++;

@@ -64,12 +64,13 @@ static void expect_bounded(const char *what, double bound, double value, const s
 
 static void expect_bounds(const struct mesh_search *search)
 {
-    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n; outcome++) {
+    for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n_outcomes;
+         outcome++) {
         const struct mesh_candidate *candidate = &outcome->candidate;
-        expect_bounded("time", candidate->seconds, outcome->seconds, candidate);
-        expect_bounded("state", candidate->state, outcome->bytes, candidate);
+        expect_bounded("time", candidate->least_seconds, outcome->seconds, candidate);
+        expect_bounded("state", candidate->least_state, outcome->bytes, candidate);
         if (!candidate->recompute && !candidate->swap)
-            expect_bounded("memory", candidate->bytes, outcome->bytes, candidate);
+            expect_bounded("memory", candidate->least_bytes, outcome->bytes, candidate);
     }
 }
 
@@ -94,8 +95,8 @@ LAW(the_search_finds_what_all_simulated_one_by_one_have)
         struct mesh_search each = search_case(i, false);
         struct mesh_search search = search_case(i, true);
         expect_bounds(&each);
-        all += each.n;
-        simulated += search.n;
+        all += each.n_outcomes;
+        simulated += search.n_outcomes;
         expect_same_front(&search, &each, cases[(size_t)i / COUNT(machines)].words);
         free_mesh_search(&each);
         free_mesh_search(&search);
@@ -265,10 +266,10 @@ TEST(an_ended_search_bounds_what_it_left)
         ended.limit = limit;
         search_meshes(&ended);
         assert_int_equal(ended.left, all.n_candidates - limit);
-        for (size_t i = 0; i < all.n; i++) {
+        for (size_t i = 0; i < all.n_outcomes; i++) {
             const struct mesh_outcome *row = &all.outcomes[i];
             const bool is_plain = row->candidate.recompute == 0 && row->candidate.swap == 0;
-            if (is_plain && !has_as_good(ended.outcomes, ended.n, row))
+            if (is_plain && !has_as_good(ended.outcomes, ended.n_outcomes, row))
                 expect_bounded("what is left", ended.left_seconds, row->seconds, &row->candidate);
         }
         free_mesh_search(&ended);
@@ -280,8 +281,8 @@ static void expect_same_search(const struct mesh_search *a, const struct mesh_se
 {
     assert_int_equal(a->too_large, b->too_large);
     assert_int_equal(a->too_slow, b->too_slow);
-    assert_int_equal(a->n, b->n);
-    for (size_t i = 0; i < a->n; i++) {
+    assert_int_equal(a->n_outcomes, b->n_outcomes);
+    for (size_t i = 0; i < a->n_outcomes; i++) {
         assert_int_equal(a->outcomes[i].candidate.number, b->outcomes[i].candidate.number);
         assert_true(a->outcomes[i].seconds == b->outcomes[i].seconds);
         assert_true(a->outcomes[i].bytes == b->outcomes[i].bytes);
@@ -329,7 +330,7 @@ TEST(each_row_takes_less_memory_than_those_before_it)
 {
     struct mesh_outcome rows[] = {{.seconds = 3, .bytes = 10}, {.seconds = 1, .bytes = 20}, {.seconds = 2, .bytes = 20},
                                   {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
-    struct mesh_search search = {.outcomes = rows, .n = COUNT(rows)};
+    struct mesh_search search = {.outcomes = rows, .n_outcomes = COUNT(rows)};
     static const double seconds[] = {1, 3, 4}, bytes[] = {20, 10, 9};
     assert_int_equal(sort_front(&search, 20), COUNT(bytes));
     for (size_t i = 0; i < COUNT(bytes); i++) {
