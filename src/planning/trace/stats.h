@@ -36,8 +36,8 @@ double trace_length_ns(const struct trace_steps *steps);
 
 /* A row for each layer, over the counted steps, on the layer's updates on the CPU: how many ran beside (at the same
  * time as) a backward or update of another layer in the same step, on a device; for how many no such work was left;
- * how many ran beside work of the next step; and for how much of their time they ran beside either.  The caller frees it with
- * free_table(). */
+ * how many ran beside work of the next step; and for how much of their time they ran beside either.  The caller
+ * frees the table with free_table(). */
 struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps);
 void print_beside(struct table *beside); /* prints nothing for a table without rows */
 
@@ -90,8 +90,8 @@ struct trace_gap {               /* idle time on a lane, before a record */
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i);
 /* causes: [n_lanes] nanoseconds of the window in which a lane had no record of the list.  In the rest it was busy. */
 void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES]);
-/* An array with each lane's name, device, ms per step busy and idle, and ms by cause; the caller owns it.  print_lane_use() prints those
- * that were busy, with the causes' shares of the window. */
+/* An array with each lane's name, device, ms per step busy and idle, and ms by cause; the caller owns it.
+ * print_lane_use() prints those that were busy, with the causes' shares of the window. */
 json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps);
 void print_lane_use(FILE *out, const char *heading, const json_t *lanes);
 

@@ -11,8 +11,8 @@
 /* Moves the update at that position of the list. */
 void move_update(struct update_mover *mover, size_t position);
 
-/* The position of the task that releases the update, since it makes the last of its gradients; NONE: no task of the list
- * makes one. */
+/* The position of the task that releases the update, since it makes the last of its gradients; NONE: no task of the
+ * list makes one. */
 int release_position(const struct uses *uses, const struct task *update);
 
 struct update_pieces {

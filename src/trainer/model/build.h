@@ -5,8 +5,8 @@
  *     y = linear(b, ..., x, ...)    an operation (ops.h): adds its forward's tasks, and records itself on b->tape
  *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
  *
- * All operations call the builder b, while other pointers are named after their struct: b stands in every line that adds
- * a task.
+ * All operations call the builder b, while other pointers are named after their struct: b stands in every line that
+ * adds a task.
  *
  * A tensor's gradient is one tensor.  A rule takes the gradient of the operation's result, gradient(b, op->out).  It
  * adds to the gradients of the operands (accumulate_gradient()) and of the parameters (begin_contribution()).

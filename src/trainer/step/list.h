@@ -85,7 +85,7 @@ void free_list(struct list *list); /* nothing of it may be in flight: see drain(
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* ---- adding tasks: task.c, and list.c an empty one ---------------------------------------------------------------- */
+/* ---- adding tasks: task.c, and list.c an empty one --------------------------------------------------------------- */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
