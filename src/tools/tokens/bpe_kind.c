@@ -141,6 +141,11 @@ static bool drop_bpe_tokens(struct tokenizer *tokenizer, int n)
 
 static void free_bpe_tokenizer(struct tokenizer *tokenizer) { free_bpe(tokenizer->own); }
 
+static const struct tokenizer_files files = {
+    .read = read_tokenizer_file,
+    .read_beside = read_beside,
+    .to_json = bpe_or_single_to_json,
+};
 static const struct token_kind token_bpe = {
     .name = "bpe",
     .word = "bpe:N",
@@ -155,9 +160,7 @@ static const struct token_kind token_bpe = {
     .from_text = bpe_from_text,
     .drop = drop_bpe_tokens,
     .free = free_bpe_tokenizer,
-    .read = read_tokenizer_file,
-    .beside = read_beside,
-    .to_json = bpe_or_single_to_json,
+    .files = &files,
 };
 
 static struct tokenizer tokenizer_of(struct bpe *bpe)

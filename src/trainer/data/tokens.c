@@ -277,7 +277,7 @@ static struct tokenizer read_tokenizer(const char *path)
     const struct token_kind *further = find_further_tokens();
     if (!further)
         fail(EXIT_USAGE, "--tokens %s: no file of a tokenizer is read%s", path, without_folder());
-    return further->read(path);
+    return further->files->read(path);
 }
 
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val)
@@ -311,7 +311,7 @@ bool is_tokenizer(const struct tokenizer *tokenizer, const char *word)
 struct tokenizer tokenizer_beside(const char *model)
 {
     const struct token_kind *further = find_further_tokens();
-    return further ? further->beside(model) : (struct tokenizer){0};
+    return further ? further->files->read_beside(model) : (struct tokenizer){0};
 }
 
 void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model)
@@ -390,5 +390,5 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
 json_t *tokenizer_to_json(const struct tokenizer *tokenizer)
 {
     const struct token_kind *further = find_further_tokens();
-    return further ? further->to_json(tokenizer) : NULL;
+    return further ? further->files->to_json(tokenizer) : NULL;
 }

@@ -40,6 +40,14 @@ struct texts {
     struct text *texts; /* n of them, in the order of their files */
     size_t n, cap;
 };
+
+/* Tokenizers in files of other programs, of whatever kind they are. */
+struct tokenizer_files {
+    struct tokenizer (*read)(const char *path);            /* ends the program when it is none that is read here */
+    struct tokenizer (*read_beside)(const char *model);    /* see tokenizer_beside() */
+    json_t *(*to_json)(const struct tokenizer *tokenizer); /* see tokenizer_to_json() */
+};
+
 enum { DECODED_BYTES = 16 };
 /* A field that is NULL or false says that the kind cannot do this. */
 struct token_kind {
@@ -61,11 +69,7 @@ struct token_kind {
     /* Leaves out the tokens from number n on, if only special texts become them: "<|pad|>".  false: other texts do. */
     bool (*drop)(struct tokenizer *tokenizer, int n);
     void (*free)(struct tokenizer *tokenizer);
-
-    /* Functions of the folder's kind, for tokenizers of any kind that other programs can keep in files. */
-    struct tokenizer (*read)(const char *path);            /* ends the program when it is none that is read here */
-    struct tokenizer (*beside)(const char *model);         /* see tokenizer_beside() */
-    json_t *(*to_json)(const struct tokenizer *tokenizer); /* see tokenizer_to_json() */
+    const struct tokenizer_files *files; /* of the folder's kind: how other programs' files are read and made */
 };
 extern const struct token_kind token_bytes, token_chars, token_ids;
 
