@@ -55,8 +55,7 @@ static void read_slab(const struct image *image, uint32_t *words)
 {
     const struct slab *slab = &image->device->slabs[image->slab];
     if (slab->buffer)
-        CL(clEnqueueReadBuffer(image->device->lanes[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words,
-                               0, NULL, NULL));
+        read_buffer(image->device, slab->buffer, 0, words, slab->bytes);
     else
         memcpy(words, slab->host, slab->bytes);
 }

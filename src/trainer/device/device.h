@@ -248,6 +248,9 @@ size_t slab_limit(const struct device *device);
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes);
 /* Writes `bytes` to a buffer of the device, from byte `begin` on, and waits until they are there. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes);
+/* Reads `bytes` of a buffer of the device, from byte `begin` on, and waits until they are here.  It does not wait for
+ * tasks of other lanes. */
+void read_buffer(struct device *device, cl_mem buffer, size_t begin, void *into, size_t bytes);
 /* A sub-buffer of a device's slab: `bytes` of it from byte `begin` on.  The slab owns it. */
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
 /* How many guards of the device's slabs have been overwritten: 0 when all is well. */

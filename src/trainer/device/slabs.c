@@ -46,6 +46,11 @@ void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void
     CL(clFinish(queue));
 }
 
+void read_buffer(struct device *device, cl_mem buffer, size_t begin, void *into, size_t bytes)
+{
+    CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, begin, bytes, into, 0, NULL, NULL));
+}
+
 /* Makes the slab's buffer, and fills it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of a fill
  * in 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the
  * longest that all devices know, 16 bytes, and the guard is written, not filled. */
@@ -169,8 +174,7 @@ int damaged_guards(struct device *device)
     memset(whole, GUARD_BYTE, sizeof whole);
     for (const struct slab *slab = device->slabs; slab < device->slabs + device->n_slabs; slab++) {
         if (slab->buffer)
-            CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
-                                   guard, 0, NULL, NULL));
+            read_buffer(device, slab->buffer, slab->bytes, guard, GUARD_BYTES);
         else
             memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
         damaged += memcmp(guard, whole, GUARD_BYTES) != 0;

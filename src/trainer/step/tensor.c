@@ -171,8 +171,7 @@ void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into)
     if (tensor->device->is_host)
         memcpy(into, (char *)tensor_memory(tensor) + begin, n);
     else
-        CL(clEnqueueReadBuffer(tensor->device->lanes[LANE_DOWNLOAD]->queue, tensor_buffer(tensor), CL_TRUE, begin, n,
-                               into, 0, NULL, NULL));
+        read_buffer(tensor->device, tensor_buffer(tensor), begin, into, n);
 }
 
 void read_tensor(struct tensor *tensor, void *into) { read_bytes_of(tensor, 0, tensor->bytes, into); }

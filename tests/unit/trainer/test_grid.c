@@ -70,8 +70,7 @@ static unsigned char *read_slab(struct device *device, const struct slab *slab)
     unsigned char *bytes = allocate(slab->bytes, 1);
     if (slab->host)
         return memcpy(bytes, slab->host, slab->bytes);
-    CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, bytes, 0, NULL,
-                           NULL));
+    read_buffer(device, slab->buffer, 0, bytes, slab->bytes);
     return bytes;
 }
 
