@@ -179,8 +179,8 @@ refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=x
 refuse 2 'each once' $plan -d 0:0x2 --mesh dp=2,dp=2
 refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
 refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
-refuse 2 '--mesh dp=2 needs 2 devices, and without -d one is used: name 2 with -d, or use one as 2' $plan --mesh dp=2
-refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 there, or use one as 3' $plan --mesh dp=3 -d 0:0x2
+refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or use one as 2' $plan --mesh dp=2
+refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or use one as 3' $plan --mesh dp=3 -d 0:0x2
 refuse 2 'asks for 8192 devices, the product of its numbers; the most are 4096' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
 refuse 2 'wants at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
@@ -313,7 +313,7 @@ refuse 2 'can be cut into at most' train -d 0:0/999
 refuse 2 'more than 16 devices' train -d 0:0x17
 refuse 2 'compute units' train -d 0:0,0:0
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
-refuse 2 '--mesh pp=2 needs 2 devices, and without -d one is used' train --mesh pp=2
+refuse 2 '--mesh pp=2 needs 2 devices, and without -d there is 1' train --mesh pp=2
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' train --mesh rows
 refuse_train 2 'use a smaller model, or a larger --device-mem' --device-mem 200K
 refuse_train 2 'with tensor head (activations, 128 KiB) the budget is full' --device-mem 700K

@@ -32,7 +32,8 @@ static int distance_of(const struct tensor *tensor, int n)
     return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
 }
 
-/* A task of the device touches the tensor: a device that writes it is its copier, or else one that reads it. */
+/* Notes which device copies the tensor, when a task of `device` touches it: the last one that writes it or, if none
+ * does, the first one that reads it.  The tensors of a ring are copied by the same device. */
 static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode)
 {
     bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);

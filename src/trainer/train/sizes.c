@@ -11,7 +11,8 @@
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
-/* Does this command ask for the option?  Else the run that it goes on from did, whose mesh may have been another. */
+/* Does the command line of this run ask for the option?  If not, a value that it has comes from the run that this one
+ * goes on from, which may have had another mesh. */
 static bool is_asked(const struct settings *settings, const char *option)
 {
     return !settings->resumed || was_given(option);
@@ -67,14 +68,9 @@ void set_mesh(struct trainer *trainer)
     trainer->mesh = wanted_mesh(settings, devices);
     trainer->order = order_for(settings, trainer->mesh.pp);
     int n = n_ranks(&trainer->mesh);
-    if (n != devices && !settings->devices)
-        fail(EXIT_USAGE,
-             "--mesh %s needs %d devices, and without -d one is used: name %d with -d, or use one as %d, such "
-             "as -d 0:0x%d",
-             settings->mesh, n, n, n, n);
-    if (n != devices) /* a mesh was given */
-        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
-             settings->mesh, n, devices, n, n, n);
+    if (n != devices) /* so --mesh was given: any other mesh is made for these devices */
+        fail(EXIT_USAGE, "--mesh %s needs %d devices, %s %d: name %d with -d, or use one as %d, such as -d 0:0x%d",
+             settings->mesh, n, settings->devices ? "-d gives" : "and without -d there is", devices, n, n, n);
     set_stages(trainer);
     must(check_tp_ranks(&trainer->config, &trainer->mesh));
 }

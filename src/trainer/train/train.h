@@ -39,9 +39,10 @@ struct result {        /* what the report task says of one training step */
     bool halted;       /* the step was not finite, and has updated nothing */
     uint64_t ended_ns; /* when the step's last task on a compute lane ended (step_result), by now_ns() */
 };
-enum { RESULTS = KEPT_ENDS, MOST_LISTS = 3 }; /* how many results are kept; how many lists a trainer may have */
-struct losses {                               /* those of n tokens */
-    double sum;
+enum { RESULTS = KEPT_ENDS }; /* how many steps' results are kept */
+enum { MOST_LISTS = 3 };      /* how many lists a trainer may have */
+struct losses {               /* the losses of n tokens */
+    double sum;               /* in nats */
     uint64_t n;
 };
 
