@@ -9,20 +9,20 @@
  *
  * m and v start at 0; the corrections 1 - beta^t undo the bias towards 0 of the first steps.
  *
- * Flat arrays of n elements, one work-group per BLOCK.  The first n_decay elements decay (the matrices), the others do
- * not (biases, layernorm).
+ * p, m, v and g are flat arrays of n elements: a shard of a unit, for which update_shard() of
+ * src/trainer/model/optimizer.c launches the kernel.  A work-group updates BLOCK elements.  The first n_decay (the
+ * matrices) decay, the others (biases, layernorm) do not.
  *
- * control (enum control_word in shared.h) is written by the host for every step.  What follows from other words is
- * computed there, in double precision, because 1 - 0.999f in float is already wrong in the fifth digit:
+ * The host writes `control` (enum control_word in shared.h) for every step.  It computes in double precision what
+ * follows from other words, because 1 - 0.999f in float is already wrong in the fifth digit:
  *
  *     CONTROL_CORRECTION1         1 - beta1^t              CONTROL_DECAY                   1 - lr * weight_decay
  *     CONTROL_CORRECTION2         1 - beta2^t              CONTROL_STEP_SIZE               lr / correction1
  *     CONTROL_ONE_MINUS_BETA1     1 - beta1                CONTROL_INV_SQRT_CORRECTION2    1 / sqrt(correction2)
  *     CONTROL_ONE_MINUS_BETA2     1 - beta2                CONTROL_CLIP                    0 for none
  *
- * state (enum state_word) comes from norm_finish.
- *
- * choice, unless it is NULL, says where the update runs this time (choice_bit in shared.h).
+ * norm_finish writes `state` (enum state_word).  `choice`, unless it is NULL, says where the update runs this time
+ * (choice_bit in shared.h).
  *
  * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
  * sqrt, each correctly rounded, in the order written here, and no fma.

@@ -3,12 +3,14 @@
  *
  *     fma_peak    multiply-adds per second, with every operand in a register
  *     copy        bytes per second from memory to memory
+ *
+ * src/planning/trace/peak.c launches both.
  */
 
 /* rounds * FMA_CHAINS * VEC fma()s per work-item.  An fma() takes about 4 cycles and a core starts up to 2 per cycle,
  * so 8 chains keep it busy; 12 leave some slack and, with the two factors, still fit 16 registers.  With |x| < 1 the
- * numbers neither overflow nor become denormal (those can be slow).  out keeps the compiler from dropping the work.
- * Global size: some multiple of the number of cores. */
+ * numbers neither overflow nor become denormal (those can be slow).  Because the sums are written to `out`, the
+ * compiler cannot drop the work.  Global size: some multiple of the number of cores. */
 kernel void fma_peak(global float *out, /* (global size) */
                      int rounds, float x, float y)
 {

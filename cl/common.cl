@@ -36,14 +36,14 @@
 #ifndef WG
 #define WG 1
 #endif
-/* The most floats that a work-group takes at a time.  norm.cl keeps so many sums per block, and load_tile() brings a
- * tile in whole rounds, whatever VEC and WG are. */
+/* The most floats that a work-group takes at a time.  It is also the number of sums that norm.cl keeps of a block, and
+ * load_tile() brings a tile in whole rounds, whatever VEC and WG are. */
 #define MOST_STRIDE 256
 #if WG * VEC > MOST_STRIDE || (WG & (WG - 1)) != 0
 #error "WG must be a power of two, and WG * VEC at most MOST_STRIDE"
 #endif
 
-/* The register tile of matrix products, in rows, in vectors, and in columns: see gemm.cl. */
+/* The register tile of matrix products, in rows, in vectors, and in columns: see gemm.cl.  flash.cl has the same. */
 #ifndef ROWS
 #define ROWS 4
 #endif
@@ -164,7 +164,7 @@ static void store(vec v, global float *p, int left)
         vstore4((float4)(r0.w, r1.w, r2.w, r3.w), 0, (to) + 3 * (to_row));                                             \
     } while (0)
 
-/* Put before a loop that makes one chain of plain additions, where the order is a promise.  Intel's CPU compiler
+/* This stands before a loop that makes one chain of additions, where the order is a promise.  Intel's CPU compiler
  * vectorises such a loop and then adds in another order, unasked; chains of fma() it leaves alone. */
 #if WG > 1 /* the next rows are loaded while one is added, which a GPU does only for those of one round */
 #define IN_ORDER _Pragma("clang loop vectorize(disable) unroll_count(8)")
@@ -244,9 +244,13 @@ static float row_max(vec v, local float *scratch)
 
 /* ---- sums in order ----------------------------------------------------------------------------------------------- */
 
-/* Where the order of additions is a promise, a sum is one chain, and a chain is the work of one work-item.  On a CPU it
- * reads memory itself.  On a GPU it would wait for memory at every step; so all work-items load a tile into local
- * memory, and then the chains go on from there, in the same order and so to the same bits:
+/* Where the order of additions is a promise, a sum is one chain from the old value on, so that micro-batches one after
+ * another give the bits of one large batch, on any number of cores.  (Partial sums over pieces of the rows would not.)
+ * Kernels that sum down the columns give a work-group COLUMN_BLOCK columns, of which it walks over all rows.
+ *
+ * A chain is the work of one work-item.  On a CPU it reads memory itself.  On a GPU it would wait for memory at every
+ * step; so all work-items load a tile into local memory, and then the chains go on from there, in the same order and so
+ * to the same bits:
  *
  *                32 columns                    a chain per column
  *     row 0    0   1   2 ..  31                 |   |   |  ..  |

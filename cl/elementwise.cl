@@ -1,18 +1,18 @@
 /*
- * elementwise.cl - the small ones.
+ * elementwise.cl - small kernels: sums, copies, and the gradient of a bias.
  *
- *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
- *     add_to       acc[i] += x[i]                   sums of gradients, received pieces
- *     fill         x[i] = value
- *     add_bias     y[n] += bias                     every row of y (N,C), after CLBlast's product; ours begins with it
- *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias
- *     pick_row     out[c] = x[index[0]][c]          the last token's hidden state, when sampling
+ *     kernel       what it computes                 for, and the file of src/trainer that launches it
+ *     add          out[i] = a[i] + b[i]             a residual connection, model/ops.c (in backward both get dout);
+ *                                                   two gradients of one tensor, model/build.c
+ *     add_to       acc[i] += x[i]                   pieces of other ranks, mesh/collective.c
+ *     fill         x[i] = value                     gradients that begin at 0, model/build.c
+ *     add_bias     y[n] += bias                     each row of y (N,C) after CLBlast's product, model/gemm.c; the
+ *                                                   product of gemm.cl begins with the bias
+ *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias, model/linear.c
+ *     pick_row     out[c] = x[index[0]][c]          the last token's hidden state in a sample, train/lists.c
  *
- * Flat arrays: one work-group per BLOCK of elements.  add_bias: one work-group per row.  pick_row: a single one.
- *
- * column_sum: one work-group per COLUMN_BLOCK columns, which walks all the rows in order (common.cl, "sums in order").
- * Each column is one chain of additions from the old value on, so micro-batches one after another give the bits of one
- * large batch; the parallel way, partial sums over pieces of the rows, would not.
+ * Of a flat array a work-group has BLOCK elements.  add_bias has a work-group for each row, pick_row a single one, and
+ * column_sum one for COLUMN_BLOCK columns, each of which is a chain (common.cl, "sums in order").
  */
 
 /* The work-group's block of out = a + b, all (n).  out may be a or b. */

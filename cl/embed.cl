@@ -20,11 +20,13 @@
  *
  * The sum is one chain in that order which begins at the old gradient: two micro-batches give the bits of one batch.
  *
- * Where the vocabulary is cut, a device has the rows of words `first` .. first+V-1, and other words give zeros: summed
- * over the devices, one of which adds the positions, that is x to the bit.
+ * Where the vocabulary is cut, a device has the rows of words `first` .. first+V-1, and other words give zeros.  One of
+ * the devices adds the positions (with_positions).  The sum over all devices is then x to the bit.
+ *
+ * embed() of src/trainer/model/ops.c, and its gradient there, launch these kernels.
  */
 
-/* One work-group per token. */
+/* One work-group per token n. */
 KERNEL void embed_forward(global float *x,          /* (N,C) */
                           const global float *wte,  /* (V,C), of words first .. first+V-1 */
                           const global float *wpe,  /* (Tmax,C) */
@@ -46,7 +48,7 @@ KERNEL void embed_forward(global float *x,          /* (N,C) */
     }
 }
 
-/* One work-group per word of the vocabulary. */
+/* One work-group per word of the vocabulary that the device has.  accumulate: the sums begin at the old gradient. */
 KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words from `first` on */
                                   const global float *dx,  /* (N,C) */
                                   const global int *order, /* (N) */
@@ -69,7 +71,7 @@ KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words fr
     }
 }
 
-/* One work-group per position, 0 .. Tmax-1; positions from T on were not used. */
+/* One work-group per position, 0 .. Tmax-1; positions from T on were not used.  accumulate: as above. */
 KERNEL void embed_backward_positions(global float *dwpe,     /* (Tmax,C) */
                                      const global float *dx, /* (N,C) = (B,T,C) */
                                      int B, int T, int Tmax, int C, int accumulate)

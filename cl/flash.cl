@@ -40,8 +40,9 @@
  * Nobody else adds to the same result, so no atomics are needed, whose order would change the last bits; for that p and
  * dp are computed twice.  Each element of dq, dk and dv is one chain over keys or queries in order.
  *
- * Launch: {ceil(T / columns) * WG, B * H}.  `columns` is a power of two and a multiple of VEC*COLS.  `rows` decides the
- * bits of flash_forward, where parts are summed by themselves.  src/trainer/model/attention.c chooses both.
+ * Launch.  global size {ceil(T / columns) * WG, B * H}, local size {WG, 1}: dimension 1 is a head of a sequence.
+ * `columns` is a power of two and a multiple of WIDTH.  `rows` decides the bits of flash_forward, where each part is
+ * summed by itself.  src/trainer/model/attention.c chooses both, and launches the kernels with --attention flash.
  *
  * Source: T. Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
  */
@@ -75,8 +76,8 @@ static int first_column(int columns)
     return (get_local_id(0) - first_row(columns) * vectors_across(columns)) * VEC;
 }
 
-/* c (M,columns) = a (M,K) . b (K,columns), or more: added to what is there.  Element (m,k) of a is
- * a[m*a_row + k*a_step].  A work-item computes tiles of ROWS by COLS vectors in registers, one chain per element. */
+/* c (M,columns) = a (M,K) . b (K,columns), which with `more` is added to c.  Element (m,k) of a is
+ * a[m*a_row + k*a_step].  The work-items share the tiles of c, which are as tile() of gemm.cl explains them. */
 static INLINE void multiply(local float *c, int M, int columns, local const float *a, int a_row, int a_step,
                             local const float *b, int K, const bool more)
 {
@@ -87,7 +88,7 @@ static INLINE void multiply(local float *c, int M, int columns, local const floa
         vec acc[ROWS][COLS];
         local const float *row[ROWS];
         foreach (i, ROWS) {
-            const int at = min(m + i, M - 1); /* at the lower edge the last row is computed several times */
+            const int at = min(m + i, M - 1);
             row[i] = a + at * a_row;
             foreach (j, COLS)
                 acc[i][j] = more ? GET(c + at * columns + x + j * apart) : (vec)0.0f;
@@ -109,8 +110,8 @@ static INLINE void multiply(local float *c, int M, int columns, local const floa
     }
 }
 
-/* to (n,hs), rows hs + 1 floats apart so that a column's floats lie in different banks of local memory: rows `begin` ..
- * begin+n-1 of x, which are ld floats apart. */
+/* to (n,hs) = rows `begin` .. begin+n-1 of x.  The rows of x are ld floats apart, those of `to` hs + 1, so that a
+ * column's floats lie in different banks of local memory. */
 static INLINE void load_stream(local float *to, const global float *x, size_t ld, int begin, int n, int hs)
 {
     const int whole = hs / VEC * VEC;
@@ -170,7 +171,7 @@ static struct head this_head(int T, int heads, int hs)
     return (struct head){3 * channels, token * 3 * channels + first, token * channels + first, z * T};
 }
 
-/* Writes out and lse. */
+/* Writes out and lse.  A work-group makes them for a block of queries. */
 KERNEL void flash_forward(global float *out,       /* (B,T,C) */
                           global float *lse,       /* (B,H,T) */
                           const global float *qkv, /* (B,T,3C) */
@@ -240,7 +241,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         store(GET(top + n) * scale + log(GET(sum + n)), lse + h.row + first + n, T - first - n);
 }
 
-/* Writes dq, the first third of each row of dqkv, and delta. */
+/* Writes dq, the first third of each row of dqkv, and delta.  A work-group makes them for a block of queries. */
 KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
                      global float *delta,      /* (B,H,T) */
                      const global float *dout, /* (B,T,C) */
@@ -298,7 +299,7 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
     store_columns(result, dqkv + h.qkv, h.wide, first, columns, T, hs);
 }
 
-/* Writes dk and dv, the other two thirds. */
+/* Writes dk and dv, the other two thirds.  A work-group makes them for a block of keys. */
 KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
                       const global float *dout,  /* (B,T,C) */
                       const global float *lse,   /* (B,H,T) */

@@ -12,8 +12,8 @@
  *
  *     s = 1 / (1 + e)  if z >= 0,  e / (1 + e)  if z < 0          s (1 - s) = e / (1 + e)^2   for either sign
  *
- * Flat arrays of n elements, one work-group per BLOCK of them.  NaN stays NaN, +infinity stays infinite, and -infinity
- * gives NaN (-infinity * 0): nothing is hidden.
+ * All are flat arrays of n elements; a work-group computes BLOCK of them.  ops.c launches both kernels (gelu()).  NaN
+ * stays NaN, +infinity stays infinite, and -infinity gives NaN (-infinity * 0): nothing is hidden.
  */
 
 #define GELU_SLOPE 1.5957691216f /* 2 sqrt(2/pi) */

@@ -1,8 +1,8 @@
 /*
  * gemm.cl - C = start + A.B in single precision, for CPUs.
  *
- * Where --gemm says `own`, which is the default on CPUs, every matrix product of training goes through this kernel, but
- * for those of --attention flash (flash.cl).  Else CLBlast has them.
+ * Where --gemm says `own`, which is the default on CPUs, every matrix product of training is this kernel, except those
+ * of --attention flash (flash.cl).  With --gemm clblast they are the library's.
  *
  *     form   product           A is stored as   a_row  a_step     B is stored as   b_step  b_col
  *     NT     y  = x . w^T      (M, K)           lda    1          (N, K)           1       ldb
@@ -58,8 +58,8 @@
 #else
 #define ONE_BY_ONE
 #endif
-/* Asks for a cache line, perhaps to be written, and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for
- * CPUs have their own, which NVIDIA's refuses. */
+/* Asks for a cache line, to read or to write it, and does not wait.  OpenCL's prefetch() does nothing in PoCL, while
+ * compilers for CPUs have a function of their own, which NVIDIA's refuses. */
 #if VEC > 1 && ON_CPU
 #define FETCH(at) __builtin_prefetch(at)
 #define FETCH_TO_WRITE(at) __builtin_prefetch(at, 1)
@@ -110,8 +110,8 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
  *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
  *
  * That is for depth 384.  With 512 KB of L2 cache depth and span are about 256 and 200.  Nothing is computed while
- * floats are packed: hence wide spans and high bands.  Unpacked, A in form TN would give ROWS floats of each cache line
- * of 16, and every line from another page.  For a narrow C packing A does not pay even there: block is 0.
+ * floats are packed, so spans are wide and bands are high.  Unpacked, A in form TN would give ROWS floats of each cache
+ * line of 16, and every line from another page.  Yet packing A does not pay for a narrow C: block is 0 then.
  *
  * x (steps,cols) becomes panels, which have room for `depth` rows each: the panels of B, and, transposed, the strips of
  * A.  Cache lines that run across the panels are used up while they are in the L1 cache: LINE of them at a time. */
@@ -139,8 +139,8 @@ static INLINE void fetch_part(struct next_block next, int part)
             FETCH(next.a.at + k * next.a.col + i);
 }
 
-/* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), columns in vectors; row[i] begins row i of A, in local or
- * global memory: hence a macro.
+/* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), where `columns` counts vectors, and row i of A begins at
+ * row[i].  This is a macro, since A may lie in local or in global memory.
  *
  * For each k there are ROWS*COLS vector fma()s, COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles
  * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
@@ -163,8 +163,11 @@ static INLINE void fetch_part(struct next_block next, int part)
     } while (0)
 
 /* c (rows,cols) = start + a (rows,depth) . panel (depth,cols), computed as `columns` vectors.  start.at is null for
- * zeros; strip holds a packed, or is null.  At the lower edge the last row is computed several times and stored once:
- * no branch in the inner loop. */
+ * zeros; strip holds a packed, or is null.
+ *
+ * A tile is ROWS by `columns` vectors in registers, and each of its floats is one chain.  It is always computed whole:
+ * at the lower edge of C, where fewer rows are left, its last row is computed several times, and only stored once.  So
+ * the inner loop has no branch. */
 static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
                         local const float *strip, local const float *panel, size_t depth, const int columns)
 {

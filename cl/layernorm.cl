@@ -17,14 +17,14 @@
  *
  *     dw[c] = sum_n dout[n][c] norm[n][c]          db[c] = sum_n dout[n][c]
  *
- * These two sum over the tokens, down the columns.  A work-group takes COLUMN_BLOCK columns and walks all the rows in
- * order, so each column is one chain of additions from the old gradient on: micro-batches one after another give the
- * bits of one large batch, and the number of cores plays no part.
+ * These two sum over the tokens, down the columns, and each column is a chain (common.cl, "sums in order").
+ *
+ * Rows are tokens.  layernorm() of src/trainer/model/ops.c, and its gradients there, launch these kernels.
  */
 
 #define LAYERNORM_EPS 1e-5f
 
-/* One work-group per row, so there are N of them. */
+/* One work-group per row, N of them.  mean and rstd are kept for backward. */
 KERNEL void layernorm_forward(global float *out,     /* (N,C) */
                               global float *mean,    /* (N) */
                               global float *rstd,    /* (N) */
@@ -96,7 +96,7 @@ KERNEL void layernorm_backward(global float *dx,          /* (N,C) */
     }
 }
 
-/* One work-group per COLUMN_BLOCK columns. */
+/* One work-group per COLUMN_BLOCK columns.  accumulate: the sums begin at the old gradient. */
 KERNEL void layernorm_backward_params(global float *dw,         /* (C) */
                                       global float *db,         /* (C) */
                                       const global float *dout, /* (N,C) */

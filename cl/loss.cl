@@ -17,9 +17,11 @@
  *
  *     lse = M + log sum_d s_d e^(m_d - M),     M = max_d m_d
  *
- * Rows are tokens: logits (N,W), one work-group per row.  Behind the V words of a row lies padding, which has no
- * probability and whose gradient is 0.  The total is one chain over the tokens in order (old total first), so it does
- * not depend on how the batch was cut into micro-batches.
+ * Rows are tokens: logits (N,W).  Unless a kernel says otherwise, it has a work-group per row.  After the V words of a
+ * row comes padding, which has no probability and whose gradient is 0.  The total is one chain over the tokens, which
+ * begins at the old total (common.cl, "sums in order").
+ *
+ * cross_entropy() of src/trainer/model/ops.c, and its gradient there, launch these kernels.
  */
 
 /* The maximum of a row of V logits. */
@@ -40,6 +42,7 @@ static float sum_of_powers(const global float *logits, int V, float max_logit, l
     return row_sum(sum, scratch);
 }
 
+/* Where the vocabulary is not cut: losses and lse of all rows. */
 KERNEL void loss_forward(global float *losses,       /* (N) */
                          global float *lse,          /* (N) */
                          const global float *logits, /* (N,W) */
@@ -81,7 +84,7 @@ KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
     }
 }
 
-/* Flat over the tokens. */
+/* Makes losses and lse of what loss_part has made on each device.  One work-group per BLOCK tokens. */
 KERNEL void loss_join(global float *losses,      /* (N) */
                       global float *lse,         /* (N) */
                       const global float *parts, /* (devices,PART_NUMBERS,P) */
@@ -104,7 +107,7 @@ KERNEL void loss_join(global float *losses,      /* (N) */
     }
 }
 
-/* dlogits may be the same buffer as logits. */
+/* dlogits may be the same buffer as logits.  V is the number of words that the device has, W with the padding. */
 KERNEL void loss_backward(global float *dlogits,      /* (N,W) */
                           const global float *logits, /* (N,W) */
                           const global float *lse,    /* (N) */
@@ -124,7 +127,7 @@ KERNEL void loss_backward(global float *dlogits,      /* (N,W) */
     }
 }
 
-/* One work-group: all of it loads, and one work-item adds. */
+/* One work-group: all its work-items load, and one adds. */
 KERNEL void loss_sum(global float *total,        /* (1) */
                      const global float *losses, /* (N) */
                      int N, int accumulate)

@@ -4,13 +4,13 @@
  *     norm = sqrt(sum over all gradient elements of g^2)
  *     scale = clip / norm  if clip > 0 and norm > clip,  else 1           ("clip the gradient to length clip")
  *
- * Two stages.  norm_blocks: the sum of squares of each NORM_BLOCK elements, in parallel; norm_finish: the sum of those,
- * in block order, which is one chain.  The blocks have a fixed size and order, so gradients that lie on several devices
- * (cut on block borders) give the same norm as gradients on one.
+ * There are two stages, which src/trainer/model/optimizer.c launches.  norm_blocks sums the squares of each NORM_BLOCK
+ * elements, in parallel.  norm_finish sums the blocks, in order, which is one chain.  Since they have a fixed size and
+ * order, gradients on several devices (cut on block borders) give the same norm as gradients on one.
  *
- * Inside a block there are always NORM_LANES running sums, lane l taking elements l, l + NORM_LANES, ..., and then the
- * upper half of the lanes is added to the lower until one is left.  A CPU keeps them in vectors, a GPU in work-items:
- * the additions are the same, and so are the bits.
+ * Inside a block there are always NORM_LANES running sums.  Sum l takes elements l, l + NORM_LANES, ..., and then the
+ * upper half of the sums is added to the lower half until one is left.  A CPU keeps them in vectors, a GPU in
+ * work-items: the additions are the same, and so are the bits.
  *
  * A norm or a loss that is not finite (a diverged run, a broken kernel) sets `halted`, and from then on adamw changes
  * nothing: the parameters are still those from before the bad step, so it can be replayed under a debugger.  The host
@@ -20,7 +20,7 @@
 
 #define NORM_LANES MOST_STRIDE
 
-/* One work-group per NORM_BLOCK elements. */
+/* One work-group per NORM_BLOCK elements of a flat array of n. */
 KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
                         const global float *grad, /* (n) */
                         int n)
@@ -47,8 +47,8 @@ KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
         partial[get_group_id(0)] = total;
 }
 
-/* One work-group: all of it loads, and one work-item adds.  Kahan's compensated sum: `lost` is what the last addition
- * rounded off, so that thousands of blocks lose no more than a single addition does. */
+/* One work-group: all its work-items load, and one adds.  Its sum is Kahan's compensated sum, where `lost` is what the
+ * last addition rounded off, so that thousands of blocks lose no more than a single addition does. */
 KERNEL void norm_finish(global float *state,           /* (STATE_SIZE) */
                         const global float *partial,   /* (n_blocks) */
                         int n_blocks,

@@ -14,8 +14,9 @@
  *
  *     dscores[j] = scale att[j] (datt[j] - sum_k att[k] datt[k])    for j <= t,    0 for j > t
  *
- * One work-group per row.  A work-item reads and writes the same elements in each pass, so both kernels may work in
- * place (att == scores; dscores == datt), and nothing is declared restrict.
+ * There is one work-group per row.  A work-item reads and writes the same elements in each pass, so both kernels may
+ * work in place (att == scores; dscores == datt), and nothing is declared restrict.  src/trainer/model/attention.c
+ * launches them with --attention plain; rows = B*H*T.
  */
 
 /* Zeros from the first whole vector above the diagonal to the end of the row; `live` = t + 1 elements are below it. */
