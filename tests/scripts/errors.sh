@@ -183,10 +183,10 @@ refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or use one as 3' $plan --mesh dp=3 -d 0:0x2
 refuse 2 'asks for 8192 devices, the product of its numbers; the most are 4096' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
-refuse 2 'wants at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
-refuse 2 'with 2 stages per device wants at least 4 layers, the model has 2: use pp=1, or --layers 4' \
+refuse 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
+refuse 2 'with 2 stages per device needs at least 4 layers, the model has 2: use pp=1, or --layers 4' \
     $plan -d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2
-refuse 2 'wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2' \
+refuse 2 'needs a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2' \
     $plan -d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved
 refuse 2 'use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
 refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $plan -d 0:0x3 --mesh tp=3
@@ -194,11 +194,11 @@ refuse 2 'yard plan --hardware FILE takes more' $plan -d 0:0x17
 refuse 2 'n and N are 1 or more' $plan -d 0:0x0
 refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
 refuse 2 '2,1 has 3 layers in all, the model 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
-refuse 2 'wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
+refuse 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
 refuse 2 'with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
-refuse 2 'from three groups on a tied head wants pp=1' \
+refuse 2 'from three groups on a tied head needs pp=1' \
     $plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
-refuse 2 '--pipeline dualpipev with pp=2 wants at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
+refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
     $plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
 refuse 2 'at least 924 KiB are needed, 1 B more than the budget of 924 KiB' \
     $plan $server --mesh dp=2 --device-mem 946175
@@ -464,7 +464,7 @@ missing_in_help() {
         src/trainer/train/own_options.c >"$TMP/options"
     enough 40 "$TMP/options" 'rows of the table of options'
     while read -r own; do
-        case $own in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
+        case $own in vocab | json | from | prompt | count | temperature | top-k) continue ;; esac # of other commands
         grep -qE -- "--$own( |\$)" "$TMP/out" || echo "there is no --$own in the help"
     done <"$TMP/options"
     awk 'length > 80 { print "too long: " $0 }' "$TMP/out"

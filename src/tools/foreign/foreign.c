@@ -72,7 +72,7 @@ static const struct foreign_words words[] = {
      "data-parallel-size",
      "--mesh dp=A,pp=B,tp=C"},
     {"pipeline", "pipeline-schedule pp-schedule", NULL},
-    {"devices", "device gpu gpus cuda gpu-id device-id device-ids use-cuda use-gpu n-gpu n-gpus num-gpus cpu no-cuda",
+    {"devices", "gpu cuda device gpus gpu-id device-id device-ids use-cuda use-gpu n-gpu n-gpus num-gpus cpu no-cuda",
      GPU_WHY},
     {"devices", "nproc nproc-per-node nnodes world-size num-nodes local-rank rank ddp distributed num-processes",
      PROCESS_WHY},

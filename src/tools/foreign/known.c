@@ -3,8 +3,13 @@
 #include "foreign.h"
 
 #include <ctype.h>
+#include <limits.h>
 
-enum { SHOWN_WORDS = 4 };
+enum {
+    LINE_OF_WORDS = 54, /* characters of the words of one option in the help, which are a line there */
+    WORDS_WITH_WHY = 3, /* words of an option of which more is said */
+    WORDS_WITHOUT = 1   /* words of what has no option */
+};
 
 struct all_words { /* the foreign words of all folders */
     struct foreign_words *rows;
@@ -98,37 +103,51 @@ static char *find_known(const struct option_table *table, unsigned command, cons
     return answer;
 }
 
-/* "--batch-size --bs": the first few of the words, as options.  The caller frees it. */
-static char *first_words(const char *list)
+/* Appends the first of the words, as options: "--batch-size --bs"; at most so many, and no more than fit in a line. */
+static void append_first(char **text, const char *list, int most)
 {
-    char *text = copy_string(""), *words = copy_string(list);
+    char *words = copy_string(list);
     char *rest = NULL;
     char *word = strtok_r(words, " ", &rest);
-    for (int n = 0; word && n < SHOWN_WORDS; n++) {
-        append_text(&text, "%s--%s", n ? " " : "", word);
+    size_t length = 0;
+    for (int n = 0; word && n < most; n++) {
+        length += strlen(" --") + strlen(word);
+        if (n > 0 && length > LINE_OF_WORDS)
+            break;
+        append_text(text, "%s--%s", **text ? " " : "", word);
         word = strtok_r(NULL, " ", &rest);
     }
     free(words);
-    return text;
 }
 
-/* Prints foreign words for the command's options: the first few of each, which are the usual ones; errors know all. */
+/* Prints "  --batch for   --batch-size ...", and why, if that must be said. */
+static void print_words_for(FILE *out, const struct option *option, const struct foreign_words *words)
+{
+    char *label = format_string("  --%s for", option->name), *text = copy_string("");
+    append_first(&text, words->words, words->why ? WORDS_WITH_WHY : INT_MAX);
+    if (words->why)
+        append_text(&text, ": %s", words->why);
+    print_labelled(out, label, text);
+    free(label);
+    free(text);
+}
+
+/* Prints foreign words for the command's options, the usual ones.  Errors know all, and say why there is no option for
+ * some of them. */
 static void print_foreign(FILE *out, const struct option_table *table, unsigned command)
 {
     const struct all_words all = gather_words();
-    fprintf(out, "\nWords of other programs:\n");
+    char *without = copy_string("");
+    fprintf(out, "\nWords of other programs, and ours for them (errors know more of them):\n");
     for (const struct foreign_words *words = all.rows; words < all.rows + all.n; words++) {
         const struct option *option = option_for(table, words);
-        if (option && !(option->classes & command))
-            continue;
-        char *text = first_words(words->words);
-        if (words->why)
-            append_text(&text, ": %s", words->why);
-        char *label = option ? format_string("  --%s for", option->name) : copy_string("  none for");
-        print_labelled(out, label, text);
-        free(label);
-        free(text);
+        if (!option)
+            append_first(&without, words->words, WORDS_WITHOUT);
+        else if (option->classes & command)
+            print_words_for(out, option, words);
     }
+    print_labelled(out, "  no option for", without);
+    free(without);
     free(all.rows);
 }
 

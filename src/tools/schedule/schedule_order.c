@@ -37,7 +37,7 @@ static void set_places(const struct schedule *schedule, struct turn_order *order
                   pp_of(&loop, wrong) + 1, pp_of(&v, wrong) + 1);
     if (schedule->stages % rows != 0)
         fail_cell(schedule, *cell_of(schedule, FORWARD, schedule->stages - 1, 0),
-                  "it is on the last of %d stages, and training wants as many stages on each of %d devices",
+                  "it is on the last of %d stages, and training needs as many stages on each of %d devices",
                   schedule->stages, rows);
     order->folded = in_loop < schedule->stages;
 }

@@ -16,7 +16,7 @@
 /* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
 void append_string(char **text, char *addition);   /* frees `addition` */
-void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
+void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell needs it */
 /* A text that is printed to a file in memory:
  *
  *     struct begun_text begun;

@@ -140,7 +140,7 @@ static void describe_memory(struct device *device)
     device->alignment = DEVICE_ALIGNMENT;
     if (align > DEVICE_ALIGNMENT)
         fail(EXIT_NO_DEVICE,
-             "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another with -d",
+             "device %s needs parts of buffers aligned to %zu bytes, and ours are to %d: choose another with -d",
              device->name, align, DEVICE_ALIGNMENT);
     device->uses_ram = device->is_cpu || device_number(device->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
     size_t most = SIZE_MAX;

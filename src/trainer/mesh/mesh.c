@@ -110,7 +110,7 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
     if (layers < n)
         return new_problem(
             EXIT_USAGE,
-            "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d, or --layers %d",
+            "pp=%d with %d stage%s per device needs at least %d layers, the model has %d: use pp=%d, or --layers %d",
             mesh->pp, mesh->chunks, mesh->chunks == 1 ? "" : "s", n, layers, MAX(layers / mesh->chunks, 1), n);
     for (int stage = 0; stage <= n; stage++)
         mesh->first_layer[stage] = (int)part_begin((size_t)layers, stage, n);

@@ -34,7 +34,7 @@ typedef void gradient_rule(struct build *b, const struct op *op);
 /* What an operation's gradients need of its forward. */
 struct op {
     gradient_rule *weights; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
-    gradient_rule *inputs;  /* adds tasks for the gradients of in[]; NULL: no operation wants them */
+    gradient_rule *inputs;  /* adds tasks for the gradients of in[]; NULL: no operation needs them */
     char name[32];
     int unit;
     struct tensor *out;      /* its result, whose gradient has arrived when a rule is called */

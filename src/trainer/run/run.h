@@ -166,7 +166,7 @@ void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
 
-/* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that wants a
+/* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that needs a
  * member, from any thread, when the first of its tasks that need one could run. */
 typedef void member_asker(void *context, uint32_t iteration);
 /* Between start_late() and stop_late(), tasks that need a member of the rings run; before and after, none does.  Call

@@ -1,6 +1,6 @@
 /* fit.c - how much an arena takes, and why a tensor does not fit: which task needs it, how many bytes are short, and
- * which option would make room.  The options that are named here are the trainer's own.  What other folders can do, they
- * say themselves: see ways_to_make_room().
+ * which option would make room.  The options that are named here are the trainer's own; what other folders can do, they
+ * say themselves (ways_to_make_room()).
  */
 #include "place.h"
 #include "trainer/base/module.h"

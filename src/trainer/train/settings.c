@@ -141,7 +141,8 @@ const struct page train_page = {
     .takes = "[options]",
     .examples = "--steps 300 --sample-tokens 200\n"
                 "--data book.txt --save out --save-every 500 --log out.jsonl\n",
-    .text = "Trains a GPT. Without options it is a small one, which learns stories, a built-in text.",
+    .text = "Trains a GPT. Without options it is a small one, which learns stories, a built-in text. Begin with these: "
+            "--data (your text), --model (its size), --steps, -d (the device), --log, --save (to keep the model).",
     .classes = OF_TRAIN | OF_LIST | OF_RUN,
 };
 

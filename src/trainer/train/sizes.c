@@ -92,7 +92,7 @@ static void check_groups(const struct trainer *trainer)
     /* The groups share the tensor of a tied head's gradient.  The last stage may begin the next group before the first
      * stage has taken the gradient of this one. */
     if (groups > 2 && trainer->mesh.pp > 1 && trainer->config.tied)
-        fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
+        fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head needs pp=1; or use --untied",
              groups, trainer->mesh.pp);
 }
 
@@ -138,7 +138,7 @@ static void check_folded_micros(const struct trainer *trainer)
 {
     const int least = 2 * trainer->mesh.pp;
     if (trainer->mesh.folded && !trainer->order->written && trainer->micros < least)
-        fail(EXIT_USAGE, "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: %s",
+        fail(EXIT_USAGE, "--pipeline %s with pp=%d needs at least %d micro-batches, not %d: %s",
              trainer->settings->pipeline, trainer->mesh.pp, least, trainer->micros, advise_micros(trainer, least));
 }
 
@@ -155,7 +155,7 @@ static void check_whole_rounds(const struct trainer *trainer)
     const int groups = trainer->settings->grad_groups;
     const int together = (int)common_multiple((uint64_t)micros_of_round(trainer), (uint64_t)groups);
     if (trainer->micros % together)
-        fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: %s",
+        fail(EXIT_USAGE, "%s needs a multiple of %d micro-batches, not %d: %s",
              groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, trainer->micros,
              advise_micros(trainer, together));
 }
