@@ -51,7 +51,16 @@ static const struct pass pass = {
 
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
-static const char *classes; /* --swap-what */
+static const char *classes;   /* --swap-what */
+static char more_classes[64]; /* the same with all classes, to suggest it; "": it has all already */
+
+/* Suggests --swap-what with all classes, if it has fewer. */
+static void suggest_classes(void)
+{
+    const unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
+    if (swap_options.classes != all)
+        snprintf(more_classes, sizeof more_classes, "--swap-what activations,gradients,optimizer,parameters");
+}
 
 static void check_swap_options(struct settings *settings)
 {
@@ -68,6 +77,7 @@ static void check_swap_options(struct settings *settings)
         swap_options.classes |= 1u << class;
     }
     free(text);
+    suggest_classes();
 }
 
 static const struct option options[] = {
@@ -105,6 +115,7 @@ const struct module module_swap = {
     .options = options,
     .n_options = COUNT(options),
     .makes_room = "--swap auto",
+    .makes_more_room = more_classes,
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .rules = rules,

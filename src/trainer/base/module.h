@@ -114,6 +114,7 @@ struct module {
     const struct text_maker *text; /* a source that --data can name: trainer/data/data.h */
     bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
     const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
+    const char *makes_more_room;   /* the same for a device where these are on already; "": nothing */
 
     /* for other folders */
     const struct pass *pass;                       /* a function that rewrites lists: planning/pass/pass.h */
@@ -142,9 +143,10 @@ const struct forecaster *find_forecaster(void);
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
-/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list, but for the
- * option that `tried` begins with, such as "--swap auto"; "": none.  The caller frees it. */
-char *ways_to_make_room(const char *tried);
+/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list.  Of the folder
+ * whose option `tried` begins with, such as "--swap auto", it is what makes more room on a device, and nothing on the
+ * host; tried "": no folder's.  The caller frees it. */
+char *ways_to_make_room(const char *tried, bool on_host);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
  * option is therefore its folder's, or begins with that and a dash. */
