@@ -62,7 +62,7 @@ int text_width(enum font font, const char *text); /* pixels */
 
 /* ---- png.c ------------------------------------------------------------------------------------------------------- */
 
-/* Publishes a picture, rows of 0xffRRGGBB from the top, as a PNG file. */
+/* Publishes a picture, rows of 0xffRRGGBB from the top, as a PNG file.  Refuses a path such as "x.jpg". */
 void write_png(const char *path, const uint32_t *pixels, int width, int height);
 
 #endif

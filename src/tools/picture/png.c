@@ -2,6 +2,7 @@
 #include "canvas.h"
 #include "trainer/file/file.h"
 
+#include <strings.h>
 #include <zlib.h>
 
 static void put_number(unsigned char *to, uint32_t n)
@@ -40,6 +41,17 @@ static unsigned char *make_rows(const uint32_t *pixels, size_t width, size_t hei
     return rows;
 }
 
+/* Refuses a name that would say that the picture has another form. */
+static void check_ending(const char *path)
+{
+    static const char *const others[] = {".jpg", ".jpeg", ".gif", ".bmp", ".svg", ".pdf", ".webp", ".ppm"};
+    const char *ending = strrchr(last_part(path), '.');
+    for (size_t i = 0; ending && i < COUNT(others); i++)
+        if (strcasecmp(ending, others[i]) == 0)
+            fail(EXIT_USAGE, "--png writes a PNG picture, and %s names another form: let it end with .png, not %s",
+                 path, ending);
+}
+
 void write_png(const char *path, const uint32_t *pixels, int width, int height)
 {
     unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
@@ -50,6 +62,7 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height)
     CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
     put_number(head, (uint32_t)width);
     put_number(head + 4, (uint32_t)height);
+    check_ending(path);
     expect_replaceable("--png", path, KIND_PNG, "PNG picture");
     struct writer *writer = open_writer(path);
     write_bytes(writer, "\x89PNG\r\n\x1a\n", 8);

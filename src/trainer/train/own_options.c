@@ -415,7 +415,9 @@ const struct option own_options[] = {
      .argument = "DIR",
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN,
-     .help = "write the parameters, for other programs, to DIR/model.safetensors at the end"},
+     .help =
+         "write the parameters, for other programs, to DIR/model.safetensors at the end. A checkpoint of step N, from "
+         "which a run goes on, lies in DIR/step-N (make core has none)"},
     {.name = "save-every",
      .type = OPT_INT,
      .value = &asked.save_every,
