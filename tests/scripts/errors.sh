@@ -298,6 +298,8 @@ refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 
 refuse 2 '2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
 refuse 2 'enough would be' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
     --device-mem 1M
+refuse 2 'or use --recompute full, --swap-what activations,gradients,optimizer,parameters, a smaller --micro-batch' \
+    plan --model tiny --swap layer --device-mem 700K
 unharmed 'wrong sizes'
 
 # ---- devices --------------------------------------------------------------------------------------------------------

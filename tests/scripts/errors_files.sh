@@ -155,6 +155,14 @@ refuse 2 'yard ckpt needs a word' ckpt
 refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
 refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
+mkdir "$TMP/two"
+cp -r "$TMP/saved/step-2" "$TMP/two/step-2"
+cp -r "$TMP/saved/step-2" "$TMP/two/step-4" # its name is all that is wrong with it, until it is damaged
+printf 'x' | dd of="$TMP/two/step-4/rank-0.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
+refuse 1 "take another checkpoint; $TMP/two/step-2 is complete" train --resume "$TMP/two/step-4"
+refuse 1 "$TMP/two/step-2 is complete" sample --from "$TMP/two/step-4/"
+rm "$TMP/two/step-4/manifest.json"
+refuse 4 "$TMP/two/step-2 is complete" train --resume "$TMP/two/step-4"
 refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
 refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
 [ ! -s "$TMP/out" ]
@@ -217,6 +225,7 @@ for file in "$kinds"/*; do
     [ $name = chrome ] || [ $name = trace ] || refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
     refuse 2 "--output $over" profile --model tiny -o "$file"
 done
+refuse 2 'x.jpg names another form: let it end with .png, not .jpg' plot "$kinds/log" --png "$TMP/x.jpg"
 [ "$(cat "$kinds"/* | cksum)" = "$kept" ]
 result $? 'none of these files was touched, since each was of another kind than the output'
 yard train --model tiny --steps 3 --sample-tokens 0 --val-batches 1 --log "$kinds/log" --trace "$kinds/trace" \

@@ -415,9 +415,8 @@ const struct option own_options[] = {
      .argument = "DIR",
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN,
-     .help =
-         "write the parameters, for other programs, to DIR/model.safetensors at the end. A checkpoint of step N, from "
-         "which a run goes on, lies in DIR/step-N (make core has none)"},
+     .help = "write the parameters, for other programs, to DIR/model.safetensors at the end. A checkpoint of all state "
+             "lies in DIR/step-N (yard-core writes none)"},
     {.name = "save-every",
      .type = OPT_INT,
      .value = &asked.save_every,
