@@ -3,7 +3,7 @@
 #define SUPPORT_TOKENS_H
 
 #include "support.h"
-#include "tools/tokens/parts.h"
+#include "tools/tokens/tokens_parts.h"
 
 struct text text_of(const char *bytes);
 extern const char *const two_added[]; /* "<|end|>" and "<|end|>ing", and a NULL */

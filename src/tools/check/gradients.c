@@ -16,7 +16,7 @@
 #include "check.h"
 #include "planning/command/table.h"
 #include "trainer/cmd/cmd.h"
-#include "trainer/train/parts.h"
+#include "trainer/train/train_parts.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* bpe.c - makes tokenizers out of tokens and merges, encodes and decodes. */
-#include "parts.h"
+#include "tokens_parts.h"
 
 /* ---- making a tokenizer ----------------------------------------------------------------------------------------- */
 

@@ -20,7 +20,7 @@
  *     write_tokenizer.c    writes tokenizer.json
  *     single_characters.c  reads and writes tokenizer.json of bytes and of characters, which have no merges
  *     bpe_kind.c           registers all this as a kind of tokenizer: --tokens bpe:N
- *     parts.h              what these share;  byte_names.c: bytes as characters;  map_and_heap.c: a hash map, a heap
+ *     tokens_parts.h       what these share;  byte_names.c: bytes as characters;  map_and_heap.c: a hash map, a heap
  *
  * The numbers are those of Hugging Face's `tokenizers` for the same tokenizer.json.
  */

@@ -1,6 +1,6 @@
 /* bpe_kind.c - registers byte pair encoding as a kind of tokenizer, which --tokens bpe:N learns, --tokens FILE reads,
  * and a file beside a model may hold. */
-#include "parts.h"
+#include "tokens_parts.h"
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
 #include "trainer/model/import.h"

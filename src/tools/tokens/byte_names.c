@@ -2,7 +2,7 @@
  *
  *     bytes   ' ' 't' 'h' 'e' 0xA0       characters   U+0120 't' 'h' 'e' U+0142,  shown: Ġtheł
  */
-#include "parts.h"
+#include "tokens_parts.h"
 
 void byte_characters(uint32_t character[256])
 {

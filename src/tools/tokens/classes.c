@@ -1,6 +1,6 @@
 /* classes.c - made by classes.py from Unicode 16.0.0: runs of code points of a class, from U+0000 on.
  * l: letters (L), n: numbers (N), s: white space, o: all others; "l26": 26 letters. */
-#include "parts.h"
+#include "tokens_parts.h"
 
 /* clang-format off */
 const char unicode_runs[] =

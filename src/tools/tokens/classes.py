@@ -20,7 +20,7 @@ SPACES = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 
 
 
 def class_of(code_point):
-    """The letters are those of enum char_class in parts.h."""
+    """The letters are those of enum char_class in tokens_parts.h."""
     category = unicodedata.category(chr(code_point))
     if code_point in SPACES:
         return "s"
@@ -42,7 +42,7 @@ for code_point in range(sys.maxunicode + 1):
 version = unicodedata.unidata_version
 print("/* classes.c - made by classes.py from Unicode %s: runs of code points of a class, from U+0000 on." % version)
 print(" * l: letters (L), n: numbers (N), s: white space, o: all others; \"l26\": 26 letters. */")
-print('#include "parts.h"\n')
+print('#include "tokens_parts.h"\n')
 print("/* clang-format off */")
 print("const char unicode_runs[] =")
 lines = textwrap.wrap(" ".join("%s%d" % (letter, n) for letter, n in runs), 110)

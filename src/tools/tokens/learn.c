@@ -7,7 +7,7 @@
  *
  * A pair keeps the places where it is, so that a merge costs as many steps as the pair has places.
  */
-#include "parts.h"
+#include "tokens_parts.h"
 
 enum { LEAST_COUNT = 2, WORD_END = -1, GONE = -2 };
 static const uint32_t no_place = UINT32_MAX;

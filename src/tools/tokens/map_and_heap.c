@@ -1,5 +1,5 @@
 /* map_and_heap.c - a hash map from numbers to numbers, and a heap of numbers, for encoding and learning. */
-#include "parts.h"
+#include "tokens_parts.h"
 
 /* ---- map -------------------------------------------------------------------------------------------------------- */
 

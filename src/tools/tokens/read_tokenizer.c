@@ -7,7 +7,7 @@
  *
  * In the first two, bytes are written as characters (byte_names.c).
  */
-#include "parts.h"
+#include "tokens_parts.h"
 #include "trainer/file/file.h"
 #include "trainer/model/import.h"
 

@@ -1,6 +1,6 @@
 /* single_characters.c - writes and reads the tokenizers of bytes and of characters as tokenizer.json.  There they are
  * byte pair encodings that merge nothing, so each token is a single character. */
-#include "parts.h"
+#include "tokens_parts.h"
 
 /* {"a": 0, ...}: character i of n is token i. */
 static json_t *single_vocabulary(const uint32_t *character, int n)

@@ -10,7 +10,7 @@
  *
  * Each byte that is no UTF-8 counts as a character that is no letter, no number and no white space.
  */
-#include "parts.h"
+#include "tokens_parts.h"
 
 uint8_t *unicode_classes(void)
 {

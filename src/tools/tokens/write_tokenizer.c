@@ -1,5 +1,5 @@
 /* write_tokenizer.c - writes a tokenizer as tokenizer.json, which read_tokenizer.c describes. */
-#include "parts.h"
+#include "tokens_parts.h"
 
 /* How tokenizer.json writes a token; the caller frees it. */
 static char *name_of_token(const struct bpe *bpe, int token)

@@ -8,7 +8,7 @@
  */
 #include "watch.h"
 
-#include "trainer/run/flights.h"
+#include "trainer/run/run_parts.h"
 #include "trainer/train/hooks.h"
 
 #include <time.h>

@@ -143,9 +143,9 @@ const struct forecaster *find_forecaster(void);
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
-/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list.  Of the folder
- * whose option `tried` begins with, such as "--swap auto", it is what makes more room on a device, and nothing on the
- * host; tried "": no folder's.  The caller frees it. */
+/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list.  tried: the
+ * option that was not enough, such as "--swap auto"; "": none.  Of its folder the text names what makes more room, but
+ * not where it is the host that needs room.  The caller frees it. */
 char *ways_to_make_room(const char *tried, bool on_host);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an

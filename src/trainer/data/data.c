@@ -1,7 +1,7 @@
 /* data.c - opens a data set: finds its files, makes its tokens, and checks that there are enough.  The steps are in
- * open_data.h.
+ * data_parts.h.
  */
-#include "open_data.h"
+#include "data_parts.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* data.h - from files to windows of tokens.
  *
  *     tokens     text to tokens and back                                      tokens.h: tokens.c
- *     data       opens a data set                                             data.c, with open_data.h:
+ *     data       opens a data set                                             data.c, with data_parts.h:
  *                  the files that --data names                                  data_paths.c
  *                  the texts in them                                            texts.c
  *                  their training and validation parts, in tokens               splits.c

@@ -4,7 +4,7 @@
  *     --data NAME, NAME:FILE      no file: a text that a folder makes (struct text_maker)
  *     --data PATH                 a file, all files of a folder, or those that match a pattern; all of one format
  */
-#include "open_data.h"
+#include "data_parts.h"
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
 

@@ -4,7 +4,7 @@
  *     texts     cut, then encoded by the model's tokenizer, or by one that is made of the training part
  *     .bin      read, then cut
  */
-#include "open_data.h"
+#include "data_parts.h"
 #include "trainer/file/file.h"
 
 enum {

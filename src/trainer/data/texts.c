@@ -4,7 +4,7 @@
  * A text is cut before it becomes tokens, at a byte that does not depend on the tokens.  So a tokenizer can learn from
  * the training part alone, and losses of several tokenizers are of the same text.
  */
-#include "open_data.h"
+#include "data_parts.h"
 #include "trainer/base/embedded.h"
 #include "trainer/file/file.h"
 

@@ -59,14 +59,9 @@ struct lane *add_lane(struct machine *machine, struct device *device, enum lane_
 
 void choose_tile(struct device *device)
 {
-    device->shape.tile_rows = 6; /* gemm.cl says why */
-    device->shape.tile_vectors = 2;
-    if (device->shape.vector == 16)
-        device->shape.tile_vectors = 4;
-    if (device->shape.vector == 1) {
-        device->shape.tile_rows = 4;
-        device->shape.tile_vectors = 4;
-    }
+    const unsigned vector = device->shape.vector; /* gemm.cl has this table, and says why */
+    device->shape.tile_rows = vector == 1 ? 4 : 6;
+    device->shape.tile_vectors = vector == 1 || vector == 16 ? 4 : 2;
 }
 
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory)
@@ -87,12 +82,9 @@ struct device *name_device(struct machine *machine, int i, const char *id, size_
     choose_tile(device);
     snprintf(device->id, sizeof device->id, "%s", id);
     snprintf(device->name, sizeof device->name, "%s", id);
-    enum lane_kind first = LANE_CPU, last = LANE_FEED;
-    if (!host) {
+    if (!host)
         device->context = &machine->contexts[0];
-        first = LANE_COMPUTE;
-        last = LANE_DOWNLOAD;
-    }
+    const enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE, last = host ? LANE_FEED : LANE_DOWNLOAD;
     for (enum lane_kind kind = first; kind <= last; kind++)
         add_lane(machine, device, kind, 0);
     return device;

@@ -14,9 +14,10 @@ enum { HOST_ALIGNMENT = 4096 };
 
 /* ---- which devices --------------------------------------------------------------------------------------------- */
 
-/* One comma-separated part of -d; pieces and shares are 0 when the part does not ask for them. */
+/* One comma-separated part of -d: P:D, P:D/PIECES or P:DxSHARES. */
 struct selection {
-    unsigned platform, device, pieces, shares;
+    unsigned platform, device; /* numbers, from 0 */
+    unsigned pieces, shares;   /* how many; 0: the part does not ask for them */
 };
 
 /* The first GPU, or else the first device. */
@@ -50,12 +51,8 @@ static bool read_selection(const char **text, struct selection *selection)
     snprintf(part, sizeof part, "%.*s", length, *text);
     *text += length;
     int found = sscanf(part, "%4u:%4u%n%c%4u%n", &selection->platform, &selection->device, &end, &kind, &count, &end);
-    selection->pieces = 0;
-    selection->shares = 0;
-    if (kind == '/')
-        selection->pieces = count;
-    if (kind == 'x')
-        selection->shares = count;
+    selection->pieces = kind == '/' ? count : 0;
+    selection->shares = kind == 'x' ? count : 0;
     bool known_characters = strspn(part, "0123456789:/x") == strlen(part); /* sscanf would skip spaces */
     bool complete = found == 2 || (found == 4 && selection->pieces + selection->shares > 0);
     return part[end] == '\0' && known_characters && complete;

@@ -90,8 +90,9 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
     replica->v[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
 }
 
-/* A rank with the first stage has a gradient of the look-up.  A rank with the last stage has the head: the embedding
- * itself if it has that too, else a copy (which the replica of a group of sequences shares with its rank's). */
+/* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
+ * has the head: the embedding itself if it has that too, else a copy (which the replica of a group of sequences shares
+ * with its rank's). */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
     const struct param *wte = &params_of(model, replica->rank)->params[0];
@@ -117,7 +118,7 @@ static void make_tied_head(struct model *model, struct replica *replica)
         head->grad = as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
 }
 
-/* The first parameter of a unit that is no layer. */
+/* The first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
 static enum other_param first_other(const struct params *params, int unit)
 {
     if (unit == 0)
@@ -125,7 +126,7 @@ static enum other_param first_other(const struct params *params, int unit)
     return params->config.tied ? LNF_W : HEAD;
 }
 
-/* Parameters by name, as views of the units' tensors. */
+/* Makes each parameter, and its gradient, as a view of its unit's tensor. */
 static void make_weights(struct model *model, struct replica *replica)
 {
     replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
@@ -149,7 +150,7 @@ static void make_weights(struct model *model, struct replica *replica)
         make_tied_head(model, replica);
 }
 
-/* A replica with the same parameters, and gradients of its own for a second group of sequences. */
+/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second group of sequences. */
 static void make_group(struct model *model, struct replica *replica)
 {
     size_t n_units = (size_t)model->params->n_units;

@@ -16,7 +16,7 @@
  * finds out later: see late.c.  With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a
  * user event, which the lane's forwarder completes when the wrapper lets it.
  */
-#include "flights.h"
+#include "run_parts.h"
 
 struct execution execution;
 

@@ -11,7 +11,7 @@
  * The lane's thread cannot run them: a thread whose priority has become idle cannot get the old priority back without
  * privileges, and jobs that training waits for would then wait for every other program.
  */
-#include "flights.h"
+#include "run_parts.h"
 
 struct host_thread {
     pthread_t thread;

@@ -6,7 +6,7 @@
  * soon to ask: a member that is taken then may be free by the time the copy runs.
  *
  * Tasks that wait for such a task wait for a user event, which ends whether or not the task runs.  The task itself is a
- * job (struct job in flights.h):
+ * job (struct job in run_parts.h):
  *
  *     a copy of state            The thread of its lane has the job, which waits for the update and then asks.  If the
  *                                copy is to run, the job issues it to the lane's queue, or does it, on a lane of the
@@ -24,7 +24,7 @@
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  */
-#include "flights.h"
+#include "run_parts.h"
 
 struct late {
     member_asker *ask;

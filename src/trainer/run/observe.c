@@ -2,7 +2,7 @@
  * when it is issued, and when it has ended.  So other folders can record a run, time it or hold it between two tasks,
  * and no folder is named here.
  */
-#include "flights.h"
+#include "run_parts.h"
 
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
  * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
  * happen, and the thread is not woken for each end.
  */
-#include "flights.h"
+#include "run_parts.h"
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -1,7 +1,7 @@
 /* serial.c - --serial: an iteration is run one task after another, on this thread.  Bits of other runs must be those of
  * such a run.
  */
-#include "flights.h"
+#include "run_parts.h"
 
 void execute_serial(struct list *list, uint32_t iteration)
 {

@@ -1,7 +1,7 @@
 /* control.c - tasks that bring a step its control block (learning rate and the like), and tasks that report the losses
  * and the norm which come out of the step. */
 #include "hooks.h"
-#include "parts.h"
+#include "train_parts.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* feed.c - tasks that bring a step its batches: the host prepares windows of tokens, which are then uploaded. */
-#include "parts.h"
+#include "train_parts.h"
 
 /* ---- feeds ------------------------------------------------------------------------------------------------------- */
 
@@ -85,7 +85,9 @@ void fill_others(const struct task *maker)
         memcpy(tensor_memory(maker->accesses[k].tensor), tensor_memory(tensor), tensor->bytes);
 }
 
-static void sort_batch(const struct feed *feed, const struct task *task)
+/* Completes a batch whose tokens are there: sorts their positions, for the embedding's gradient, and copies all of it
+ * to the task's other tensors. */
+static void complete_batch(const struct feed *feed, const struct task *task)
 {
     const struct batch *batch = &feed->host;
     sort_positions(tensor_memory(batch->tokens), feed->n, feed->trainer->config.vocab, tensor_memory(batch->order),
@@ -95,7 +97,7 @@ static void sort_batch(const struct feed *feed, const struct task *task)
 
 /* ---- the host tasks ---------------------------------------------------------------------------------------------- */
 
-/* Tokens drawn by the counter, so that a benchmark is the same everywhere. */
+/* Fills a window with tokens that follow from step and place alone, so that a benchmark is the same everywhere. */
 static void random_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                           int32_t *targets)
 {
@@ -134,7 +136,7 @@ static void fill_window(const struct trainer *trainer, uint32_t iteration, int s
     }
 }
 
-/* The windows of step `iteration` (from 1). */
+/* Fills a micro-batch of step `iteration`, which counts from 1, with its windows. */
 void prepare_batch(void *context, const struct task *task, uint32_t iteration)
 {
     const struct feed *feed = context;
@@ -144,7 +146,7 @@ void prepare_batch(void *context, const struct task *task, uint32_t iteration)
     int first = (feed->dp_rank * trainer->micros + feed->micro) * trainer->micro_batch;
     for (int i = 0; i < trainer->micro_batch; i++)
         fill_window(trainer, iteration, first + i, tokens + i * trainer->seq, targets + i * trainer->seq);
-    sort_batch(feed, task);
+    complete_batch(feed, task);
 }
 
 size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration)
@@ -153,7 +155,8 @@ size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iterati
            (size_t)trainer->micro_batch;
 }
 
-/* Evaluation: iteration i takes the next micro_batch windows for each rank; what is left over stays zero. */
+/* Fills a batch of the evaluation: an iteration takes the next micro_batch windows for each rank.  Where no more
+ * windows are there, it leaves zeros. */
 void prepare_evaluation(void *context, const struct task *task, uint32_t iteration)
 {
     struct feed *feed = context;
@@ -166,7 +169,7 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t iterati
         validation_window(trainer->data, window, trainer->seq, tokens + i * trainer->seq, targets + i * trainer->seq);
         window++;
     }
-    sort_batch(feed, task);
+    complete_batch(feed, task);
 }
 
 void prepare_sample(void *context, const struct task *task, uint32_t iteration)

@@ -16,7 +16,7 @@
  * block comes after all batches.  Its upload waits until the update of the step before has read the old block: if it
  * came before the batches, it would hold them up.
  */
-#include "parts.h"
+#include "train_parts.h"
 
 struct train_builder { /* the train list while it is built */
     struct trainer *trainer;

@@ -9,7 +9,7 @@
  */
 #include "archive.h"
 #include "hooks.h"
-#include "parts.h"
+#include "train_parts.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
 #include "hooks.h"
-#include "parts.h"
+#include "train_parts.h"
 #include "trainer/base/json.h"
 
 #include <errno.h>

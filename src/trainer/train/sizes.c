@@ -7,7 +7,7 @@
  * A user who asks for numbers that do not fit together is told the nearest that do.
  */
 #include "archive.h"
-#include "parts.h"
+#include "train_parts.h"
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 

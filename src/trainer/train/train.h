@@ -16,7 +16,7 @@
  *     loop       steps, evaluation, progress, log, saving                     loop.c, progress.c
  *     sampler    text from the model                                          sampler.c
  *
- * parts.h has what these files need of one another.
+ * train_parts.h has what these files need of one another.
  */
 #ifndef TRAIN_H
 #define TRAIN_H

@@ -3,7 +3,7 @@
  */
 #include "archive.h"
 #include "hooks.h"
-#include "parts.h"
+#include "train_parts.h"
 
 #include <math.h>
 #include <unistd.h>

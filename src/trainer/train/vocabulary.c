@@ -6,7 +6,7 @@
  *     from no model                                             that of --tokens and the data: data.c
  */
 #include "archive.h"
-#include "parts.h"
+#include "train_parts.h"
 
 #include <glob.h>
 #include <unistd.h>

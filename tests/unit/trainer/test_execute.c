@@ -13,7 +13,7 @@
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/watch/watch.h"
-#include "trainer/run/flights.h"
+#include "trainer/run/run_parts.h"
 
 #include <pthread.h>
 #include <signal.h>

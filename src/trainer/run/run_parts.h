@@ -1,4 +1,4 @@
-/* flights.h - what the files of this folder know of each other: flights, jobs, and tasks that are decided late.  A
+/* run_parts.h - what the files of this folder know of each other: flights, jobs, and tasks that are decided late.  A
  * watchdog (tools/watch) needs it too; all others need run.h alone, which describes struct task_flight.
  *
  * A *flight* is the run of a task that has been issued and is not retired yet:
@@ -9,8 +9,8 @@
  *
  * Flights change on the thread that issues.  Another thread that looks at them holds flights_lock.
  */
-#ifndef FLIGHTS_H
-#define FLIGHTS_H
+#ifndef RUN_PARTS_H
+#define RUN_PARTS_H
 
 #include "run.h"
 

@@ -1,4 +1,4 @@
-/* parts.h - what the files of this folder need of one another.  train.h has what others need. */
+/* train_parts.h - what the files of this folder need of one another.  train.h has what others need. */
 #ifndef TRAIN_PARTS_H
 #define TRAIN_PARTS_H
 

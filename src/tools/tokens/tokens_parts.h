@@ -1,4 +1,4 @@
-/* parts.h - what the files of this folder need of one another.  bpe.h has what others need. */
+/* tokens_parts.h - what the files of this folder need of one another.  bpe.h has what others need. */
 #ifndef TOKENS_PARTS_H
 #define TOKENS_PARTS_H
 

@@ -1,4 +1,4 @@
-/* open_data.h - how a data set is opened, in steps that a file each takes.  Only these files include it.
+/* data_parts.h - how a data set is opened, in steps that a file each takes.  Only these files include it.
  *
  *     --data ─ find_files() ─▶ text files ─ open_texts() ─▶ texts ─ cut_texts() ─▶ texts ─ encode ─▶ train | val
  *                    └───────▶ .bin files ─ read ─▶ token numbers ─ cut ────────────────────────▶ train | val
@@ -8,8 +8,8 @@
  *     splits.c        texts and files of numbers become tokens, a split to train on and one to validate on
  *     data.c          all of it, in order: open_dataset()
  */
-#ifndef OPEN_DATA_H
-#define OPEN_DATA_H
+#ifndef DATA_PARTS_H
+#define DATA_PARTS_H
 
 #include "data.h"
 
