@@ -7,7 +7,7 @@
  *     {.name = "batch", .letter = 'b', .type = OPT_INT, .value = &batch, .initial = "8", .argument = "N", ...}
  *
  *     yard train --batch 4        on the command line; --batch=4 and -b 4 are the same
- *     batch = 4   # so many       a line of a config file
+ *     batch = 4   # sequences     a line of a config file
  *
  * The caller applies reset_options(), then a preset, a config file and the command line: a later value replaces an
  * earlier one.  A user's mistake ends the program with EXIT_USAGE.

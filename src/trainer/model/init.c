@@ -5,7 +5,7 @@
 
 /* ---- random ---------------------------------------------------------------------------------------------------- */
 
-/* Element k of parameter number i. */
+/* The first value of element k of the parameter, which is number i of the table. */
 static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
 {
     if (param->init == INIT_ZERO)

@@ -6,7 +6,7 @@
  */
 #include "statements.h"
 
-enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
+enum { HEAD_CHANNELS = 64 }; /* the channels of a head in every GPT-2 */
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 

@@ -224,7 +224,7 @@ struct crossing {
     int producer, lane; /* its position and its lane */
     bool always_runs;   /* the producer runs in every iteration, so what has ended before it follows */
 };
-/* Clocks are kept for so many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
+/* Clocks are kept for this many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
 enum { LANES_AT_A_TIME = 32 };
 struct clocks {
     int n, n_lanes;             /* tasks and lanes */

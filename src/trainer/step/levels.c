@@ -3,7 +3,7 @@
  */
 #include "place.h"
 
-struct holding { /* from this position on a tensor's device holds so many bytes more, or fewer */
+struct holding { /* from this position on a tensor's device holds this number of bytes more, or fewer */
     int position;
     int64_t bytes;
     const struct tensor *tensor;

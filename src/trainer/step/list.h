@@ -35,7 +35,7 @@
 
 /* ---- a list: list.c -------------------------------------------------------------------------------------------- */
 
-struct level { /* from this position on, until its next level, a device holds so many bytes */
+struct level { /* from this position on, until its next level, a device holds this number of bytes */
     int device, position;
     size_t bytes, of_class[MEM_CLASSES];
 };

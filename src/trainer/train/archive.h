@@ -29,7 +29,7 @@ struct archive {
     const char *option; /* the one that names the run to go on from: "--resume" */
     /* The run that the options name; NULL: they name none.  The folder keeps it. */
     const struct resumed_run *(*find_run)(void);
-    /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
+    /* The mesh of the run that goes on, on that number of devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *settings, int devices);
     /* Is `path` a run, or a folder of runs?  Then *source becomes the run's model, from which training or sampling
      * starts. */

@@ -79,7 +79,8 @@ static void put_abreast(struct list *list, const size_t *begin, int ranks)
     free(next);
 }
 
-/* Logits and losses of a data-parallel rank.  All tensor-parallel ranks have the losses; the first sums them up. */
+/* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
+ * sums them up. */
 static void add_head(struct train_builder *builder, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
     struct trainer *trainer = builder->trainer;
@@ -146,7 +147,7 @@ static void free_tapes(struct train_builder *builder, int stage, int micro)
         free(tapes[k].ops);
 }
 
-/* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
+/* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
 static void add_backwards(struct train_builder *builder, const struct turn *turn)
@@ -186,7 +187,7 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
            turn->micro == trainer->micros - 1;
 }
 
-/* Adds the tasks of one turn after another.  Without clipping, updates may begin after the last forward. */
+/* Builds the train list, one turn after another.  Without clipping, updates may begin after the last forward. */
 void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;
@@ -219,8 +220,8 @@ void build_train(struct trainer *trainer)
     free(order);
 }
 
-/* All stages' forward on a data-parallel rank, without a backward; up to the last LayerNorm.  tape[tp_rank] gets what
- * comes out on that tensor-parallel rank. */
+/* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward.  tape[tp_rank]
+ * gets what comes out on that tensor-parallel rank. */
 static void add_stages(struct build *build, const struct feed *feed, int dp_rank, struct tape *tape)
 {
     const struct mesh *mesh = &feed->trainer->mesh;
@@ -255,7 +256,8 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
     return on_host;
 }
 
-/* One iteration takes a micro-batch on each data-parallel rank; the losses are copied to the host. */
+/* Builds the eval list: an iteration takes a micro-batch on each data-parallel rank, and copies the losses to the
+ * host. */
 void build_eval(struct trainer *trainer)
 {
     trainer->eval = new_list(trainer->pool, "eval");
@@ -300,7 +302,7 @@ static void add_sampled_logits(struct build *build, struct trainer *trainer, str
     add_copy(trainer->sample, build->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
 }
 
-/* A sample is one sequence. */
+/* Builds the sample list: an iteration computes the logits of the next token of one sequence. */
 void build_sample(struct trainer *trainer)
 {
     trainer->sample = new_list(trainer->pool, "sample");
