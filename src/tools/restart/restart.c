@@ -48,7 +48,7 @@ static int code_of(int status)
     return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 
-/* Would another child get further than this one, which has ended so? */
+/* May another child get further than this one did?  status, code: how it ended, as wait() and code_of() say. */
 static bool may_go_on(const struct lives *lives, int status, int code)
 {
     bool device_failed = lives->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);

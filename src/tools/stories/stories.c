@@ -82,7 +82,7 @@ static void add_place(struct belief *belief, size_t phrase, size_t at, double we
     belief->total += weight;
 }
 
-/* A story is at the beginning of a state, that likely. */
+/* Adds the places at the beginning of a state, where the story is with the probability `likely`. */
 static void add_state(const struct stories *stories, struct belief *belief, const struct state *state, double likely)
 {
     for (size_t p = state->first; p < state->end; p++)
