@@ -55,7 +55,7 @@ name != "" && /\.commands = / { commands[name] = value_of($0, "commands") }
 /};$/ { name = "" }
 
 # static const struct option options[] = {
-# const struct subcommand ckpt_command = {
+# const struct subcommand trace_command = {
 /^(static )?const struct (option|subcommand) .* = [{]$/ {
     table = /^static/ ? $5 : $4
     sub(/\[\]$/, "", table)

@@ -12,7 +12,8 @@
  *     rank_files.h        the files of a checkpoint that is being written
  *     save_and_load.h     from devices to files and back
  *     resume.h            a training as a checkpoint, and how it goes on
- *     export.h            the model alone, for other programs
+ *
+ * src/tools/ckpt has the command `yard ckpt`.
  *
  * On the disk a checkpoint is a folder:
  *

@@ -1,4 +1,4 @@
-/* reshard_options.c - the folder's options of yard train, --resume and --keep; its command, yard ckpt; its module. */
+/* reshard_options.c - the folder's options of yard train, --resume and --keep; its module. */
 #include "resume.h"
 
 struct reshard_options reshard_options;
@@ -43,10 +43,7 @@ static const struct foreign_words foreign[] = {
 };
 const struct module module_reshard = {
     .name = "reshard",
-    .needs = "command",
     .after = "pass", /* whose reports are printed before the line on the run that goes on */
-    .commands = &ckpt_command,
-    .n_commands = 1,
     .options = options,
     .n_options = COUNT(options),
     .foreign = foreign,

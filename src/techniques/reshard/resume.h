@@ -1,8 +1,7 @@
 /* resume.h - a training as a checkpoint, and how it goes on; what the folder registers.
  *
- *     reshard_options.c   registers the folder: its options, its command, and what is below
+ *     reshard_options.c   registers the folder: its options, and what is below
  *     resume.c            the parts of a training that the trainer calls
- *     ckpt.c              yard ckpt: ckpt.h
  */
 #ifndef RESUME_H
 #define RESUME_H
@@ -28,6 +27,5 @@ struct reshard_options {
 };
 extern struct reshard_options reshard_options;
 extern const struct module module_reshard;
-extern const struct subcommand ckpt_command;
 
 #endif

@@ -11,8 +11,7 @@
  *
  *     YARD_PAIRS=300 build/tests/test_reshard      so many random pairs of meshes
  *
- * (Damaged checkpoints: test_reshard_strict.c.  Runs that go on: test_reshard_resume.c.  yard ckpt:
- * test_reshard_commands.c.)
+ * (Damaged checkpoints: test_reshard_strict.c.  Runs that go on: test_reshard_resume.c.  yard ckpt: test_ckpt.c.)
  */
 #include "techniques/reshard/compare.h"
 #include "techniques/reshard/copy_plan.h"

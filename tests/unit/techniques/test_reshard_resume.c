@@ -10,13 +10,13 @@
  * of every kind.
  */
 #include "planning/predict/plan.h"
-#include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/manifest.h"
 #include "techniques/reshard/resume.h"
 #include "techniques/reshard/save_and_load.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
+#include "tools/ckpt/export.h"
 
 /* ---- runs that go on --------------------------------------------------------------------------------------------- */
 

@@ -9,13 +9,13 @@
  */
 #include "planning/predict/predict.h"
 #include "planning/trace/follow.h"
-#include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
 #include "techniques/reshard/manifest.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
+#include "tools/ckpt/export.h"
 #include "tools/tokens/bpe.h"
 #include "trainer/cmd/cmd.h"
 

@@ -11,10 +11,10 @@
  * computes.
  */
 #include "planning/lists/lists.h"
-#include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
+#include "tools/ckpt/export.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 

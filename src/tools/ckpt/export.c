@@ -5,8 +5,8 @@
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
  */
 #include "export.h"
-#include "folder.h"
-#include "transfer.h"
+#include "techniques/reshard/folder.h"
+#include "techniques/reshard/transfer.h"
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 

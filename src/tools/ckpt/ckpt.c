@@ -1,8 +1,7 @@
 /* ckpt.c - yard ckpt: its words and options, and what several of its words need.  It needs no device. */
 #include "ckpt.h"
-#include "find_checkpoint.h"
 #include "planning/command/arguments.h"
-#include "resume.h"
+#include "techniques/reshard/find_checkpoint.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -123,10 +122,16 @@ static const struct words ckpt_words = {
 
 static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
 
-const struct subcommand ckpt_command = {
+static const struct subcommand command = {
     .help_place = 110,
     .name = "ckpt",
     .help = "look into checkpoints, check, compare, reshard and export them",
     .run = run_ckpt,
     .foreign = " export convert save reshard ",
+};
+const struct module module_ckpt = {
+    .name = "ckpt",
+    .needs = "command reshard",
+    .commands = &command,
+    .n_commands = 1,
 };

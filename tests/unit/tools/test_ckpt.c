@@ -1,17 +1,17 @@
-/* test_reshard_commands.c - `yard ckpt`: ls, verify, diff, reshard and export, and what they leave alone.
+/* test_ckpt.c - `yard ckpt`: ls, verify, diff, reshard and export, and what they leave alone.
  *
- * It tests ckpt.c, ckpt_*.c and export.c of src/techniques/reshard.  A damaged checkpoint that is called sound, a file
- * that is replaced though it is none of ours, and an export with other values or a wrong description are found.
+ * It tests src/tools/ckpt.  A damaged checkpoint that is called sound, a file that is replaced though it is none of
+ * ours, and an export with other values or a wrong description are found.
  *
  * To see it fail: in ckpt_verify.c, leave out the call of verify_tensor().
  *
  * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
  */
-#include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
+#include "tools/ckpt/export.h"
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
 #ifndef EXPORT_H
 #define EXPORT_H
 
-#include "checkpoint.h"
+#include "techniques/reshard/checkpoint.h"
 
 /* All parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside prefixed
  * names. */

@@ -1,12 +1,12 @@
 /* ckpt_reshard.c - yard ckpt reshard: the same state, cut for another mesh; or the copies that this takes. */
 #include "ckpt.h"
-#include "copy_plan.h"
-#include "find_checkpoint.h"
-#include "manifest.h"
 #include "planning/command/arguments.h"
 #include "planning/command/table.h"
+#include "techniques/reshard/copy_plan.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/transfer.h"
 #include "trainer/train/train.h"
-#include "transfer.h"
 
 /* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */
 static void follow_order(struct mesh *mesh, const struct turn_order *order, int layers)

@@ -1,9 +1,9 @@
 /* ckpt_export.c - yard ckpt export: the model in the form of another program; export.c has the forms. */
 #include "ckpt.h"
 #include "export.h"
-#include "find_checkpoint.h"
 #include "planning/command/arguments.h"
 #include "planning/command/table.h"
+#include "techniques/reshard/find_checkpoint.h"
 #include "trainer/train/train.h"
 
 #include <sys/stat.h>
