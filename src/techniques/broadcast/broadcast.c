@@ -45,8 +45,6 @@
 
 enum { LEAST_SLICE = 512 }; /* bytes */
 
-struct broadcast_options broadcast_options;
-
 /* ---- which messages there are ------------------------------------------------------------------------------------ */
 
 /* A copy that can be cut: of role broadcast, by a device, to another device or the host; and it waits for its source

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+struct broadcast_options broadcast_options;
+
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
 /* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */

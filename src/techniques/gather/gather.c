@@ -21,7 +21,8 @@
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
-#include "planning/pass/traits.h"
+#include "gather.h"
+#include "planning/pass/edit.h"
 #include "trainer/mesh/mesh.h"
 
 #define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */
@@ -60,8 +61,6 @@ struct survey { /* what the pass finds in the list */
     size_t gathered;             /* how many windows have been gathered */
     bool sliced;                 /* another pass is to send what is gathered, over several queues */
 };
-
-static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
 
 static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
 {
@@ -402,12 +401,10 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
             make_transient(edit, survey->replicas[id].items[i]);
 }
 
-static bool run_gather(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                       struct pass_report *report)
+bool gather_parameters(struct list *list, bool sliced, struct pass_report *report)
 {
-    (void)costs;
     struct survey survey = survey_list(list);
-    survey.sliced = find_wanted(SENDS_COPIES, facts) != NULL;
+    survey.sliced = sliced;
     struct edit *edit = open_edit(list);
     size_t n = list->n;
     update_shards(&survey, edit);
@@ -429,22 +426,3 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
     free_survey(&survey, list->pool->machine->n_devices);
     return survey.gathered > 0;
 }
-
-static const struct pass_traits traits = {
-    .always = IN_EVERY_LIST | TAKES_UNFORESEEN_ROOM,
-    .blamed_last = "--zero 3",
-};
-static const struct pass pass = {
-    .runs_at = 20,
-    .name = "gather",
-    .wanted = wants_gather,
-    .run = run_gather,
-    .turned_on = {"--zero 3"},
-    .traits = &traits,
-};
-const struct module module_gather = {
-    .name = "gather",
-    .needs = "pass",
-    .pass = &pass,
-    .gathers = true,
-};

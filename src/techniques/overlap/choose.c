@@ -19,8 +19,6 @@
 
 #include <math.h>
 
-struct overlap_options overlap_options;
-
 /* The first k buckets, which are released before all others, are on the side `earliest`. */
 static void choose_earliest(const struct update_survey *survey, unsigned char *side, size_t k, enum side earliest)
 {

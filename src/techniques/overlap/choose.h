@@ -5,7 +5,7 @@
  *     bucket     the updates that move together: those of a layer (overlap.h)
  *     side       where the updates of a bucket run
  *     plan       a side for each bucket, and whether gradients share bytes: all that there is to decide about a list
- *     planner    what makes the plans of a list while the pass is at work on it (overlap_pass.h)
+ *     planner    what makes the plans of a list while the pass is at work on it (overlap_try.h)
  *
  * To the search a plan is a choice: each side of it is the option of a decision (planning/search/search.h).
  */
@@ -16,12 +16,6 @@
 #include "planning/search/search.h"
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
-struct overlap_options {
-    enum overlap mode;
-    const char *plan_file; /* it is read when it is there, else written; NULL: none */
-};
-extern struct overlap_options overlap_options;
-
 enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct update_plan {

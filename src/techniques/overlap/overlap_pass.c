@@ -17,6 +17,7 @@
  * fit after it: which plans are taken then is a matter of its own (overlap_room.c).
  */
 #include "overlap_pass.h"
+#include "overlap_room.h"
 #include "planning/command/numbers.h"
 #include "planning/pass/traits.h"
 #include "planning/search/choice_text.h"
@@ -25,7 +26,17 @@
 #include <math.h>
 #include <unistd.h>
 
+struct overlap_options overlap_options;
+
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
+
+/* The --overlap that the run has.  In a trial `local` counts as `plan`: nothing is decided in the step. */
+static enum overlap mode_of(const struct run_facts *facts)
+{
+    if (overlap_options.mode == OVERLAP_LOCAL && facts->trial)
+        return OVERLAP_PLAN;
+    return overlap_options.mode;
+}
 
 static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts) != OVERLAP_OFF; }
 
@@ -46,6 +57,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
 {
     struct update_planner *planner = allocate(1, sizeof *planner);
     struct update_survey *survey = &planner->survey;
+    planner->mode = mode_of(facts);
     planner->facts = facts;
     survey->list = list;
     survey->costs = costs;
@@ -193,11 +205,11 @@ static void report_moves(const struct update_planner *planner, const struct upda
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct update_planner *planner, const struct update_plans *plans, enum overlap mode,
+static void report_plans(const struct update_planner *planner, const struct update_plans *plans,
                          struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
-    const struct update_plan *chosen = &plans->by_mode[mode];
+    const struct update_plan *chosen = &plans->by_mode[planner->mode];
     char *letters = make_letters(survey, chosen->side);
     report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
@@ -233,7 +245,7 @@ static void replace_plan(struct update_planner *planner, struct update_plan *cho
     const struct question question = question_of(planner, 0);
     if (path && survey->buckets.n > 0)
         use_plan_file(planner, &question, path, chosen, report);
-    else if (mode_of(facts) == OVERLAP_LOCAL && survey->timed)
+    else if (planner->mode == OVERLAP_LOCAL && survey->timed)
         leave_to_step(&planner->rule, &question, facts, planner->room_maker, chosen, report);
 }
 
@@ -252,16 +264,15 @@ static bool rewrite_list(struct update_planner *planner, const struct update_pla
 static bool run_overlap(struct list *list, const struct costs *costs, const struct run_facts *facts,
                         struct pass_report *report)
 {
-    const enum overlap mode = mode_of(facts);
     struct update_planner *planner = open_planner(list, costs, facts);
     struct update_plans plans = plan_each_mode(planner);
-    struct update_plan *chosen = &plans.by_mode[mode];
+    struct update_plan *chosen = &plans.by_mode[planner->mode];
     replace_plan(planner, chosen, report);
     bool changed = rewrite_list(planner, chosen);
     report_moves(planner, chosen, changed, report);
     const struct reserved_room room = reserve_room(list, facts);
     report_left_out(&planner->survey.buckets, report);
-    report_plans(planner, &plans, mode, report);
+    report_plans(planner, &plans, report);
     free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
     if (chosen->score.excess_bytes > 0 && is_final)

@@ -1,38 +1,13 @@
-/* overlap_pass.h - what the files of the pass know of each other.  They call each other one way:
- *
- *     overlap_pass.c  ->  overlap_room.c  ->  overlap_try.c
- */
+/* overlap_pass.h - what the options of overlap ask for: overlap_pass.c. */
 #ifndef OVERLAP_PASS_H
 #define OVERLAP_PASS_H
 
 #include "choose.h"
-#include "local.h"
 
-struct update_planner { /* makes the plans of a list */
-    struct update_survey survey;
-    struct local_rule rule;
-    const struct run_facts *facts;
-    bool is_from_file; /* the plan was read from the file of --overlap-plan */
-    /* What overlap_room.c finds out about passes that run later: */
-    int *remade; /* plans are tried as if this, for remake(), were made again already; NULL: nothing is */
-    const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
+struct overlap_options {
+    enum overlap mode;
+    const char *plan_file; /* it is read when it is there, else written; NULL: none */
 };
-
-/* ---- overlap_try.c ----------------------------------------------------------------------------------------------- */
-
-/* The --overlap that the run has.  In a trial `local` counts as `plan`: nothing is decided in the step. */
-enum overlap mode_of(const struct run_facts *facts);
-/* Moves updates to the sides of a plan, in the open edit; those about which the running step decides are listed on
- * both. */
-void carry_out_plan(struct update_planner *planner, struct edit *edit, const unsigned char *side, enum sharing sharing);
-/* For the search, which scores choices by it.  work: what the search may spend after its starts. */
-struct question question_of(struct update_planner *planner, double work);
-/* A plan for each --overlap, the best that is found for budgets as they are now. */
-struct update_plans plans_within_budgets(struct update_planner *planner, double work);
-
-/* ---- overlap_room.c ---------------------------------------------------------------------------------------------- */
-
-/* A plan for each --overlap where a later pass makes room.  plain: those of plans_within_budgets(). */
-struct update_plans plans_for_later_room(struct update_planner *planner, const struct update_plans *plain);
+extern struct overlap_options overlap_options;
 
 #endif

@@ -21,7 +21,7 @@
  *                                   and swap says that it can make this plan fit with a step that is still shorter;
  *                                   else plain.
  */
-#include "overlap_pass.h"
+#include "overlap_room.h"
 #include "planning/pass/traits.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static bool plan_fits(struct update_planner *planner, struct update_plan plan)
 static struct update_plans plans_if_none_fits(struct update_planner *planner)
 {
     const struct update_survey *survey = &planner->survey;
-    const enum overlap mode = mode_of(planner->facts);
+    const enum overlap mode = planner->mode;
     const struct pass *remaking = find_wanted(FORETELLS_REMADE, planner->facts);
     const struct pass *room_maker = find_wanted(MAKES_UNFORESEEN_ROOM, planner->facts);
     const struct update_plans endless = plans_without_budgets(planner, OVERLAP_WORK);
@@ -108,7 +108,7 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
 /* Of `local` nothing is asked, since the step decides. */
 static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
-    const enum overlap mode = mode_of(planner->facts);
+    const enum overlap mode = planner->mode;
     const struct pass *room_maker = find_wanted(FORETELLS_FIT, planner->facts);
     const struct score fits = plain->by_mode[mode].score;
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;

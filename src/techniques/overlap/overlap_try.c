@@ -1,16 +1,7 @@
 /* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone. */
-#include "overlap_pass.h"
+#include "overlap_try.h"
 #include "planning/pass/remake.h"
 #include "planning/pass/traits.h"
-
-/* ---- the mode ---------------------------------------------------------------------------------------------------- */
-
-enum overlap mode_of(const struct run_facts *facts)
-{
-    if (overlap_options.mode == OVERLAP_LOCAL && facts->trial)
-        return OVERLAP_PLAN;
-    return overlap_options.mode;
-}
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */
 

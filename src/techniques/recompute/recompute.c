@@ -23,10 +23,8 @@
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.
  */
 #include "recompute.h"
-#include "planning/pass/traits.h"
-#include "trainer/train/hooks.h"
-
-struct recompute_options recompute_options;
+#include "planning/pass/remake.h"
+#include "recompute_pass.h"
 
 /* Where the layer's backward first reads the tensor.  NONE: it never does; or the tensor is not only the layer's own: a
  * task of another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after
@@ -57,8 +55,7 @@ static bool is_meant(const struct tensor *tensor)
     return recompute_options.mode != RECOMPUTE_SELECTIVE || tensor->cheap;
 }
 
-/* All that the rule makes again, as `first_reader` of remake(), by tensor.  The caller frees it. */
-static int *remade_by_rule(const struct uses *uses, const struct pool *pool)
+int *remade_by_rule(const struct uses *uses, const struct pool *pool)
 {
     int *first_reader = allocate(uses->n_tensors, sizeof *first_reader);
     for (size_t i = 0; i < uses->n_tensors; i++) {
@@ -84,8 +81,7 @@ static char *describe_remade(size_t repeated, double bytes)
                          format_bytes(size, bytes));
 }
 
-/* `full` and `selective`.  false: nothing can be made again, and the list is as it was. */
-static bool recompute_by_rule(struct list *list, struct pass_report *report)
+bool recompute_by_rule(struct list *list, struct pass_report *report)
 {
     struct pool *pool = list->pool;
     struct uses *uses = find_uses(list->tasks, list->n, pool);
@@ -103,85 +99,3 @@ static bool recompute_by_rule(struct list *list, struct pass_report *report)
     free(first_reader);
     return list->n > n;
 }
-
-/* ---- the pass ---------------------------------------------------------------------------------------------------- */
-
-/* The search for what is made again, of a pass that need not be wanted; NULL: its folder was left out. */
-static pass_run *find_search(void)
-{
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++)
-        if (traits_of(all[i])->choose_remade)
-            return traits_of(all[i])->choose_remade;
-    return NULL;
-}
-
-static bool wants_recompute(const struct run_facts *facts)
-{
-    (void)facts;
-    return recompute_options.mode != RECOMPUTE_OFF;
-}
-
-static unsigned traits_by_options(void) { return recompute_options.mode == RECOMPUTE_AUTO ? WANTS_TIMES : 0; }
-
-static bool run_recompute(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                          struct pass_report *report)
-{
-    if (recompute_options.mode != RECOMPUTE_AUTO)
-        return recompute_by_rule(list, report);
-    pass_run *search = find_search();
-    return search(list, costs, facts, report);
-}
-
-static void check_recompute_options(struct settings *settings)
-{
-    (void)settings;
-    if (recompute_options.mode == RECOMPUTE_AUTO && !find_search())
-        fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
-             left_out);
-}
-
-static const struct pass_traits traits = {
-    .always = MAKES_ROOM,
-    .by_options = traits_by_options,
-    .foretell_remade = remade_by_rule,
-};
-static const struct pass pass = {
-    .runs_at = 30,
-    .name = "recompute",
-    .wanted = wants_recompute,
-    .run = run_recompute,
-    .turned_on = {"--recompute selective", "--recompute full"},
-    .traits = &traits,
-};
-static const struct option options[] = {
-    {.name = "recompute",
-     .type = OPT_CHOICE,
-     .value = &recompute_options.mode,
-     .initial = "off",
-     .argument = WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
-                       [RECOMPUTE_AUTO] = "auto"),
-     .group = GROUP_TECHNIQUES,
-     .classes = OF_LIST,
-     .help = "compute activations again before a layer's backward instead of keeping them. full: all but the "
-             "layer's input. selective: attention's (T, T) matrices and GELU's output. auto: as many as the "
-             "budget needs, for the shortest step"},
-};
-static const struct foreign_words foreign[] = {
-    {"recompute",
-     "gradient-checkpointing activation-checkpointing recompute-activations checkpoint-activations "
-     "activations-checkpoint-method",
-     NULL},
-};
-const struct module module_recompute = {
-    .name = "recompute",
-    .needs = "pass",
-    .pass = &pass,
-    .options = options,
-    .n_options = COUNT(options),
-    .makes_room = "--recompute full",
-    .foreign = foreign,
-    .n_foreign = COUNT(foreign),
-    .check = check_recompute_options,
-};

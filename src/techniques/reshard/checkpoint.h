@@ -12,6 +12,7 @@
  *     rank_files.h        the files of a checkpoint that is being written
  *     save_and_load.h     from devices to files and back
  *     resume.h            a training as a checkpoint, and how it goes on
+ *     reshard_options.h   what the options ask for
  *
  * src/tools/ckpt has the command `yard ckpt`.
  *

@@ -8,6 +8,7 @@
 #include "find_checkpoint.h"
 #include "manifest.h"
 #include "other_form.h"
+#include "reshard_options.h"
 #include "save_and_load.h"
 
 #include <errno.h>

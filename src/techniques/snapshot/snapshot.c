@@ -42,13 +42,12 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"
+#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "planning/predict/costs.h"
 
 #include <math.h>
 
 #define FOR_SNAPSHOT "snapshot" /* the lanes of copies into slots */
-
-struct snapshot_options snapshot_options;
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +79,8 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
-struct task *in_slot(struct task *task)
+/* Makes the task run only where its iteration has a slot, and returns it. */
+static struct task *in_slot(struct task *task)
 {
     task->member.needed = true;
     task->when.every = (uint32_t)snapshot_options.every;
@@ -105,14 +105,11 @@ static void add_snapshot_by_device(struct list *list, struct tensor *to, struct 
     add_snapshot(list, to, buffers)->member.aside = true;
 }
 
-bool is_state(const struct access *access)
-{
-    return (access->mode & ACCESS_WRITE) &&
-           (access->tensor->class == MEM_PARAMETERS || access->tensor->class == MEM_OPTIMIZER);
-}
-
-void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
-                  const struct task *update, enum snapshot_in in)
+/* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
+ * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part
+ * of each tensor. */
+static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
+                         const struct task *update, enum snapshot_in in)
 {
     struct pool *pool = snapshot_edit->list->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
@@ -129,7 +126,8 @@ void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buff
     }
 }
 
-void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update)
+/* Adds the task that writes what an update stored in the buffers to the disk. */
+static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update)
 {
     struct list *list = snapshot_edit->list;
     struct task *persist = in_slot(add_host(list, list->pool->machine->host->lanes[LANE_DISK], "persist", NULL, NULL));
@@ -140,7 +138,8 @@ void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffe
         persist->seconds = given_seconds(persist);
 }
 
-void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
+/* Adds the tasks that store the `bytes` bytes that an update writes. */
+static void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
 {
     struct list *list = snapshot_edit->list;
     struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
@@ -148,4 +147,98 @@ void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     copy_written(snapshot_edit, buffers, update, update, snapshot_edit->place);
     add_persist(snapshot_edit, buffers, update);
+}
+
+/* ---- an update that is in the list on both sides: skip it at first ----------------------------------------------- */
+
+/* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
+ * update of the device; NULL: there is none. */
+static struct task *last_on_host(const struct list *list, size_t n, const struct task *update)
+{
+    struct task *last = NULL;
+    if (!choice_word(update))
+        return NULL;
+    for (size_t i = update->index + 1; i < n; i++)
+        if (list->tasks[i]->origin == update->origin)
+            last = list->tasks[i];
+    return last;
+}
+
+/* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
+ * these bits, and the forecast assumes of them what it assumes of the update. */
+static void need_side(const struct list *list, size_t from, struct tensor *word, int bits, const struct task *update)
+{
+    const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
+    for (size_t i = from; i < list->n; i++)
+        need_choice(list->tasks[i], word, bits, assumed);
+}
+
+/* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found.
+ *
+ * The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
+ * task of both: the device's copies after the host's, so that no CPU lane waits for them.
+ *
+ *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
+ *
+ * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
+static void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n,
+                         size_t bytes)
+{
+    struct list *list = snapshot_edit->list;
+    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
+    struct tensor *word = choice_word(last);
+    while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
+        last = last->next; /* its copies back */
+    insert_behind(snapshot_edit->edit, last);
+    list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    for (size_t i = update->index + 1; i < n; i++) {
+        const struct task *piece = list->tasks[i];
+        size_t from = list->n;
+        if (piece->origin != update->origin)
+            continue;
+        copy_written(snapshot_edit, buffers, update, piece, IN_HOST);
+        need_side(list, from, word, CHOICE_CPU, piece);
+    }
+    size_t from = list->n;
+    copy_written(snapshot_edit, buffers, update, update, IN_HOST);
+    need_side(list, from, word, CHOICE_DEVICE, update);
+    add_persist(snapshot_edit, buffers, update);
+}
+
+/* ---- all of a list ----------------------------------------------------------------------------------------------- */
+
+/* Adds the commit, which stays the last task of the list, since all others are inserted before it.  So with --serial
+ * the report, for which the commit waits, comes before it. */
+static void add_commit(const struct snapshot_edit *snapshot_edit)
+{
+    struct list *list = snapshot_edit->list;
+    struct device *host = list->pool->machine->host;
+    list->tags.role = ROLE_SNAPSHOT;
+    struct task *task = in_slot(add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
+    task->member.aside = true;
+    task->member.returned = true;
+    if (snapshot_edit->by_hand)
+        task->seconds = host->described.disk ? host->described.disk->latency : 0;
+}
+
+size_t store_all(struct snapshot_edit *snapshot_edit)
+{
+    struct list *list = snapshot_edit->list;
+    size_t n = list->n, updates = 0;
+    size_t *bytes = bytes_to_store(list->tasks, n, list->pool);
+    list->pool->ring.n = snapshot_options.slots;
+    add_commit(snapshot_edit);
+    for (size_t i = 0; i < n; i++) {
+        struct task *update = list->tasks[i];
+        if (!bytes[i])
+            continue;
+        struct task *last = last_on_host(list, n, update);
+        if (last)
+            store_either(snapshot_edit, update, last, n, bytes[i]);
+        else
+            store_update(snapshot_edit, update, bytes[i]);
+        updates++;
+    }
+    free(bytes);
+    return updates;
 }

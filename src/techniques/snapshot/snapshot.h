@@ -11,8 +11,9 @@
  *     snapshot_file.h      the file
  *       file_layout.c        where every byte of it lies
  *       reading.c            its newest iteration that is whole
- *     stored.c             which updates are stored, where ranks have the same state; an update that is listed twice
- *     snapshot_pass.c      the pass: it goes through all updates; the report of `yard plan`, and the options
+ *     stored.c             which updates are stored, where ranks have the same state
+ *     snapshot_report.c    what `yard plan` says of all this
+ *     snapshot_pass.c      the pass: its options and its run
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
  * in the file for all payloads of an iteration, with a buffer in memory for each; slot k is what the ring of the list's
@@ -24,22 +25,12 @@
 #define SNAPSHOT_H
 
 #include "planning/pass/pass.h"
+#include "snapshot_pass.h"
 
 struct snap_counts;  /* snapshot_writer.h */
 struct commit_times; /* snapshot_writer.h */
 
-enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
-enum snapshot_in { IN_HOST, IN_DEVICE };
-struct snapshot_options {
-    const char *file;       /* NULL: nothing is stored */
-    int every;              /* iterations from one that is stored to the next */
-    int slots;              /* iterations for which there is room */
-    int iterations;         /* of how many `yard plan` reports the commits */
-    enum snapshot_in place; /* where the first copy of an update's result goes; the next update waits for this copy */
-};
-extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
-extern const struct module module_snapshot;
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
@@ -49,35 +40,17 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
     enum snapshot_in place;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
-/* Adds the tasks that store the `bytes` bytes that an update writes. */
-void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes);
-
-/* The parts of store_update(): */
-
-/* Makes the task run only where its iteration has a slot, and returns it. */
-struct task *in_slot(struct task *task);
+/* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
+size_t store_all(struct snapshot_edit *snapshot_edit);
 /* Makes a buffer of `bytes` bytes on the device for each slot.  That of slot 1 is returned, and leads to the others. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes);
-/* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
- * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part
- * of each tensor. */
-void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
-                  const struct task *update, enum snapshot_in in);
-/* Adds the task that writes what an update stored in the buffers to the disk. */
-void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update);
-
-/* Is the access a write of parameters or of the optimizer's state? */
-bool is_state(const struct access *access);
 
 /* ---- stored.c ---------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool);
-/* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
- * update of the device; NULL: there is none. */
-struct task *last_on_host(const struct list *list, size_t n, const struct task *update);
-/* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found. */
-void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n, size_t bytes);
+/* Is the access a write of parameters or of the optimizer's state? */
+bool is_state(const struct access *access);
 
 /* ---- running.c: in a training ------------------------------------------------------------------------------------ */
 

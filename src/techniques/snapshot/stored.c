@@ -1,4 +1,4 @@
-/* stored.c - which updates are stored, and the special case of one that is in the list twice: skip it at first.
+/* stored.c - which updates are stored.
  *
  * Every update that writes parameters or the optimizer's state is stored, with one exception.  Without ZeRO several
  * ranks update the same parameters from the same gradient.  One rank has summed that gradient, and the others were sent
@@ -9,11 +9,7 @@
  *
  * Bytes that were sent to a device may go on from there to the host, and come back.  So copies are followed in list
  * order.
- *
- * The second part is about --overlap local: an update is then in the list on the device and on the host, and both are
- * stored.
  */
-#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "snapshot.h"
 
 /* Bytes of a storage to which copies have brought what was sent. */
@@ -62,6 +58,12 @@ static void follow_copy(struct arrivals *arrivals, const struct task *copy)
     }
 }
 
+bool is_state(const struct access *access)
+{
+    return (access->mode & ACCESS_WRITE) &&
+           (access->tensor->class == MEM_PARAMETERS || access->tensor->class == MEM_OPTIMIZER);
+}
+
 /* The bytes of the state that the update writes, each tensor of it on the host's alignment, as in a payload. */
 static size_t state_bytes(const struct task *update, size_t alignment)
 {
@@ -99,55 +101,4 @@ size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *p
     free(arrivals.arrivals);
     free(arrivals.last);
     return bytes;
-}
-
-/* ---- an update that is in the list on both sides ---------------------------------------------------------------- */
-
-struct task *last_on_host(const struct list *list, size_t n, const struct task *update)
-{
-    struct task *last = NULL;
-    if (!choice_word(update))
-        return NULL;
-    for (size_t i = update->index + 1; i < n; i++)
-        if (list->tasks[i]->origin == update->origin)
-            last = list->tasks[i];
-    return last;
-}
-
-/* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
- * these bits, and the forecast assumes of them what it assumes of the update. */
-static void need_side(const struct list *list, size_t from, struct tensor *word, int bits, const struct task *update)
-{
-    const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
-    for (size_t i = from; i < list->n; i++)
-        need_choice(list->tasks[i], word, bits, assumed);
-}
-
-/* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
- * task of both: the device's copies after the host's, so that no CPU lane waits for them.
- *
- *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
- *
- * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
-void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n, size_t bytes)
-{
-    struct list *list = snapshot_edit->list;
-    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
-    struct tensor *word = choice_word(last);
-    while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
-        last = last->next; /* its copies back */
-    insert_behind(snapshot_edit->edit, last);
-    list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
-    for (size_t i = update->index + 1; i < n; i++) {
-        const struct task *piece = list->tasks[i];
-        size_t from = list->n;
-        if (piece->origin != update->origin)
-            continue;
-        copy_written(snapshot_edit, buffers, update, piece, IN_HOST);
-        need_side(list, from, word, CHOICE_CPU, piece);
-    }
-    size_t from = list->n;
-    copy_written(snapshot_edit, buffers, update, update, IN_HOST);
-    need_side(list, from, word, CHOICE_DEVICE, update);
-    add_persist(snapshot_edit, buffers, update);
 }

@@ -2,10 +2,12 @@
  *
  *     swap.c            finds the gaps, and swaps those that a fixed order names       begin here
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
- *     swap_choice.c     what a choice of that search does to the list (swap_auto.h): a fate for each gap
+ *     swap_choice.c     what a choice of that search does to the list: a fate for each gap
  *     swap_places.c     between which tasks the copies of that choice stand
  *     swap_report.c     what people and `plan --json` are told
- *     swap_options.c    the folder: its pass, its options
+ *     swap_pass.c       the pass: its options, and which of the two runs
+ *
+ * This header is that of swap.c, swap_places.c and swap_report.c; the others have headers of their names.
  */
 #ifndef SWAP_H
 #define SWAP_H
@@ -13,15 +15,6 @@
 #include "planning/pass/fetch.h" /* defines: FOR_SWAP */
 #include "planning/pass/pass.h"
 #include "planning/predict/forecast.h"
-
-/* ---- what the options ask for ------------------------------------------------------------------------------------ */
-
-enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
-struct swap_options {
-    enum swap mode;
-    unsigned classes; /* the classes of tensors that may leave: a bit per enum memory_class */
-};
-extern struct swap_options swap_options;
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
@@ -98,18 +91,6 @@ struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *swaps);
 /* Rewrites the list, after `out` and `in` of the fates have been chosen.  uses: as for line_up(). */
 void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps);
-
-/* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
-
-/* --swap auto and --recompute auto.  false: all fits, or the other of the two passes chooses; the list is as it was.
- * Ends the program (EXIT_USAGE) where nothing fits. */
-bool swap_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                    struct pass_report *report);
-bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                      struct pass_report *report);
-/* Does --swap auto make the list fit, with a step of at most `seconds`?  The search for the answer is shorter than that
- * of a run, and ends as soon as one plan shows it.  The list stays as it is. */
-bool can_fit_within(struct list *list, const struct costs *costs, double seconds);
 
 /* ---- swap_places.c ----------------------------------------------------------------------------------------------- */
 

@@ -1,63 +1,17 @@
-/* swap_auto.h - --swap auto and --recompute auto at work on a list: what the search chooses, and what that does.
- *
- *     swap_auto.c      lists the decisions, and searches for the best choice
- *     swap_choice.c    carries a choice out
- */
+/* swap_auto.h - --swap auto and --recompute auto: a search says what is done about each gap (swap_auto.c). */
 #ifndef SWAP_AUTO_H
 #define SWAP_AUTO_H
 
-#include "planning/search/search.h"
-#include "swap.h"
+#include "planning/pass/pass.h"
 
-/* How copies find their places (swap_places.c).  PLACE_FOR_USES holds the fewest bytes. */
-enum placing {
-    PLACE_FOR_COPIES,
-    PLACE_FOR_SLOW_COPIES,
-    PLACE_FOR_USES,
-    PLACE_WHILE_ROOM,
-    PLACE_SPARING_3_PERCENT,
-    PLACE_SPARING_12_PERCENT,
-    PLACINGS
-};
-enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
-
-/* The decision about places and order.  It is one decision about both, so that the search, which gives a decision each
- * of its options once, tries all pairs of the two. */
-enum { LAYOUT = 0 };
-static inline unsigned char layout(enum placing placing, enum task_order order)
-{
-    return (unsigned char)(order * PLACINGS + placing);
-}
-
-struct gap_facts { /* a gap, as the search sees it */
-    const struct gap *gap;
-    double seconds; /* time of a copy of its tensor, one way */
-    bool may_remake;
-    size_t decision; /* the number of the decision that is about this gap; 0: none, its tensor is kept */
-};
-struct task_move { /* of a task to where it begins by the clock */
-    struct task *task, *behind;
-};
-struct swapper {
-    struct gaps gaps;        /* the gaps of the list as the pass finds it */
-    struct task_move *moves; /* one after another they bring a pipeline's tasks into the clock's order */
-    size_t n_moves;
-    struct gap_facts *facts; /* one for each gap */
-    struct fate *fates;      /* one for each gap, as the last choice says that was applied */
-    const struct costs *costs;
-    bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
-    bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */
-    struct decision *decisions;
-    size_t n;                /* decisions */
-    size_t admitted;         /* how many decisions the search takes, from the first on; the others are to keep */
-    size_t end[MEM_CLASSES]; /* by round: how many decisions it and earlier rounds have; 0: the round has none */
-};
-
-/* ---- swap_choice.c ----------------------------------------------------------------------------------------------- */
-
-/* Finds swapper->moves; there are none where the list is no pipeline, or where nobody knows times. */
-void find_moves(struct swapper *swapper);
-/* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
-void apply_choice(void *context, struct edit *edit, const unsigned char *choice);
+/* --swap auto and --recompute auto.  false: all fits, or the other of the two passes chooses; the list is as it was.
+ * Ends the program (EXIT_USAGE) where nothing fits. */
+bool swap_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report);
+bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                      struct pass_report *report);
+/* Does --swap auto make the list fit, with a step of at most `seconds`?  The search for the answer is shorter than that
+ * of a run, and ends as soon as one plan shows it.  The list stays as it is. */
+bool can_fit_within(struct list *list, const struct costs *costs, double seconds);
 
 #endif

@@ -21,6 +21,7 @@
 #include "planning/lists/lists.h"
 #include "techniques/overlap/choose.h"
 #include "techniques/overlap/local.h"
+#include "techniques/overlap/overlap_pass.h"
 #include "tools/pace/pace.h"
 #include "trainer/file/file.h"
 

@@ -1,0 +1,215 @@
+/* snapshot_report.c - the report of snapshots: what is stored, which iterations are recoverable in the simulation, from
+ * when on, and what to change.
+ */
+#include "snapshot_report.h"
+#include "planning/predict/forecast.h"
+#include "snapshot_pass.h"
+
+#include <math.h>
+
+/* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
+
+struct outcome {        /* what becomes of an iteration; all in seconds */
+    double begin;       /* the start of its first copy; INFINITY: it is dropped */
+    double recoverable; /* the end of its last persist; the page is written then, too */
+    double durable;     /* the end of its commit, whose time is that of the flush */
+};
+
+/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see pattern.c. */
+static struct outcome outcome_at(const struct simulation *sim, int iteration)
+{
+    struct outcome outcome = {.begin = INFINITY};
+    int beyond = MAX(iteration - sim->steps, 0);
+    int rounds = (beyond + sim->pattern - 1) / sim->pattern;
+    const struct moment *moments = &sim->moments[(size_t)(iteration - rounds * sim->pattern - 1) * sim->list->n];
+    double shift = rounds * sim->pattern * sim->period;
+    for (size_t i = 0; i < sim->list->n; i++) {
+        const struct task *task = sim->list->tasks[i];
+        const struct moment *moment = &moments[i];
+        if (!task->member.needed || moment->skipped)
+            continue;
+        outcome.begin = fmin(outcome.begin, moment->start + shift);
+        if (task->member.returned)
+            outcome.durable = moment->end + shift;
+        else if (task->lane->kind == LANE_DISK)
+            outcome.recoverable = moment->end + shift;
+    }
+    return outcome;
+}
+
+/* The longest time from the end of an update to the end of the copies for which the unit's next update waits.  In the
+ * list the copies come right after the update, which is thus the last task before them.  Where the update skips an
+ * iteration, the time begins with the copies. */
+static double longest_hold(const struct simulation *sim)
+{
+    const struct moment *moments = &sim->moments[(size_t)sim->first * sim->list->n];
+    const struct moment *update = moments;
+    double hold = 0;
+    for (size_t i = 0; i < (size_t)sim->pattern * sim->list->n; i++) {
+        const struct task *task = sim->list->tasks[i % sim->list->n];
+        if (!task->member.needed) {
+            update = &moments[i];
+        } else if (is_copy(task) && !task->member.aside && !moments[i].skipped) {
+            double from = update->skipped ? moments[i].start : update->end;
+            hold = fmax(hold, moments[i].end - from);
+        }
+    }
+    return hold;
+}
+
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
+
+struct telling {
+    struct pass_report *report;
+    const struct costs *costs;
+    double other_period; /* the period with copies in the other place */
+};
+
+/* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
+ * links need for one iteration. */
+static void advise(const struct telling *telling, const struct simulation *sim, double disk, double links,
+                   const struct outcome *first)
+{
+    char **text = &telling->report->reason;
+    int under_way = snapshot_options.slots - 1; /* the newest commit keeps one slot */
+    if (!under_way) {
+        append_text(text, ": the newest commit holds the only slot");
+        return;
+    }
+    double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
+    double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - 1e-6), 1);
+    const char *slower = disk < links ? "links keep" : "disk keeps";
+    if (advised > MOST_EVERY)
+        append_text(text, "; the %s up with one iteration in %.0f, and --snapshot-every takes at most %d", slower,
+                    advised, MOST_EVERY);
+    else
+        append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
+}
+
+static void list_commits(const struct simulation *sim, json_t *commits, json_t *dropped)
+{
+    const int every = snapshot_options.every;
+    for (int i = every; i <= snapshot_options.iterations; i += every) {
+        struct outcome outcome = outcome_at(sim, i);
+        if (isfinite(outcome.begin))
+            json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms",
+                                                     1e3 * outcome.recoverable, "durable_ms", 1e3 * outcome.durable));
+        else
+            json_array_append_new(dropped, json_integer(i));
+    }
+}
+
+/* The seconds that the disk and the links need for what one iteration stores. */
+static void sum_seconds(const struct simulation *sim, double *disk, double *links)
+{
+    *disk = 0;
+    *links = 0;
+    for (size_t i = 0; i < sim->list->n; i++) {
+        const struct task *task = sim->list->tasks[i];
+        if (task->member.needed && task->lane->kind == LANE_DISK)
+            *disk += sim->seconds[i];
+        else if (task->member.needed && task->lane->kind != LANE_COMPUTE)
+            *links += sim->seconds[i];
+    }
+}
+
+/* Adds to the report what the simulation says of commits: a simulation_look, argument: struct telling. */
+static void tell_times(void *argument, const struct simulation *sim)
+{
+    const struct telling *telling = argument;
+    const int every = snapshot_options.every;
+    json_t *dropped = json_object_get(telling->report->fields, "dropped");
+    char **text = &telling->report->reason;
+    double disk, links; /* seconds for an iteration */
+    struct outcome first = outcome_at(sim, every);
+    sum_seconds(sim, &disk, &links);
+    list_commits(sim, json_object_get(telling->report->fields, "commits"), dropped);
+    if (disk > 0 && (!telling->costs || sim->list->pool->machine->host->described.disk))
+        append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
+    else
+        append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
+    append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", every,
+                1e3 * first.recoverable, 1e3 * first.durable);
+    append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), snapshot_options.iterations / every);
+    if (json_array_size(dropped))
+        advise(telling, sim, disk, links, &first);
+    report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(sim));
+}
+
+/* Bytes that are stored in each slot, and the ways by which they come there. */
+struct ways {
+    size_t updates;
+    double bytes;     /* all that an iteration stores */
+    double on_device; /* size of the devices' buffers, for all slots */
+    double chosen;    /* bytes that go straight to the host: --overlap local decides in the step who updates them */
+    double on_host;   /* bytes that are on the host when they are updated */
+};
+
+/* Adds up the bytes of all tasks that store something. */
+static struct ways measure_ways(const struct list *list)
+{
+    struct ways ways = {.updates = 0};
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->tasks[i];
+        if (!task->member.needed || task->member.returned)
+            continue;
+        /* A persist task, which is no copy, has its buffer as its first access. */
+        const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->accesses[0].tensor;
+        if (!is_copy(task)) {
+            ways.updates++;
+            ways.bytes += (double)tensor->bytes;
+        } else if (task->lane->kind == LANE_COMPUTE) {
+            ways.on_device += list->pool->ring.n * (double)round_up(tensor->bytes, tensor->device->alignment);
+        } else if (tensor->device->is_host && !task->condition.needs) {
+            ways.on_host += (double)tensor->bytes;
+        } else if (!tensor->device->is_host && task->condition.needs) {
+            ways.chosen += (double)tensor->bytes;
+        }
+    }
+    return ways;
+}
+
+/* Says which bytes go by way of the device under --snapshot-in device. */
+static void describe_place(const struct ways *ways, char **text)
+{
+    char bytes[32];
+    if (ways->on_device > 0)
+        append_text(text, ", by way of %s on the device", format_bytes(bytes, ways->on_device));
+    else
+        append_text(text, "; --snapshot-in device has no effect here");
+    if (ways->chosen > 0)
+        append_text(text, ": %s go straight to the host, since --overlap local decides in the step who updates them",
+                    format_bytes(bytes, ways->chosen));
+    if (ways->on_host > 0)
+        append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, ways->on_host));
+}
+
+void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other,
+                     struct pass_report *report)
+{
+    const bool in_device = snapshot_options.place == IN_DEVICE;
+    const struct ways ways = measure_ways(list);
+    struct telling telling = {.report = report, .costs = costs, .other_period = other};
+    char bytes[32];
+    report->fields =
+        json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
+                  "device_bytes", (json_int_t)ways.on_device, "held_ms");
+    if (!ways.updates) {
+        report->reason =
+            copy_string("nothing can be stored, since the list has no update whose gradient its own device has summed");
+        return;
+    }
+    report->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),
+                                   ways.updates, snapshot_options.slots, snapshot_options.file);
+    if (in_device)
+        describe_place(&ways, &report->reason);
+    report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, tell_times, &telling));
+    if (facts->clipped)
+        append_text(&report->reason,
+                    "; --clip holds all updates until the last backward has ended, so nothing is stored "
+                    "before; --clip 0 stores each layer right after its backward");
+    if (in_device && report->after->excess_bytes > 0)
+        refuse_too_large(list->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
+    report_ms(report, "host_ms", "with copies in the host a step takes", in_device ? other : report->after->period);
+    report_ms(report, "device_ms", "on the device", in_device ? report->after->period : other);
+}
