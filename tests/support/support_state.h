@@ -4,7 +4,7 @@
 
 #include "support.h"
 #include "techniques/reshard/checkpoint.h"
-#include "techniques/snapshot/snapshot_writer.h"
+#include "techniques/snapshot/snapfile_writer.h"
 
 /* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */
 struct random_case {
@@ -31,7 +31,7 @@ bool has_state(const struct checkpoint *c, uint64_t seed);
 struct stored { /* what a run would store */
     struct model *model;
     struct pieces *pieces; /* those of a checkpoint without ZeRO: where values lie on the ranks */
-    struct snap_plan plan;
+    struct snapfile_plan plan;
 };
 /* Each shard of a unit has a payload, on the rank that updates it; or a payload for each half of it. */
 enum payloads { WHOLE_PAYLOADS, HALF_PAYLOADS };
@@ -39,11 +39,11 @@ struct stored new_stored(const struct config *config, const struct mesh *mesh, i
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
-/* The checkpoint that open_snap_writer() wants as a description of the run. */
+/* The checkpoint that open_snapfile_writer() wants as a description of the run. */
 struct checkpoint description(json_t *options, uint32_t step, int64_t session);
 /* The seed of the values that a session stores of an iteration. */
 uint64_t seed_of(uint32_t step, int64_t session);
-void store_iteration(struct snap_writer *s, const struct stored *x, uint32_t step, int64_t session);
+void store_iteration(struct snapfile_writer *s, const struct stored *x, uint32_t step, int64_t session);
 /* Writes a file with iterations 1 to n of session 1, in two slots. */
 void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
                     uint32_t n);

@@ -25,7 +25,7 @@
  * The manifest is a checkpoint's (manifest.c), and says where in a slot each piece lies.  A slot ends with the XXH64 of
  * each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
-#include "snapshot_file.h"
+#include "snapfile.h"
 #include "techniques/reshard/manifest.h"
 
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ struct disk_page {
     uint64_t file_bytes, run, zero;
     uint32_t slots, pieces;
     uint64_t manifest_bytes, manifest_hash;
-    struct snap_commit commit;
+    struct snapfile_commit commit;
 };
 _Static_assert(sizeof(struct disk_page) == 104, "as drawn above");
 static const char magic[] = "YARDSNAP"; /* without the 0 */
@@ -47,7 +47,7 @@ static const char magic[] = "YARDSNAP"; /* without the 0 */
 
 uint64_t payload_bytes(const struct state_range *range)
 {
-    return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->elements.end - range->elements.begin), SNAP_PAGE);
+    return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->elements.end - range->elements.begin), SNAPFILE_PAGE);
 }
 
 /* Adds the pieces of a tensor that lie in a range of stored elements.  The range's payload begins at byte
@@ -66,7 +66,7 @@ static size_t add_stored(const struct model *model, struct kept_tensor *tensor, 
 }
 
 /* Adds the pieces of a tensor that lie in any payload.  Returns how many elements these have. */
-static size_t add_all_stored(const struct model *model, struct kept_tensor *tensor, const struct snap_plan *plan)
+static size_t add_all_stored(const struct model *model, struct kept_tensor *tensor, const struct snapfile_plan *plan)
 {
     uint64_t payload_begin = 0;
     size_t elements = 0;
@@ -78,7 +78,7 @@ static size_t add_all_stored(const struct model *model, struct kept_tensor *tens
     return elements;
 }
 
-struct pieces *cut_stored(const struct snap_plan *plan)
+struct pieces *cut_stored(const struct snapfile_plan *plan)
 {
     struct model *model = outline_model(plan->config, plan->mesh);
     struct pieces *pieces = uncut_state(plan->config);
@@ -98,7 +98,7 @@ struct pieces *cut_stored(const struct snap_plan *plan)
 
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {
-    CHECK(checkpoint->other_form && checkpoint->other_form->form == &snapshot_form, "%s is not a snapshot",
+    CHECK(checkpoint->other_form && checkpoint->other_form->form == &snapfile_form, "%s is not a snapshot",
           checkpoint->path);
     return (struct snapfile *)checkpoint->other_form;
 }
@@ -110,12 +110,12 @@ uint64_t slot_at(const struct snapfile *snapfile, int slot)
 
 uint64_t hashes_at(const struct snapfile *snapfile, int slot)
 {
-    return slot_at(snapfile, slot + 1) - round_up(sizeof(uint64_t) * snapfile->base.n, SNAP_PAGE);
+    return slot_at(snapfile, slot + 1) - round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
 }
 
-static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PAGE - 8, 0); }
+static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAPFILE_PAGE - 8, 0); }
 
-void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit, char page[SNAP_PAGE])
+void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE])
 {
     struct disk_page contents = {.version = VERSION,
                                  .endian = ENDIAN,
@@ -127,16 +127,16 @@ void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit
                                  .manifest_hash = snapfile->manifest_hash,
                                  .commit = *commit};
     memcpy(contents.magic, magic, sizeof contents.magic);
-    memset(page, 0, SNAP_PAGE);
+    memset(page, 0, SNAPFILE_PAGE);
     memcpy(page, &contents, sizeof contents);
     uint64_t hash = hash_of_page(page);
-    memcpy(page + SNAP_PAGE - 8, &hash, 8);
+    memcpy(page + SNAPFILE_PAGE - 8, &hash, 8);
 }
 
 /* Are the numbers within bounds?  They may have any values, since bytes that were changed can have a hash that fits. */
 static bool is_possible(const struct disk_page *page)
 {
-    const struct snap_commit *commit = &page->commit;
+    const struct snapfile_commit *commit = &page->commit;
     if (page->slots < 1 || page->slots > MOST_MEMBERS || commit->slot > page->slots)
         return false;
     if (page->manifest_bytes > MIN(page->file_bytes, (uint64_t)MOST_MANIFEST_BYTES))
@@ -146,12 +146,12 @@ static bool is_possible(const struct disk_page *page)
     return commit->step <= LAST_STEP && commit->samples >= 0 && (uint64_t)commit->session <= INT64_MAX / 2;
 }
 
-const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], const struct reader *reader)
+const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE], const struct reader *reader)
 {
     struct disk_page contents;
     uint64_t hash = hash_of_page(page), file_bytes = reader->size;
     memcpy(&contents, page, sizeof contents);
-    if (memcmp(page, magic, 8) != 0 || memcmp(page + SNAP_PAGE - 8, &hash, 8) != 0)
+    if (memcmp(page, magic, 8) != 0 || memcmp(page + SNAPFILE_PAGE - 8, &hash, 8) != 0)
         return "its hash is not that of its bytes";
     if (contents.version > VERSION && contents.endian == ENDIAN)
         fail(EXIT_FAILED,
@@ -164,16 +164,16 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], co
         return "the file is not as long as it says";
     if (!is_possible(&contents))
         return "it has impossible numbers";
-    *snapfile = (struct snapfile){.base = {.form = &snapshot_form, .n = contents.pieces},
+    *snapfile = (struct snapfile){.base = {.form = &snapfile_form, .n = contents.pieces},
                                   .run = contents.run,
                                   .slots = (int)contents.slots,
                                   .manifest_bytes = contents.manifest_bytes,
                                   .manifest_hash = contents.manifest_hash,
-                                  .slots_at = MANIFEST_AT + round_up(contents.manifest_bytes, SNAP_PAGE),
+                                  .slots_at = MANIFEST_AT + round_up(contents.manifest_bytes, SNAPFILE_PAGE),
                                   .newest = contents.commit};
     uint64_t least =
-        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(sizeof(uint64_t) * snapfile->base.n, SNAP_PAGE);
-    if (file_bytes < least || (file_bytes - snapfile->slots_at) % ((uint64_t)snapfile->slots * SNAP_PAGE))
+        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
+    if (file_bytes < least || (file_bytes - snapfile->slots_at) % ((uint64_t)snapfile->slots * SNAPFILE_PAGE))
         return "the file does not end with a slot";
     snapfile->base.bytes = (file_bytes - snapfile->slots_at) / (uint64_t)snapfile->slots;
     return NULL;
@@ -186,8 +186,8 @@ bool is_snapshot(const char *path)
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct reader *reader = open_reader(path);
-    for (uint64_t k = 0; k < 2 && reader->size >= k * SNAP_PAGE + 8; k++) /* also of one that was cut off */
-        read_at(reader, page[k], 8, k * SNAP_PAGE);
+    for (uint64_t k = 0; k < 2 && reader->size >= k * SNAPFILE_PAGE + 8; k++) /* also of one that was cut off */
+        read_at(reader, page[k], 8, k * SNAPFILE_PAGE);
     bool empty = reader->size == 0;
     close_reader(reader);
     return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;

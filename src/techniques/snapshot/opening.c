@@ -12,7 +12,7 @@
  * and its name, and reads the file again from the disk.  The first reading may have come from memory, and the disk may
  * have lost the bytes.
  */
-#include "snapshot_writer.h"
+#include "snapfile_writer.h"
 #include "techniques/reshard/checkpoint.h"
 #include "techniques/reshard/manifest.h"
 
@@ -28,29 +28,29 @@
 /* A second run, or a file that is no snapshot, is refused before anything is changed. */
 
 struct opening { /* the argument of open_file(), for attempt() */
-    struct snap_writer *snap_writer;
-    const struct snap_plan *plan;
+    struct snapfile_writer *snapfile_writer;
+    const struct snapfile_plan *plan;
     bool made;              /* this run has made the file that has the name, empty, to lock it */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
 };
 
 static void open_name(struct opening *opening)
 {
-    struct snap_writer *snap_writer = opening->snap_writer;
-    const char *path = snap_writer->file->path;
+    struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
+    const char *path = snapfile_writer->file->path;
     struct stat status;
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     /* With O_EXCL this run alone can have made the file.  A file of another run must never be removed. */
-    snap_writer->named_fd = open(path, flags | O_EXCL, 0666);
-    opening->made = snap_writer->named_fd >= 0;
+    snapfile_writer->named_fd = open(path, flags | O_EXCL, 0666);
+    opening->made = snapfile_writer->named_fd >= 0;
     if (!opening->made)
-        snap_writer->named_fd = open(path, flags, 0666);
-    if (snap_writer->named_fd < 0 || fstat(snap_writer->named_fd, &status) != 0)
+        snapfile_writer->named_fd = open(path, flags, 0666);
+    if (snapfile_writer->named_fd < 0 || fstat(snapfile_writer->named_fd, &status) != 0)
         fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
              strerror(errno));
     if (!S_ISREG(status.st_mode))
         fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
-    if (flock(snap_writer->named_fd, LOCK_EX | LOCK_NB) == 0)
+    if (flock(snapfile_writer->named_fd, LOCK_EX | LOCK_NB) == 0)
         return;
     if (errno == EWOULDBLOCK)
         fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", path);
@@ -61,55 +61,56 @@ static void open_name(struct opening *opening)
  * begins anew with the new file. */
 static void lock_name(struct opening *opening)
 {
-    struct snap_writer *snap_writer = opening->snap_writer;
+    struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
     open_name(opening);
-    while (!leads_to(snap_writer->file->path, snap_writer->named_fd)) {
-        close(snap_writer->named_fd);
+    while (!leads_to(snapfile_writer->file->path, snapfile_writer->named_fd)) {
+        close(snapfile_writer->named_fd);
         open_name(opening);
     }
-    if (!is_snapshot(snap_writer->file->path))
+    if (!is_snapshot(snapfile_writer->file->path))
         fail(EXIT_USAGE, "%s is not a snapshot file, and --snapshot would replace it: choose another name",
-             snap_writer->file->path);
+             snapfile_writer->file->path);
 }
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
 
 /* A new file lies beside its name until it takes the name from the old file. */
 
-static void make_file(struct snap_writer *snap_writer, const char *manifest)
+static void make_file(struct snapfile_writer *snapfile_writer, const char *manifest)
 {
     enum { CHUNK = 1 << 18 };
-    char page[SNAP_PAGE], bytes[32];
-    const struct snapfile *snapfile = snapfile_of(snap_writer->file);
-    struct writer *writer = open_writer(snap_writer->file->path);
-    snap_writer->beside = writer;
+    char page[SNAPFILE_PAGE], bytes[32];
+    const struct snapfile *snapfile = snapfile_of(snapfile_writer->file);
+    struct writer *writer = open_writer(snapfile_writer->file->path);
+    snapfile_writer->beside = writer;
     uint64_t end = slot_at(snapfile, snapfile->slots + 1);
     int code = reserve_bytes(writer->fd, end);
     if (code)
         fail(EXIT_IO,
              "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
-             snap_writer->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
-    fill_page(snapfile, &(struct snap_commit){0}, page);
-    write_bytes(writer, page, SNAP_PAGE);
-    write_bytes(writer, page, SNAP_PAGE);
+             snapfile_writer->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
+    fill_page(snapfile, &(struct snapfile_commit){0}, page);
+    write_bytes(writer, page, SNAPFILE_PAGE);
+    write_bytes(writer, page, SNAPFILE_PAGE);
     write_bytes(writer, manifest, (size_t)snapfile->manifest_bytes);
     char *zeros = allocate(CHUNK, 1);
     while (writer->offset < end)
         write_bytes(writer, zeros, (size_t)MIN(CHUNK, end - writer->offset));
     free(zeros);
-    snap_writer->fd = fcntl(writer->fd, F_DUPFD_CLOEXEC, 0);
-    if (snap_writer->fd < 0 || flush_file(snap_writer->fd) != 0 || flock(snap_writer->fd, LOCK_EX | LOCK_NB) != 0)
-        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", snap_writer->file->path, strerror(errno));
+    snapfile_writer->fd = fcntl(writer->fd, F_DUPFD_CLOEXEC, 0);
+    if (snapfile_writer->fd < 0 || flush_file(snapfile_writer->fd) != 0 ||
+        flock(snapfile_writer->fd, LOCK_EX | LOCK_NB) != 0)
+        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", snapfile_writer->file->path, strerror(errno));
 }
 
 void take_name(void *argument)
 {
-    struct snap_writer *snap_writer = argument;
-    struct writer *writer = snap_writer->beside;
-    snap_writer->beside = NULL;
+    struct snapfile_writer *snapfile_writer = argument;
+    struct writer *writer = snapfile_writer->beside;
+    snapfile_writer->beside = NULL;
     publish(writer);
-    close(snap_writer->named_fd);
-    snap_writer->named_fd = -1;
+    close(snapfile_writer->named_fd);
+    snapfile_writer->named_fd = -1;
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
@@ -119,14 +120,14 @@ void take_name(void *argument)
 static void read_old(void *argument)
 {
     struct opening *opening = argument;
-    opening->old = read_locked_snapshot(opening->snap_writer->file->path);
+    opening->old = read_locked_snapshot(opening->snapfile_writer->file->path);
 }
 
 /* Reads the snapshot that is on the disk for sure into opening->old. */
 static void recover(struct opening *opening)
 {
-    sync_folder_of(opening->snap_writer->file->path);
-    forget_cached(opening->snap_writer->named_fd);
+    sync_folder_of(opening->snapfile_writer->file->path);
+    forget_cached(opening->snapfile_writer->named_fd);
     struct problem *problem = attempt(read_old, opening);
     if (problem)
         warn("%s; another file takes its place when an iteration is stored", problem->sentence);
@@ -140,12 +141,12 @@ static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
 }
 
 /* Goes on with the old file, whose newest commit is kept. */
-static void take_over(struct snap_writer *snap_writer, const struct snapfile *old)
+static void take_over(struct snapfile_writer *snapfile_writer, const struct snapfile *old)
 {
-    snap_writer->fd = snap_writer->named_fd;
-    snap_writer->named_fd = -1;
-    snap_writer->ring->durable = (int)old->newest.slot;
-    snap_writer->page = old->page;
+    snapfile_writer->fd = snapfile_writer->named_fd;
+    snapfile_writer->named_fd = -1;
+    snapfile_writer->ring->durable = (int)old->newest.slot;
+    snapfile_writer->page = old->page;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -153,26 +154,27 @@ static void take_over(struct snap_writer *snap_writer, const struct snapfile *ol
 /* A run either makes a new file or takes over the one that is there. */
 
 /* Decides where everything lies in the file and in a slot.  Returns the manifest, which the caller frees. */
-static char *plan_layout(struct snap_writer *snap_writer, const struct snap_plan *plan)
+static char *plan_layout(struct snapfile_writer *snapfile_writer, const struct snapfile_plan *plan)
 {
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
-    snapfile->base.form = &snapshot_form;
-    snap_writer->file->other_form = &snapfile->base;
-    snap_writer->n = plan->n;
-    snap_writer->payload_at = allocate(plan->n + 1, sizeof *snap_writer->payload_at);
+    snapfile->base.form = &snapfile_form;
+    snapfile_writer->file->other_form = &snapfile->base;
+    snapfile_writer->n = plan->n;
+    snapfile_writer->payload_at = allocate(plan->n + 1, sizeof *snapfile_writer->payload_at);
     for (size_t i = 0; i < plan->n; i++)
-        snap_writer->payload_at[i + 1] = snap_writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
-    snap_writer->file->pieces = cut_stored(plan);
-    snapfile->base.n = count_pieces(snap_writer->file->pieces);
-    char *manifest = manifest_text(snap_writer->file);
+        snapfile_writer->payload_at[i + 1] = snapfile_writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
+    snapfile_writer->file->pieces = cut_stored(plan);
+    snapfile->base.n = count_pieces(snapfile_writer->file->pieces);
+    char *manifest = manifest_text(snapfile_writer->file);
     snapfile->slots = plan->ring->n;
-    snapfile->base.bytes = snap_writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAP_PAGE);
+    snapfile->base.bytes =
+        snapfile_writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
     snapfile->manifest_bytes = strlen(manifest);
     snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
-    snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAP_PAGE);
-    snapfile->run = snap_writer->file->run;
+    snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAPFILE_PAGE);
+    snapfile->run = snapfile_writer->file->run;
     for (int k = 1; k <= snapfile->slots; k++)
-        snap_writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *snap_writer->slots[k].hashes);
+        snapfile_writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *snapfile_writer->slots[k].hashes);
     return manifest;
 }
 
@@ -182,13 +184,13 @@ static void refuse_other_model(const struct opening *opening)
     const struct config *old = &opening->old->pieces->config;
     if (snapfile_of(opening->old)->newest.slot && !same_sizes(old, opening->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file",
-             opening->snap_writer->file->path, describe_sizes(sizes, old));
+             opening->snapfile_writer->file->path, describe_sizes(sizes, old));
 }
 
 /* A new run writes over the snapshots of an earlier one: says so while they are still there. */
 static void warn_of_replaced(const struct opening *opening)
 {
-    const struct checkpoint *old = opening->old, *file = opening->snap_writer->file;
+    const struct checkpoint *old = opening->old, *file = opening->snapfile_writer->file;
     if (snapfile_of(old)->newest.slot && old->run != file->run)
         warn("%s has step %u of an earlier run, which this run's snapshots will replace; --resume %s goes on from it, "
              "and --snapshot in another file keeps it",
@@ -197,25 +199,27 @@ static void warn_of_replaced(const struct opening *opening)
 
 /* Chooses how the file is written: as memory; or past the page cache; or, where the system can do neither, through the
  * cache. */
-static void choose_way_to_write(struct snap_writer *snap_writer)
+static void choose_way_to_write(struct snapfile_writer *snapfile_writer)
 {
-    const struct snapfile *snapfile = snapfile_of(snap_writer->file);
-    forget_cached(snap_writer->fd); /* else each write past the cache would have to look for its page in the cache */
-    snap_writer->memory = map_memory(snap_writer->fd, slot_at(snapfile, snapfile->slots + 1), &snap_writer->persist);
-    snap_writer->counts.in_memory = snap_writer->memory;
-    if (!snap_writer->memory)
-        snap_writer->direct_fd = open_direct(snap_writer->fd);
+    const struct snapfile *snapfile = snapfile_of(snapfile_writer->file);
+    forget_cached(
+        snapfile_writer->fd); /* else each write past the cache would have to look for its page in the cache */
+    snapfile_writer->memory =
+        map_memory(snapfile_writer->fd, slot_at(snapfile, snapfile->slots + 1), &snapfile_writer->persist);
+    snapfile_writer->counts.in_memory = snapfile_writer->memory;
+    if (!snapfile_writer->memory)
+        snapfile_writer->direct_fd = open_direct(snapfile_writer->fd);
 }
 
 static void open_file(void *argument)
 {
     struct opening *opening = argument;
-    struct snap_writer *snap_writer = opening->snap_writer;
+    struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
     struct stat status;
     lock_name(opening);
-    char *manifest = plan_layout(snap_writer, opening->plan);
-    if (fstat(snap_writer->named_fd, &status) != 0 || flush_file(snap_writer->named_fd) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", snap_writer->file->path, strerror(errno));
+    char *manifest = plan_layout(snapfile_writer, opening->plan);
+    if (fstat(snapfile_writer->named_fd, &status) != 0 || flush_file(snapfile_writer->named_fd) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", snapfile_writer->file->path, strerror(errno));
     bool empty = status.st_size == 0;
     if (!empty)
         recover(opening);
@@ -224,93 +228,93 @@ static void open_file(void *argument)
         refuse_other_model(opening);
         warn_of_replaced(opening);
         old = snapfile_of(opening->old);
-        snap_writer->seq = old->last_seq; /* also for a new file: its commits are newer */
+        snapfile_writer->seq = old->last_seq; /* also for a new file: its commits are newer */
     }
     bool nothing_to_lose = empty || (old && !old->newest.slot);
-    if (old && has_same_layout(snapfile_of(snap_writer->file), old))
-        take_over(snap_writer, old);
+    if (old && has_same_layout(snapfile_of(snapfile_writer->file), old))
+        take_over(snapfile_writer, old);
     else
-        make_file(snap_writer, manifest);
-    choose_way_to_write(snap_writer);
-    if (snap_writer->beside && nothing_to_lose)
-        take_name(snap_writer);
+        make_file(snapfile_writer, manifest);
+    choose_way_to_write(snapfile_writer);
+    if (snapfile_writer->beside && nothing_to_lose)
+        take_name(snapfile_writer);
     if (opening->old)
         free_checkpoint(opening->old);
     free(manifest);
 }
 
 /* A file that is not open yet. */
-static struct snap_writer *new_snap_writer(const char *path, const struct checkpoint *checkpoint,
-                                           const struct snap_plan *plan)
+static struct snapfile_writer *new_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
+                                                   const struct snapfile_plan *plan)
 {
-    struct snap_writer *snap_writer = allocate(1, sizeof *snap_writer);
-    snap_writer->file = like_checkpoint(checkpoint, path);
-    snap_writer->batch = plan->batch;
-    snap_writer->ring = plan->ring;
-    snap_writer->page = NONE;
-    snap_writer->fd = -1;
-    snap_writer->direct_fd = -1;
-    snap_writer->named_fd = -1;
-    pthread_mutex_init(&snap_writer->lock, NULL);
-    return snap_writer;
+    struct snapfile_writer *snapfile_writer = allocate(1, sizeof *snapfile_writer);
+    snapfile_writer->file = like_checkpoint(checkpoint, path);
+    snapfile_writer->batch = plan->batch;
+    snapfile_writer->ring = plan->ring;
+    snapfile_writer->page = NONE;
+    snapfile_writer->fd = -1;
+    snapfile_writer->direct_fd = -1;
+    snapfile_writer->named_fd = -1;
+    pthread_mutex_init(&snapfile_writer->lock, NULL);
+    return snapfile_writer;
 }
 
-struct problem *open_snap_writer(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
-                                 struct snap_writer **out)
+struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
+                                     const struct snapfile_plan *plan, struct snapfile_writer **out)
 {
     const int slots = plan->ring->n;
     CHECK(slots > 0 && slots <= MOST_MEMBERS && plan->n, "%d slots of %zu payloads", slots, plan->n);
     *plan->ring = (struct ring){.n = slots};
-    struct snap_writer *snap_writer = new_snap_writer(path, checkpoint, plan);
-    struct opening opening = {.snap_writer = snap_writer, .plan = plan};
+    struct snapfile_writer *snapfile_writer = new_snapfile_writer(path, checkpoint, plan);
+    struct opening opening = {.snapfile_writer = snapfile_writer, .plan = plan};
     struct problem *problem = attempt(open_file, &opening);
     if (problem && opening.made)
         unlink(path);
     if (problem) {
-        snap_writer->beside = NULL; /* fail() has removed it */
-        close_snap_writer(snap_writer);
+        snapfile_writer->beside = NULL; /* fail() has removed it */
+        close_snapfile_writer(snapfile_writer);
     }
-    *out = problem ? NULL : snap_writer;
+    *out = problem ? NULL : snapfile_writer;
     return problem;
 }
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 /* A file without its name is lost: to this run, and to any run that would resume it. */
-bool give_up_if_lost(struct snap_writer *snap_writer)
+bool give_up_if_lost(struct snapfile_writer *snapfile_writer)
 {
-    if (leads_to(snap_writer->file->path, snap_writer->fd))
+    if (leads_to(snapfile_writer->file->path, snapfile_writer->fd))
         return false;
-    pthread_mutex_lock(&snap_writer->lock);
-    snap_writer->failed = true;
-    snap_writer->counts.dropped += snap_writer->counts.stored;
-    snap_writer->counts.stored = 0;
-    snap_writer->counts.newest = 0;
-    pthread_mutex_unlock(&snap_writer->lock);
+    pthread_mutex_lock(&snapfile_writer->lock);
+    snapfile_writer->failed = true;
+    snapfile_writer->counts.dropped += snapfile_writer->counts.stored;
+    snapfile_writer->counts.stored = 0;
+    snapfile_writer->counts.newest = 0;
+    pthread_mutex_unlock(&snapfile_writer->lock);
     warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
          "held went with it; training goes on, but stores nothing any more",
-         snap_writer->file->path);
+         snapfile_writer->file->path);
     return true;
 }
 
-struct snap_counts close_snap_writer(struct snap_writer *snap_writer)
+struct snapfile_counts close_snapfile_writer(struct snapfile_writer *snapfile_writer)
 {
-    if (snap_writer->counts.newest)
-        give_up_if_lost(snap_writer);
-    const struct snap_counts counts = snap_writer->counts;
-    if (snap_writer->beside)
-        abandon(snap_writer->beside);
-    int fds[] = {snap_writer->fd, snap_writer->direct_fd, snap_writer->named_fd};
+    if (snapfile_writer->counts.newest)
+        give_up_if_lost(snapfile_writer);
+    const struct snapfile_counts counts = snapfile_writer->counts;
+    if (snapfile_writer->beside)
+        abandon(snapfile_writer->beside);
+    int fds[] = {snapfile_writer->fd, snapfile_writer->direct_fd, snapfile_writer->named_fd};
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    if (snap_writer->memory)
-        munmap(snap_writer->memory, slot_at(snapfile_of(snap_writer->file), snap_writer->ring->n + 1));
+    if (snapfile_writer->memory)
+        munmap(snapfile_writer->memory, slot_at(snapfile_of(snapfile_writer->file), snapfile_writer->ring->n + 1));
     for (int k = 1; k <= MOST_MEMBERS; k++)
-        free(snap_writer->slots[k].hashes);
-    free_checkpoint(snap_writer->file);
-    pthread_mutex_destroy(&snap_writer->lock);
-    free(snap_writer->payload_at);
-    free(snap_writer);
+        free(snapfile_writer->slots[k].hashes);
+    free_checkpoint(snapfile_writer->file);
+    pthread_mutex_destroy(&snapfile_writer->lock);
+    free(snapfile_writer->payload_at);
+    free(snapfile_writer);
     return counts;
 }

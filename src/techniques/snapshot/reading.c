@@ -15,7 +15,7 @@
  * read and hashed once here, to choose the commit, and once more when it is loaded: in between a run may have begun to
  * write the slot again, and then the hash shows it.
  */
-#include "snapshot_file.h"
+#include "snapfile.h"
 #include "techniques/reshard/manifest.h"
 #include "techniques/reshard/transfer.h"
 
@@ -47,10 +47,10 @@ static const char *read_page(struct reader *reader, enum writers writers, int k,
     bool live = writers == RUN_MAY_WRITE;
     enum { TRIES = 200 };
     const struct timespec wait = {.tv_nsec = 1000000};
-    char page[SNAP_PAGE];
+    char page[SNAPFILE_PAGE];
     const char *wrong;
     for (int tries = 0;; tries++) {
-        read_at(reader, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
+        read_at(reader, page, SNAPFILE_PAGE, (uint64_t)k * SNAPFILE_PAGE);
         wrong = parse_page(found, page, reader);
         if (!wrong || !live || tries == TRIES)
             return wrong;
@@ -95,9 +95,9 @@ static bool has_moved_on(struct reader *reader, const struct pages *before)
     return false;
 }
 
-struct snap_commit look_for_commit(const char *path)
+struct snapfile_commit look_for_commit(const char *path)
 {
-    struct snap_commit newest = {0};
+    struct snapfile_commit newest = {0};
     if (!is_snapshot(path))
         return newest;
     struct reader *reader = open_reader(path);
@@ -137,7 +137,7 @@ static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *ha
 
 /* Makes `checkpoint` that of this commit: its pieces get the hashes and the places that they have in the commit's slot.
  * Returns true if it is whole. */
-static bool install_commit(struct reader *reader, struct checkpoint *checkpoint, const struct snap_commit *commit)
+static bool install_commit(struct reader *reader, struct checkpoint *checkpoint, const struct snapfile_commit *commit)
 {
     struct snapfile *snapfile = snapfile_of(checkpoint);
     uint64_t *hashes = allocate(snapfile->base.n, sizeof *hashes);
@@ -227,7 +227,7 @@ static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
     struct snapfile *snapfile = snapfile_of(checkpoint);
     checkpoint->run = 0; /* not known */
     if (snapfile->page == NONE)
-        snapfile->newest = (struct snap_commit){0};
+        snapfile->newest = (struct snapfile_commit){0};
     else if (*checkpoint->program) /* versions that did not write their name had other bytes in the run's place */
         checkpoint->run = pages->says[snapfile->page].run;
     checkpoint->step = snapfile->newest.step;
@@ -243,7 +243,7 @@ static struct checkpoint *read_once(const char *path, enum writers writers, bool
     const struct pages pages = expect_pages(reader, writers);
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
     *snapfile = pages.says[pages.wrong[0] ? 1 : 0]; /* valid pages differ only in the commit and its run */
-    snapfile->newest = (struct snap_commit){0};
+    snapfile->newest = (struct snapfile_commit){0};
     struct checkpoint *checkpoint = read_description(reader, path, snapfile);
     note_pages(snapfile, path, &pages);
     snapfile->page = choose_commit(reader, checkpoint, &pages);
@@ -302,7 +302,7 @@ static void print_snapshot(const struct checkpoint *checkpoint)
            (unsigned long long)snapfile->newest.seq);
 }
 
-const struct checkpoint_form snapshot_form = {.name = "snapshot",
+const struct checkpoint_form snapfile_form = {.name = "snapshot",
                                               .option = "--snapshot",
                                               .place = "a slot",
                                               .advice = "or a run writes there: read it once more, or copy it",

@@ -4,9 +4,9 @@
  * state_range): these are the file's payloads, in list order.
  *
  *     thread of            calls                   does
- *     a copy's lane        begin_iteration()       takes a slot for the iteration            writer.c: snap_begin()
- *     the disk's lane      persist()               writes a payload                                    snap_write()
- *     the disk's lane      commit_iteration()      waits for the report, writes the page               snap_finish()
+ *     a copy's lane        begin_iteration()       takes a slot for the iteration         by snapfile_begin() of writer.c
+ *     the disk's lane      persist()               writes a payload                       by snapfile_write()
+ *     the disk's lane      commit_iteration()      waits for the report, writes the page  by snapfile_finish()
  *     the report's lane    note_reported()         says whether the step is sound
  *     the issuing thread   show_commits()          logs what has been committed
  *
@@ -14,12 +14,12 @@
  * Else the iteration is given up, which the run counts as dropped too.  After a step that is not sound no iteration is
  * committed.
  */
+#include "snapfile_writer.h"
 #include "snapshot.h"
-#include "snapshot_writer.h"
 #include "techniques/reshard/resume.h"
 
 struct snapshot_run {
-    struct snap_writer *file;
+    struct snapfile_writer *file;
     size_t *payload;      /* by position of a persist task: the payload that it stores */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -27,7 +27,7 @@ struct snapshot_run {
     uint32_t bad_step;            /* the first step that was not sound */
     struct commit_times *commits; /* those that have not been shown yet */
     size_t n_commits, cap_commits;
-    struct snap_counts counts; /* set when the file is closed */
+    struct snapfile_counts counts; /* set when the file is closed */
     bool closed;
 };
 
@@ -41,14 +41,14 @@ static struct snapshot_run *snapshot_run_of(const struct trainer *trainer)
 static void begin_iteration(void *context, uint32_t iteration)
 {
     struct snapshot_run *snapshot_run = context;
-    snap_begin(snapshot_run->file, iteration);
+    snapfile_begin(snapshot_run->file, iteration);
 }
 
 static void persist(void *context, const struct task *task, uint32_t iteration)
 {
     const struct snapshot_run *snapshot_run = context;
     const struct tensor *buffer = tensor_at(task->accesses[0].tensor, iteration);
-    snap_write(snapshot_run->file, iteration, snapshot_run->payload[task->index], tensor_memory(buffer));
+    snapfile_write(snapshot_run->file, iteration, snapshot_run->payload[task->index], tensor_memory(buffer));
 }
 
 /* The disk's lane waits here until the step's report has come.  The report itself never waits for this lane. */
@@ -62,7 +62,7 @@ static void commit_iteration(void *context, const struct task *task, uint32_t it
         pthread_cond_wait(&snapshot_run->changed, &snapshot_run->lock);
     bool sound = iteration < snapshot_run->bad_step;
     pthread_mutex_unlock(&snapshot_run->lock);
-    if (!snap_finish(snapshot_run->file, iteration, sound, &times))
+    if (!snapfile_finish(snapshot_run->file, iteration, sound, &times))
         return;
     pthread_mutex_lock(&snapshot_run->lock);
     *APPEND(snapshot_run->commits, snapshot_run->n_commits, snapshot_run->cap_commits) = times;
@@ -84,7 +84,7 @@ void note_reported(struct trainer *trainer, uint32_t iteration, bool sound)
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 /* Gives the tasks their work, and says in `plan` what they store. */
-static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, struct snap_plan *plan)
+static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, struct snapfile_plan *plan)
 {
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
@@ -106,10 +106,10 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
 void start_snapshots(struct trainer *trainer)
 {
     const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
-    struct snap_plan plan = {.config = &trainer->config,
-                             .mesh = &trainer->mesh,
-                             .ring = &trainer->train->pool->ring,
-                             .batch = trainer->batch};
+    struct snapfile_plan plan = {.config = &trainer->config,
+                                 .mesh = &trainer->mesh,
+                                 .ring = &trainer->train->pool->ring,
+                                 .batch = trainer->batch};
     if (!snapshot_options.file)
         return;
     struct snapshot_run *snapshot_run = allocate(1, sizeof *snapshot_run);
@@ -125,7 +125,7 @@ void start_snapshots(struct trainer *trainer)
     pthread_mutex_init(&snapshot_run->lock, NULL);
     pthread_cond_init(&snapshot_run->changed, NULL);
     struct checkpoint *checkpoint = describe_training(trainer, step);
-    must(open_snap_writer(snapshot_options.file, checkpoint, &plan, &snapshot_run->file));
+    must(open_snapfile_writer(snapshot_options.file, checkpoint, &plan, &snapshot_run->file));
     free_checkpoint(checkpoint);
     free(plan.ranges);
     *own_of(trainer, &module_snapshot) = snapshot_run;
@@ -148,11 +148,11 @@ size_t take_commits(struct trainer *trainer, struct commit_times **commits)
     return n;
 }
 
-struct snap_counts close_snapshots(struct trainer *trainer)
+struct snapfile_counts close_snapshots(struct trainer *trainer)
 {
     struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     stop_late(trainer->train);
-    snapshot_run->counts = close_snap_writer(snapshot_run->file);
+    snapshot_run->counts = close_snapfile_writer(snapshot_run->file);
     snapshot_run->closed = true;
     return snapshot_run->counts;
 }
@@ -179,7 +179,7 @@ static void end_snapshots(struct trainer *trainer)
         return;
     drain(trainer->train);
     show_commits(trainer);
-    const struct snap_counts counts = close_snapshots(trainer);
+    const struct snapfile_counts counts = close_snapshots(trainer);
     erase_line();
     printf("\nsnapshots   %u stored in %s, %u dropped", counts.stored, snapshot_options.file, counts.dropped);
     if (counts.stored)

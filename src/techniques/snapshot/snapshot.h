@@ -4,16 +4,19 @@
  *
  *     snapshot.c           the technique: puts the tasks that store an update into the list
  *     running.c            what these tasks do in a run
- *     snapshot_writer.h    writing the file
+ *     snapfile_writer.h    writing the file
  *       writer.c             the protocol, by which no crash loses a commit
  *       opening.c            opening a file to write into it, and closing it: its name, its lock
  *       system_calls.c       calls of the system, where Linux and macOS differ
- *     snapshot_file.h      the file
+ *     snapfile.h      the file
  *       file_layout.c        where every byte of it lies
  *       reading.c            its newest iteration that is whole
  *     stored.c             which updates are stored, where ranks have the same state
  *     snapshot_report.c    what `yard plan` says of all this
  *     snapshot_pass.c      the pass: its options and its run
+ *
+ * Names that begin with snapshot are about the technique: its options, its tasks, and what they do in a run.  Names
+ * with snapfile are about the file, and know nothing of tasks.
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
  * in the file for all payloads of an iteration, with a buffer in memory for each; slot k is what the ring of the list's
@@ -27,8 +30,8 @@
 #include "planning/pass/pass.h"
 #include "snapshot_pass.h"
 
-struct snap_counts;  /* snapshot_writer.h */
-struct commit_times; /* snapshot_writer.h */
+struct snapfile_counts; /* snapfile_writer.h */
+struct commit_times;    /* snapfile_writer.h */
 
 extern const struct hooks snapshot_hooks;
 
@@ -56,7 +59,7 @@ bool is_state(const struct access *access);
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void start_snapshots(struct trainer *trainer);
-struct snap_counts close_snapshots(struct trainer *trainer); /* after a drain */
+struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drain */
 /* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
  * committed. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);

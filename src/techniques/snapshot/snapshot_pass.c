@@ -1,8 +1,8 @@
 /* snapshot_pass.c - --snapshot as a pass: its options, and its run.  The technique itself is in snapshot.c. */
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
+#include "snapfile.h" /* defines: snapfile_form */
 #include "snapshot.h"
-#include "snapshot_file.h" /* defines: snapshot_form */
 #include "snapshot_report.h"
 #include "trainer/train/settings.h"
 
@@ -159,5 +159,5 @@ const struct module module_snapshot = {
     .n_rules = COUNT(rules),
     .check = check_snapshot_options,
     .hooks = &snapshot_hooks,
-    .checkpoint_form = &snapshot_form,
+    .checkpoint_form = &snapfile_form,
 };

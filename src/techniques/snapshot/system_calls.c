@@ -9,7 +9,7 @@
  * Where a system lacks one of the latter four, its function does nothing or returns that there is none: then the file
  * is written through the page cache.
  */
-#include "snapshot_writer.h"
+#include "snapfile_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -50,11 +50,11 @@ char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
 /* Some file systems open a file for this way, and refuse it only when a page is read.  So a page is read. */
 int open_direct(int fd)
 {
-    _Alignas(SNAP_PAGE) char page[SNAP_PAGE];
+    _Alignas(SNAPFILE_PAGE) char page[SNAPFILE_PAGE];
     char name[32];
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     int direct = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
-    if (direct >= 0 && pread(direct, page, SNAP_PAGE, 0) == SNAP_PAGE)
+    if (direct >= 0 && pread(direct, page, SNAPFILE_PAGE, 0) == SNAPFILE_PAGE)
         return direct;
     if (direct >= 0)
         close(direct);

@@ -2,9 +2,10 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snap_begin    takes a slot by the rule of trainer/step/ring.c, until the commit has ended; or drops the iteration
- *     snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
- *     snap_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
+ *     snapfile_begin    takes a slot by the rule of trainer/step/ring.c, until the commit has ended; or drops the
+ *                       iteration
+ *     snapfile_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
+ *     snapfile_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
  *                                                                                                  [recoverable]
  *                   fdatasync(), of all at once                                                        [durable]
  *
@@ -27,7 +28,7 @@
  *
  * How the file is opened, and how writing begins with a file that is there already: opening.c.
  */
-#include "snapshot_writer.h"
+#include "snapfile_writer.h"
 #include "techniques/reshard/checkpoint.h"
 
 #include <errno.h>
@@ -36,13 +37,13 @@
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* failure: "cannot write snapshot file run.snap: ..."; it is freed. */
-static void stop_storing(struct snap_writer *snap_writer, char *failure)
+static void stop_storing(struct snapfile_writer *snapfile_writer, char *failure)
 {
-    pthread_mutex_lock(&snap_writer->lock);
-    bool first = !snap_writer->failed;
-    uint32_t newest = snap_writer->counts.newest;
-    snap_writer->failed = true;
-    pthread_mutex_unlock(&snap_writer->lock);
+    pthread_mutex_lock(&snapfile_writer->lock);
+    bool first = !snapfile_writer->failed;
+    uint32_t newest = snapfile_writer->counts.newest;
+    snapfile_writer->failed = true;
+    pthread_mutex_unlock(&snapfile_writer->lock);
     if (first && newest)
         warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, newest);
     else if (first)
@@ -50,15 +51,16 @@ static void stop_storing(struct snap_writer *snap_writer, char *failure)
     free(failure);
 }
 
-static bool put_bytes(struct snap_writer *snap_writer, int fd, const char *bytes, size_t n, uint64_t at)
+static bool put_bytes(struct snapfile_writer *snapfile_writer, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {
         ssize_t done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            stop_storing(snap_writer, format_string("cannot write snapshot file %s: %s", snap_writer->file->path,
-                                                    done ? strerror(errno) : "nothing was taken"));
+            stop_storing(snapfile_writer,
+                         format_string("cannot write snapshot file %s: %s", snapfile_writer->file->path,
+                                       done ? strerror(errno) : "nothing was taken"));
             return false;
         }
         bytes += done;
@@ -70,16 +72,16 @@ static bool put_bytes(struct snap_writer *snap_writer, int fd, const char *bytes
 
 /* ---- a slot ------------------------------------------------------------------------------------------------------ */
 
-int snap_begin(struct snap_writer *snap_writer, uint32_t iteration)
+int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration)
 {
-    pthread_mutex_lock(&snap_writer->lock);
-    int slot = snap_writer->failed ? 0 : take_member(snap_writer->ring, iteration);
+    pthread_mutex_lock(&snapfile_writer->lock);
+    int slot = snapfile_writer->failed ? 0 : take_member(snapfile_writer->ring, iteration);
     if (slot)
-        snap_writer->slots[slot] =
-            (struct held_slot){.iteration = iteration, .hashes = snap_writer->slots[slot].hashes};
+        snapfile_writer->slots[slot] =
+            (struct held_slot){.iteration = iteration, .hashes = snapfile_writer->slots[slot].hashes};
     else
-        snap_writer->counts.dropped++;
-    pthread_mutex_unlock(&snap_writer->lock);
+        snapfile_writer->counts.dropped++;
+    pthread_mutex_unlock(&snapfile_writer->lock);
     return slot;
 }
 
@@ -101,10 +103,10 @@ static bool all_finite(const uint32_t *words, size_t n)
 }
 
 /* Checks and hashes the pieces that lie in bytes [first, end) of a slot, in the order of all pieces. */
-static void hash_pieces(const struct snap_writer *snap_writer, struct held_slot *held, const char *bytes,
+static void hash_pieces(const struct snapfile_writer *snapfile_writer, struct held_slot *held, const char *bytes,
                         uint64_t first, uint64_t end)
 {
-    const struct pieces *all = snap_writer->file->pieces;
+    const struct pieces *all = snapfile_writer->file->pieces;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensors[i].n; k++) {
@@ -119,118 +121,119 @@ static void hash_pieces(const struct snap_writer *snap_writer, struct held_slot 
 }
 
 /* Writes by one of the three ways that the file's head comment names.  false: the file has failed. */
-static bool put_payload(struct snap_writer *snap_writer, const void *bytes, size_t n, uint64_t at)
+static bool put_payload(struct snapfile_writer *snapfile_writer, const void *bytes, size_t n, uint64_t at)
 {
-    if (snap_writer->memory) {
-        snap_writer->persist(snap_writer->memory + at, bytes, n);
+    if (snapfile_writer->memory) {
+        snapfile_writer->persist(snapfile_writer->memory + at, bytes, n);
         return true;
     }
-    if (snap_writer->direct_fd >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
-        return put_bytes(snap_writer, snap_writer->direct_fd, bytes, n, at);
-    if (!put_bytes(snap_writer, snap_writer->fd, bytes, n, at))
+    if (snapfile_writer->direct_fd >= 0 && (uintptr_t)bytes % SNAPFILE_PAGE == 0)
+        return put_bytes(snapfile_writer, snapfile_writer->direct_fd, bytes, n, at);
+    if (!put_bytes(snapfile_writer, snapfile_writer->fd, bytes, n, at))
         return false;
-    start_writing(snap_writer->fd, at, n);
+    start_writing(snapfile_writer->fd, at, n);
     return true;
 }
 
-void snap_write(struct snap_writer *snap_writer, uint32_t iteration, size_t payload, const void *bytes)
+void snapfile_write(struct snapfile_writer *snapfile_writer, uint32_t iteration, size_t payload, const void *bytes)
 {
-    const int slot = member_of(snap_writer->ring, iteration);
-    struct held_slot *held = &snap_writer->slots[slot];
-    const uint64_t first = snap_writer->payload_at[payload],
-                   end = snap_writer->payload_at[payload + 1]; /* in the slot */
+    const int slot = member_of(snapfile_writer->ring, iteration);
+    struct held_slot *held = &snapfile_writer->slots[slot];
+    const uint64_t first = snapfile_writer->payload_at[payload],
+                   end = snapfile_writer->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
     if (!held->not_finite)
-        hash_pieces(snap_writer, held, bytes, first, end);
-    if (held->not_finite || snap_writer->failed)
+        hash_pieces(snapfile_writer, held, bytes, first, end);
+    if (held->not_finite || snapfile_writer->failed)
         return;
     size_t n = (size_t)(end - first);
-    if (put_payload(snap_writer, bytes, n, slot_at(snapfile_of(snap_writer->file), slot) + first))
-        snap_writer->counts.bytes += n;
-    snap_writer->counts.ns += now_ns() - begun;
+    if (put_payload(snapfile_writer, bytes, n, slot_at(snapfile_of(snapfile_writer->file), slot) + first))
+        snapfile_writer->counts.bytes += n;
+    snapfile_writer->counts.ns += now_ns() - begun;
 }
 
 /* ---- a commit ---------------------------------------------------------------------------------------------------- */
 
 /* Writes the hashes, and the commit's page: then the iteration is recoverable. */
-static bool write_commit(struct snap_writer *snap_writer, int slot)
+static bool write_commit(struct snapfile_writer *snapfile_writer, int slot)
 {
-    char page[SNAP_PAGE];
-    const struct snapfile *snapfile = snapfile_of(snap_writer->file);
-    const struct held_slot *held = &snap_writer->slots[slot];
+    char page[SNAPFILE_PAGE];
+    const struct snapfile *snapfile = snapfile_of(snapfile_writer->file);
+    const struct held_slot *held = &snapfile_writer->slots[slot];
     size_t n = sizeof *held->hashes * snapfile->base.n;
-    struct snap_commit commit = {
-        .seq = snap_writer->seq + 1,
+    struct snapfile_commit commit = {
+        .seq = snapfile_writer->seq + 1,
         .step = held->iteration,
         .slot = (uint32_t)slot,
-        .samples =
-            snap_writer->file->samples + ((int64_t)held->iteration - snap_writer->file->step) * snap_writer->batch,
-        .session = snap_writer->file->session,
+        .samples = snapfile_writer->file->samples +
+                   ((int64_t)held->iteration - snapfile_writer->file->step) * snapfile_writer->batch,
+        .session = snapfile_writer->file->session,
         .hash = hash_bytes(held->hashes, n, 0),
     };
-    int other = snap_writer->page == 0 ? 1 : 0;
+    int other = snapfile_writer->page == 0 ? 1 : 0;
     fill_page(snapfile, &commit, page);
-    if (!put_bytes(snap_writer, snap_writer->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
+    if (!put_bytes(snapfile_writer, snapfile_writer->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
         return false;
-    if (!put_bytes(snap_writer, snap_writer->fd, page, SNAP_PAGE, (uint64_t)other * SNAP_PAGE))
+    if (!put_bytes(snapfile_writer, snapfile_writer->fd, page, SNAPFILE_PAGE, (uint64_t)other * SNAPFILE_PAGE))
         return false;
-    snap_writer->page = other;
-    snap_writer->seq++;
+    snapfile_writer->page = other;
+    snapfile_writer->seq++;
     return true;
 }
 
-static bool make_durable(struct snap_writer *snap_writer)
+static bool make_durable(struct snapfile_writer *snapfile_writer)
 {
-    if (flush_file(snap_writer->fd) != 0) {
-        stop_storing(snap_writer,
-                     format_string("cannot sync snapshot file %s: %s", snap_writer->file->path, strerror(errno)));
+    if (flush_file(snapfile_writer->fd) != 0) {
+        stop_storing(snapfile_writer,
+                     format_string("cannot sync snapshot file %s: %s", snapfile_writer->file->path, strerror(errno)));
         return false;
     }
-    struct problem *problem = snap_writer->beside ? attempt(take_name, snap_writer) : NULL;
+    struct problem *problem = snapfile_writer->beside ? attempt(take_name, snapfile_writer) : NULL;
     if (problem) {
-        stop_storing(snap_writer, format_string("cannot put the new snapshot file in the place of %s: %s",
-                                                snap_writer->file->path, problem->sentence));
+        stop_storing(snapfile_writer, format_string("cannot put the new snapshot file in the place of %s: %s",
+                                                    snapfile_writer->file->path, problem->sentence));
         free(problem);
         return false;
     }
-    return !give_up_if_lost(snap_writer);
+    return !give_up_if_lost(snapfile_writer);
 }
 
 /* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */
-static void return_slot(struct snap_writer *snap_writer, uint32_t iteration, bool durable, uint64_t ns)
+static void return_slot(struct snapfile_writer *snapfile_writer, uint32_t iteration, bool durable, uint64_t ns)
 {
-    pthread_mutex_lock(&snap_writer->lock);
-    return_member(snap_writer->ring, iteration, durable);
+    pthread_mutex_lock(&snapfile_writer->lock);
+    return_member(snapfile_writer->ring, iteration, durable);
     if (durable) {
-        snap_writer->counts.stored++;
-        snap_writer->counts.newest = iteration;
-        snap_writer->counts.ns += ns;
+        snapfile_writer->counts.stored++;
+        snapfile_writer->counts.newest = iteration;
+        snapfile_writer->counts.ns += ns;
     } else {
-        snap_writer->counts.dropped++;
+        snapfile_writer->counts.dropped++;
     }
-    pthread_mutex_unlock(&snap_writer->lock);
+    pthread_mutex_unlock(&snapfile_writer->lock);
 }
 
-bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct commit_times *times)
+bool snapfile_finish(struct snapfile_writer *snapfile_writer, uint32_t iteration, bool sound,
+                     struct commit_times *times)
 {
-    const int slot = member_of(snap_writer->ring, iteration);
-    const struct held_slot *held = &snap_writer->slots[slot];
-    const bool has_name = !snap_writer->beside; /* without its name nobody finds the file */
+    const int slot = member_of(snapfile_writer->ring, iteration);
+    const struct held_slot *held = &snapfile_writer->slots[slot];
+    const bool has_name = !snapfile_writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (!slot) /* an audit runs the task several times */
         return false;
-    CHECK(!sound || held->payloads == snap_writer->n, "iteration %u is committed with %zu of %zu payloads", iteration,
-          held->payloads, snap_writer->n);
-    bool recoverable = sound && !held->not_finite && !snap_writer->failed && write_commit(snap_writer, slot);
+    CHECK(!sound || held->payloads == snapfile_writer->n, "iteration %u is committed with %zu of %zu payloads",
+          iteration, held->payloads, snapfile_writer->n);
+    bool recoverable = sound && !held->not_finite && !snapfile_writer->failed && write_commit(snapfile_writer, slot);
     times->step = iteration;
     times->recoverable = now_ns();
-    bool durable = recoverable && make_durable(snap_writer);
+    bool durable = recoverable && make_durable(snapfile_writer);
     times->durable = now_ns();
     if (!has_name)
         times->recoverable = times->durable;
-    return_slot(snap_writer, iteration, durable, times->durable - begin);
+    return_slot(snapfile_writer, iteration, durable, times->durable - begin);
     return durable;
 }

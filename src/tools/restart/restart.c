@@ -15,8 +15,8 @@
  * A child goes on from the newest commit in the snapshot file.  While the file has no new commit, the child begins as
  * the options say.
  */
+#include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
-#include "techniques/snapshot/snapshot_file.h"
 #include "trainer/train/hooks.h"
 
 #include <sys/wait.h>
@@ -30,9 +30,9 @@ static bool restarts; /* --restart */
 struct lives {
     const char *file;
     uint64_t known; /* seq of the commit that --resume goes on from, which is not new; 0: each commit is new */
-    struct snap_commit newest; /* the newest commit when the last child ended */
-    int fruitless;             /* restarts since a newer commit came */
-    bool trained;              /* has a child trained a step? */
+    struct snapfile_commit newest; /* the newest commit when the last child ended */
+    int fruitless;                 /* restarts since a newer commit came */
+    bool trained;                  /* has a child trained a step? */
 };
 
 static bool has_new_commit(const struct lives *lives)

@@ -10,7 +10,7 @@
  * The rule.  A member is free unless an iteration has it, or it holds the newest iteration that is durable.  An
  * iteration has its member from take_member() until return_member(), which says whether the member's contents are
  * durable now.  An iteration that finds no free member does without one, and nothing waits.  A run follows this rule
- * (snap_begin()), and so does the simulation (simulate_ring.c).
+ * (snapfile_begin()), and so does the simulation (simulate_ring.c).
  *
  * All rings of a pool are taken together: an iteration that has member k has member k of each ring.
  */

@@ -17,8 +17,8 @@
  */
 #include "techniques/reshard/compare.h"
 #include "techniques/reshard/find_checkpoint.h"
+#include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
-#include "techniques/snapshot/snapshot_file.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

@@ -110,11 +110,11 @@ TEST(files_of_older_and_newer_versions)
     memcpy(manifest + 9, digits, 16);
     snapfile.manifest_hash = hash_bytes(manifest, snapfile.manifest_bytes, 0);
     for (char version = 3; version <= 4; version++) {
-        for (char *page = image.bytes; page < manifest; page += SNAP_PAGE) {
+        for (char *page = image.bytes; page < manifest; page += SNAPFILE_PAGE) {
             page[8] = version;
             page[24] = 7;
             memcpy(page + 56, &snapfile.manifest_hash, 8);
-            memcpy(page + SNAP_PAGE - 8, &(uint64_t){hash_bytes(page, SNAP_PAGE - 8, 0)}, 8);
+            memcpy(page + SNAPFILE_PAGE - 8, &(uint64_t){hash_bytes(page, SNAPFILE_PAGE - 8, 0)}, 8);
         }
         put_bytes(&image, 0, image.n);
         expect_yard(version == 3 ? EXIT_OK : EXIT_FAILED,
@@ -132,7 +132,7 @@ TEST(a_file_without_commits_is_not_damaged)
     const char *path = temp_path("without.snap");
     struct image image = make_image(path, &snapfile);
     for (int k = 0; k < 2; k++)
-        fill_page(&snapfile, &(struct snap_commit){0}, image.bytes + k * SNAP_PAGE);
+        fill_page(&snapfile, &(struct snapfile_commit){0}, image.bytes + k * SNAPFILE_PAGE);
     put_bytes(&image, 0, image.n);
     for (int empty = 0; empty < 2; empty++) {
         if (empty)
@@ -150,19 +150,20 @@ TEST(a_file_without_commits_is_not_damaged)
 TEST(memory_is_bounded_by_the_file_not_by_its_counts)
 {
     struct snapfile snapfile;
-    char page[SNAP_PAGE];
+    char page[SNAPFILE_PAGE];
     const char *path = temp_path("hostile.snap");
     struct image image = make_image(path, &snapfile);
-    fill_page(&snapfile, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, image.bytes); /* there are two slots */
+    fill_page(&snapfile, &(struct snapfile_commit){.seq = 9, .step = 9, .slot = 3},
+              image.bytes); /* there are two slots */
     put_bytes(&image, 0, image.n);
     assert_true(notices(&image));
     assert_int_equal(image.step, 2);
     assert_true(strstr(image.said, "page 0 is torn or damaged: it has impossible numbers"));
     snapfile.base.n = (size_t)1 << 31;
     snapfile.base.bytes = ((uint64_t)1 << 40) / 2 - snapfile.slots_at;
-    fill_page(&snapfile, &(struct snap_commit){0}, page);
-    memcpy(image.bytes, page, SNAP_PAGE);
-    memcpy(image.bytes + SNAP_PAGE, page, SNAP_PAGE);
+    fill_page(&snapfile, &(struct snapfile_commit){0}, page);
+    memcpy(image.bytes, page, SNAPFILE_PAGE);
+    memcpy(image.bytes + SNAPFILE_PAGE, page, SNAPFILE_PAGE);
     put_bytes(&image, 0, image.n);
     if (truncate(path, (off_t)slot_at(&snapfile, 3)) != 0)
         skip(); /* the file system has no files as large */

@@ -46,17 +46,17 @@ TEST(what_is_stored_is_read_back)
 
 TEST(files_that_a_run_may_not_write_to)
 {
-    struct snap_writer *one, *two;
+    struct snapfile_writer *one, *two;
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
-    struct snap_plan *snap_plan = &stored.plan;
+    struct snapfile_plan *snapfile_plan = &stored.plan;
     struct checkpoint checkpoint = description(json_object(), 0, 1);
     const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
-    must(open_snap_writer(path, &checkpoint, snap_plan, &one));
-    struct problem *problems[] = {open_snap_writer(path, &checkpoint, snap_plan, &two),
-                                  open_snap_writer(text, &checkpoint, snap_plan, &two),
-                                  open_snap_writer("/nowhere/x", &checkpoint, snap_plan, &two),
-                                  open_snap_writer("/dev/null", &checkpoint, snap_plan, &two)};
+    must(open_snapfile_writer(path, &checkpoint, snapfile_plan, &one));
+    struct problem *problems[] = {open_snapfile_writer(path, &checkpoint, snapfile_plan, &two),
+                                  open_snapfile_writer(text, &checkpoint, snapfile_plan, &two),
+                                  open_snapfile_writer("/nowhere/x", &checkpoint, snapfile_plan, &two),
+                                  open_snapfile_writer("/dev/null", &checkpoint, snapfile_plan, &two)};
     const char *part[] = {"another run is writing", "is not a snapshot file", "does its folder exist",
                           "not a regular file"};
     for (int i = 0; i < 4; i++) {
@@ -66,21 +66,21 @@ TEST(files_that_a_run_may_not_write_to)
             test_failed("%s\n", problems[i]->sentence);
         free(problems[i]);
     }
-    assert_int_equal(snap_begin(one, 1), 1);
-    assert_int_equal(snap_begin(one, 2), 2);
-    assert_int_equal(snap_begin(one, 3), 0);
-    snap_finish(one, 2, false, &(struct commit_times){0});
-    assert_int_equal(snap_begin(one, 4), 2);
-    assert_int_equal(close_snap_writer(one).dropped, 2);
+    assert_int_equal(snapfile_begin(one, 1), 1);
+    assert_int_equal(snapfile_begin(one, 2), 2);
+    assert_int_equal(snapfile_begin(one, 3), 0);
+    snapfile_finish(one, 2, false, &(struct commit_times){0});
+    assert_int_equal(snapfile_begin(one, 4), 2);
+    assert_int_equal(close_snapfile_writer(one).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
-    snap_plan->n--; /* a part is missing */
-    struct problem *problem = open_snap_writer(temp_path("hole.snap"), &checkpoint, snap_plan, &two);
+    snapfile_plan->n--; /* a part is missing */
+    struct problem *problem = open_snapfile_writer(temp_path("hole.snap"), &checkpoint, snapfile_plan, &two);
     assert_true(problem);
     assert_true(strstr(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
     free(problem);
-    snap_plan->n++;
+    snapfile_plan->n++;
     free_stored(&stored);
     json_decref(checkpoint.options);
     free_mesh(&mesh);
@@ -92,25 +92,25 @@ TEST(one_value_that_is_not_finite_stops_the_commit)
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
-    struct snap_writer *snap_writer;
-    must(open_snap_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &snap_writer));
+    struct snapfile_writer *snapfile_writer;
+    must(open_snapfile_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &snapfile_writer));
     for (size_t i = 0; i < stored.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
-            assert_true(snap_begin(snap_writer, 1) > 0);
+            assert_true(snapfile_begin(snapfile_writer, 1) > 0);
             for (size_t at = 0; at < stored.plan.n; at++) {
                 float *values = fill_payload(&stored, at, 1);
                 if (at == i) {
                     between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
                     values[k] = INFINITY;
                 }
-                snap_write(snap_writer, 1, at, values);
+                snapfile_write(snapfile_writer, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snap_finish(snap_writer, 1, true, &(struct commit_times){0}), between);
-            store_iteration(snap_writer, &stored, 2, 1);
+            assert_int_equal(snapfile_finish(snapfile_writer, 1, true, &(struct commit_times){0}), between);
+            store_iteration(snapfile_writer, &stored, 2, 1);
         }
-    close_snap_writer(snap_writer);
+    close_snapfile_writer(snapfile_writer);
     json_decref(checkpoint.options);
     free_stored(&stored);
     free_mesh(&mesh);
@@ -130,28 +130,28 @@ static void read_first(void *argument)
 TEST(reading_notices_that_a_run_writes)
 {
     struct snapfile snapfile;
-    struct snap_writer *snap_writer;
+    struct snapfile_writer *snapfile_writer;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
                       *opened = open_newest_snapshot(image.path);
     read_first(opened);
-    must(open_snap_writer(image.path, &novel, &stored.plan, &snap_writer));
-    assert_int_equal(snap_begin(snap_writer, 3), 1);
+    must(open_snapfile_writer(image.path, &novel, &stored.plan, &snapfile_writer));
+    assert_int_equal(snapfile_begin(snapfile_writer, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
-    snap_write(snap_writer, 3, 0, bytes);
+    snapfile_write(snapfile_writer, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snap_finish(snap_writer, 3, false, &(struct commit_times){0});
-    store_iteration(snap_writer, &stored, 3, 1);
+    snapfile_finish(snapfile_writer, 3, false, &(struct commit_times){0});
+    store_iteration(snapfile_writer, &stored, 3, 1);
     read_first(opened); /* still it is */
-    assert_int_equal(snap_begin(snap_writer, 4), 2);
-    snap_write(snap_writer, 4, 0, bytes);
+    assert_int_equal(snapfile_begin(snapfile_writer, 4), 2);
+    snapfile_write(snapfile_writer, 4, 0, bytes);
     struct problem *problem = attempt(read_first, opened);
     assert_true(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
     assert_true(strstr(problem->sentence, "or a run writes there"));
-    close_snap_writer(snap_writer);
+    close_snapfile_writer(snapfile_writer);
     free(problem);
     free(bytes);
     free(image.bytes);
@@ -170,11 +170,11 @@ struct half_page {
 static void write_slowly(void *argument)
 {
     const struct half_page *half_page = argument;
-    const size_t newer = SNAP_PAGE, half = SNAP_PAGE / 2;
+    const size_t newer = SNAPFILE_PAGE, half = SNAPFILE_PAGE / 2;
     int fd = open(half_page->image->path, O_RDWR);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     for (size_t page = 0; page <= newer; page += newer)
-        assert_int_equal(pwrite(fd, (char[SNAP_PAGE]){0}, half, (off_t)page), half);
+        assert_int_equal(pwrite(fd, (char[SNAPFILE_PAGE]){0}, half, (off_t)page), half);
     assert_int_equal(write(half_page->told[1], "x", 1), 1);
     usleep(30000);
     for (size_t page = 0; page <= newer; page += newer)
@@ -211,11 +211,11 @@ TEST(a_page_that_is_being_written_is_read_again)
 static void commit_for_ever(const struct stored *stored, const char *path, int told)
 {
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snap_writer *snap_writer;
-    must(open_snap_writer(path, &checkpoint, &stored->plan, &snap_writer));
+    struct snapfile_writer *snapfile_writer;
+    must(open_snapfile_writer(path, &checkpoint, &stored->plan, &snapfile_writer));
     const pid_t reader = getppid();
     for (uint32_t step = 1; getppid() == reader; step++) { /* it ends with its reader */
-        store_iteration(snap_writer, stored, step, 1);
+        store_iteration(snapfile_writer, stored, step, 1);
         if (step == 2)
             assert_int_equal(write(told, "x", 1), 1);
         nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
@@ -256,7 +256,7 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
 {
     for (int damaged = 0; damaged < 2; damaged++) {
         struct snapfile snapfile;
-        struct snap_writer *snap_writer;
+        struct snapfile_writer *snapfile_writer;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
         struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
@@ -265,12 +265,12 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
         put_bytes(&image, 0, image.n);
-        must(open_snap_writer(image.path, &d, &stored.plan, &snap_writer));
-        store_iteration(snap_writer, &stored, 3, 1);
-        close_snap_writer(snap_writer);
+        must(open_snapfile_writer(image.path, &d, &stored.plan, &snapfile_writer));
+        store_iteration(snapfile_writer, &stored, 3, 1);
+        close_snapfile_writer(snapfile_writer);
         char *now = read_whole(image.path, &n);
-        size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&snapfile, slot);
-        assert_memory_equal(now + page, image.bytes + page, SNAP_PAGE);
+        size_t page = (size_t)(slot - 1) * SNAPFILE_PAGE, bytes = slot_at(&snapfile, slot);
+        assert_memory_equal(now + page, image.bytes + page, SNAPFILE_PAGE);
         assert_memory_equal(now + bytes, image.bytes + bytes, snapfile.base.bytes);
         assert_false(notices(&image));
         assert_int_equal(image.step, 3);
@@ -293,19 +293,19 @@ static void lose_the_name(void *path)
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snap_writer *snap_writer;
-    must(open_snap_writer(path, &checkpoint, &stored.plan, &snap_writer));
-    store_iteration(snap_writer, &stored, 1, 1);
+    struct snapfile_writer *snapfile_writer;
+    must(open_snapfile_writer(path, &checkpoint, &stored.plan, &snapfile_writer));
+    store_iteration(snapfile_writer, &stored, 1, 1);
     unlink(path);
-    assert_true(snap_begin(snap_writer, 2) > 0);
+    assert_true(snapfile_begin(snapfile_writer, 2) > 0);
     for (size_t i = 0; i < stored.plan.n; i++) {
         float *bytes = fill_payload(&stored, i, 5);
-        snap_write(snap_writer, 2, i, bytes);
+        snapfile_write(snapfile_writer, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snap_finish(snap_writer, 2, true, &(struct commit_times){0}));
-    assert_int_equal(snap_begin(snap_writer, 3), 0);
-    struct snap_counts counts = close_snap_writer(snap_writer);
+    assert_false(snapfile_finish(snapfile_writer, 2, true, &(struct commit_times){0}));
+    assert_int_equal(snapfile_begin(snapfile_writer, 3), 0);
+    struct snapfile_counts counts = close_snapfile_writer(snapfile_writer);
     assert_int_equal(counts.newest, 0);
     assert_int_equal(counts.stored, 0);
 }

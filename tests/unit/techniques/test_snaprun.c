@@ -11,8 +11,8 @@
  */
 #include "planning/trace/trace.h"
 #include "techniques/reshard/save_and_load.h"
+#include "techniques/snapshot/snapfile_writer.h"
 #include "techniques/snapshot/snapshot.h"
-#include "techniques/snapshot/snapshot_writer.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
@@ -121,7 +121,7 @@ static void expect_kind(const struct kind *kind, const struct state states[STEPS
     size_t n = take_commits(trainer, &commits);
     struct state end = read_whole_state(trainer);
     expect_same_bits(kind->words, end.values, states[STEPS].values, end.n);
-    struct snap_counts counts = close_snapshots(trainer);
+    struct snapfile_counts counts = close_snapshots(trainer);
     assert_int_equal(counts.stored + counts.dropped, STEPS);
     assert_int_equal(counts.stored, n);
     assert_int_equal(counts.newest, commits[n - 1].step);
@@ -243,7 +243,7 @@ static void expect_no_waiting(const struct kind *kind)
     drain(trainer->train);
     alarm(0);
     size_t n = take_commits(trainer, &commits);
-    struct snap_counts counts = close_snapshots(trainer);
+    struct snapfile_counts counts = close_snapshots(trainer);
     assert_true(n > slots);
     for (uint32_t i = 0; i <= slots; i++)
         assert_int_equal(commits[i].step, i < slots ? i + 1 : BLOCKED + 1);
@@ -284,7 +284,7 @@ TEST(bad_steps_are_not_committed)
         run_step(trainer, i);
         drain(trainer->train);
     }
-    struct snap_counts counts = close_snapshots(trainer);
+    struct snapfile_counts counts = close_snapshots(trainer);
     assert_int_equal(counts.newest, 2);
     assert_int_equal(counts.dropped, 3);
     assert_int_equal(newest_in(file), 2);

@@ -257,11 +257,11 @@ static int rehashed_snapshot(int n, char **words)
                 memcpy(bytes + at + 9, text, 16);
             hash = hash_bytes(bytes + at, length, 0);
             memcpy(bytes + 56, &hash, 8);
-            memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
+            memcpy(bytes + SNAPFILE_PAGE + 56, &hash, 8);
         }
         memcpy(bytes + 16, &(uint64_t){size}, 8);
-        put_hash(bytes, SNAP_PAGE);
-        put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
+        put_hash(bytes, SNAPFILE_PAGE);
+        put_hash(bytes + SNAPFILE_PAGE, SNAPFILE_PAGE);
     }
     FILE *file = fopen(path, "w");
     if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))

@@ -1,19 +1,23 @@
-/* snapshot_writer.h - writing the snapshot file.
+/* snapfile_writer.h - writing the snapshot file: opening.c, writer.c, system_calls.c.
  *
- * Protocol: open_snap_writer(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
- * another, snap_finish(); close_snap_writer() after a drain.
+ *     open_snapfile_writer()
+ *     for each iteration:
+ *         snapfile_begin()           takes a slot
+ *         snapfile_write()           for one payload after another
+ *         snapfile_finish()          commits the iteration
+ *     close_snapfile_writer()        after a drain
  */
-#ifndef SNAPSHOT_WRITER_H
-#define SNAPSHOT_WRITER_H
+#ifndef SNAPFILE_WRITER_H
+#define SNAPFILE_WRITER_H
 
-#include "snapshot_file.h"       /* defines: snap_plan, snap_commit */
+#include "snapfile.h"            /* defines: snapfile_plan, snapfile_commit */
 #include "trainer/step/tensor.h" /* defines: MOST_MEMBERS */
 
 #include <pthread.h>
 
 /* ---- a file that is being written -------------------------------------------------------------------------------- */
 
-struct snap_counts {
+struct snapfile_counts {
     uint32_t stored;  /* commits */
     uint32_t dropped; /* iterations that found no free slot, or were given up */
     uint32_t newest;  /* the iteration of the last commit; 0: none */
@@ -29,7 +33,7 @@ struct held_slot { /* a slot, for the last iteration that had it */
     uint64_t *hashes; /* by piece, in the manifest's order */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
-struct snap_writer {         /* a file that is being written */
+struct snapfile_writer {     /* a file that is being written */
     struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;           /* sequences of an iteration */
     size_t n;                /* payloads */
@@ -47,7 +51,7 @@ struct snap_writer {         /* a file that is being written */
     pthread_mutex_t lock;
     struct ring *ring; /* which iteration has which slot */
     bool failed;
-    struct snap_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
+    struct snapfile_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
 
     /* used by the thread that writes; a slot also by the one that takes it */
     struct held_slot slots[MOST_MEMBERS + 1];
@@ -63,31 +67,32 @@ struct snap_writer {         /* a file that is being written */
  * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
  * returns, but not its ring.
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
-struct problem *open_snap_writer(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
-                                 struct snap_writer **out);
+struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
+                                     const struct snapfile_plan *plan, struct snapfile_writer **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
-struct snap_counts close_snap_writer(struct snap_writer *snap_writer);
-/* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snap_writer. */
+struct snapfile_counts close_snapfile_writer(struct snapfile_writer *snapfile_writer);
+/* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snapfile_writer. */
 void take_name(void *argument);
 /* For writer.c: has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
-bool give_up_if_lost(struct snap_writer *snap_writer);
+bool give_up_if_lost(struct snapfile_writer *snapfile_writer);
 
 /* ---- writer.c ---------------------------------------------------------------------------------------------------- */
 
 /* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
  * failed; then the iteration is dropped. */
-int snap_begin(struct snap_writer *snap_writer, uint32_t iteration);
+int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration);
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
- * snap_finish() drops the iteration. */
-void snap_write(struct snap_writer *snap_writer, uint32_t iteration, size_t payload, const void *bytes);
+ * snapfile_finish() drops the iteration. */
+void snapfile_write(struct snapfile_writer *snapfile_writer, uint32_t iteration, size_t payload, const void *bytes);
 struct commit_times { /* of a step that was committed */
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snap_finish(struct snap_writer *snap_writer, uint32_t iteration, bool sound, struct commit_times *times);
+bool snapfile_finish(struct snapfile_writer *snapfile_writer, uint32_t iteration, bool sound,
+                     struct commit_times *times);
 
 /* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 
