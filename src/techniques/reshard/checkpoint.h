@@ -11,6 +11,7 @@
  *     folder.h            a folder that appears whole
  *     rank_files.h        the files of a checkpoint that is being written
  *     save_and_load.h     from devices to files and back
+ *     past_cache.h        files without the page cache
  *     resume.h            a training as a checkpoint, and how it goes on
  *     reshard_options.h   what the options ask for
  *

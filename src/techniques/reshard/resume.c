@@ -8,6 +8,7 @@
 #include "find_checkpoint.h"
 #include "manifest.h"
 #include "other_form.h"
+#include "past_cache.h"
 #include "reshard_options.h"
 #include "save_and_load.h"
 
@@ -286,25 +287,15 @@ static void save_training(struct trainer *trainer, uint32_t step, bool first)
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
-/* -1: the file system, or this system, cannot read past the page cache. */
-static int open_past_cache(const char *path)
-{
-#ifdef O_DIRECT
-    return open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
-#else
-    (void)path;
-    return -1;
-#endif
-}
-
 /* Bytes per second of reading the beginning of a file past the page cache; NAN where the file system cannot do that. */
 static double measure_disk(const char *path)
 {
-    enum { MOST = 32 << 20, ALIGNED = 4096 };
-    int fd = open_past_cache(path);
-    if (fd < 0)
+    enum { MOST = 32 << 20 }; /* bytes */
+    int fd = open_past_cache(path, O_RDONLY);
+    if (fd == NONE)
         return NAN;
-    char *memory = allocate(MOST + ALIGNED, 1), *into = memory + ALIGNED - (uintptr_t)memory % ALIGNED;
+    char *memory = allocate(MOST + DIRECT_ALIGNMENT, 1);
+    char *into = memory + DIRECT_ALIGNMENT - (uintptr_t)memory % DIRECT_ALIGNMENT;
     memset(into, 1, MOST); /* then the pages of `into` exist, and their first use is not timed */
     uint64_t begun = now_ns();
     ssize_t n = pread(fd, into, MOST, 0);

@@ -15,6 +15,8 @@
 #include "snapfile_writer.h"
 #include "techniques/reshard/checkpoint.h"
 #include "techniques/reshard/manifest.h"
+#include "techniques/reshard/past_cache.h"
+#include "trainer/file/locks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,46 +32,36 @@
 struct opening { /* the argument of open_file(), for attempt() */
     struct snapfile_writer *snapfile_writer;
     const struct snapfile_plan *plan;
-    bool made;              /* this run has made the file that has the name, empty, to lock it */
+    bool made;              /* this run has made the file that has the name: it is empty, and there to be locked */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
 };
 
-static void open_name(struct opening *opening)
+/* Makes an empty file.  false: there is one of that name, or the system refuses. */
+static bool make_empty_file(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Opens and locks the file that has the name, or makes it. */
+static void lock_name(struct opening *opening)
 {
     struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
     const char *path = snapfile_writer->file->path;
     struct stat status;
-    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    /* With O_EXCL this run alone can have made the file.  A file of another run must never be removed. */
-    snapfile_writer->named_fd = open(path, flags | O_EXCL, 0666);
-    opening->made = snapfile_writer->named_fd >= 0;
-    if (!opening->made)
-        snapfile_writer->named_fd = open(path, flags, 0666);
-    if (snapfile_writer->named_fd < 0 || fstat(snapfile_writer->named_fd, &status) != 0)
-        fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
-             strerror(errno));
-    if (!S_ISREG(status.st_mode))
+    const bool made = make_empty_file(path);
+    int fd = open_locked("--snapshot", path, O_RDWR | O_CREAT);
+    if (fd == NONE)
         fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
-    if (flock(snapfile_writer->named_fd, LOCK_EX | LOCK_NB) == 0)
-        return;
-    if (errno == EWOULDBLOCK)
-        fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", path);
-    fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
-}
-
-/* Opens and locks the file that has the name.  If a run that was just ending has replaced the file in between, this
- * begins anew with the new file. */
-static void lock_name(struct opening *opening)
-{
-    struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
-    open_name(opening);
-    while (!leads_to(snapfile_writer->file->path, snapfile_writer->named_fd)) {
-        close(snapfile_writer->named_fd);
-        open_name(opening);
-    }
-    if (!is_snapshot(snapfile_writer->file->path))
-        fail(EXIT_USAGE, "%s is not a snapshot file, and --snapshot would replace it: choose another name",
-             snapfile_writer->file->path);
+    snapfile_writer->named_fd = fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
+        fstat(fd, &status) != 0) /* where files cannot be locked, none is written */
+        fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
+    opening->made = made && status.st_size == 0; /* else another run has put its file there since */
+    if (!is_snapshot(path))
+        fail(EXIT_USAGE, "%s is not a snapshot file, and --snapshot would replace it: choose another name", path);
 }
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
@@ -197,6 +189,14 @@ static void warn_of_replaced(const struct opening *opening)
              file->path, old->step, file->path);
 }
 
+/* The file of `fd`, opened once more to be written past the page cache; NONE: that cannot be done here. */
+static int open_once_more(int fd)
+{
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd); /* by which Linux opens a file that has no name yet, too */
+    return open_past_cache(name, O_RDWR);
+}
+
 /* Chooses how the file is written: as memory; or past the page cache; or, where the system can do neither, through the
  * cache. */
 static void choose_way_to_write(struct snapfile_writer *snapfile_writer)
@@ -208,7 +208,7 @@ static void choose_way_to_write(struct snapfile_writer *snapfile_writer)
         map_memory(snapfile_writer->fd, slot_at(snapfile, snapfile->slots + 1), &snapfile_writer->persist);
     snapfile_writer->counts.in_memory = snapfile_writer->memory;
     if (!snapfile_writer->memory)
-        snapfile_writer->direct_fd = open_direct(snapfile_writer->fd);
+        snapfile_writer->direct_fd = open_once_more(snapfile_writer->fd);
 }
 
 static void open_file(void *argument)

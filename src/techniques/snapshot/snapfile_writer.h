@@ -99,8 +99,6 @@ bool snapfile_finish(struct snapfile_writer *snapfile_writer, uint32_t iteration
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
 void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
 void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
-/* The file of `fd`, opened once more to be written past the page cache; -1: the file system does not have that. */
-int open_direct(int fd);
 /* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
 char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 

@@ -3,11 +3,9 @@
  *     flush_file       waits until the disk has the file                           both
  *     start_writing    asks that a part of the page cache be written               Linux
  *     forget_cached    the next read comes from the disk                           Linux
- *     open_direct      the same file, to be written past the page cache            Linux
  *     map_memory       the same file as memory, if it lies in persistent memory    Linux
  *
- * Where a system lacks one of the latter four, its function does nothing or returns that there is none: then the file
- * is written through the page cache.
+ * Where a system lacks one of the latter three, its function does nothing or returns that there is none.
  */
 #include "snapfile_writer.h"
 
@@ -47,20 +45,6 @@ char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
     return NULL;
 }
 
-/* Some file systems open a file for this way, and refuse it only when a page is read.  So a page is read. */
-int open_direct(int fd)
-{
-    _Alignas(SNAPFILE_PAGE) char page[SNAPFILE_PAGE];
-    char name[32];
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    int direct = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
-    if (direct >= 0 && pread(direct, page, SNAPFILE_PAGE, 0) == SNAPFILE_PAGE)
-        return direct;
-    if (direct >= 0)
-        close(direct);
-    return -1;
-}
-
 #else
 
 int flush_file(int fd) { return fcntl(fd, F_FULLFSYNC); }
@@ -73,12 +57,6 @@ void start_writing(int fd, uint64_t at, size_t n)
 }
 
 void forget_cached(int fd) { (void)fd; }
-
-int open_direct(int fd)
-{
-    (void)fd;
-    return -1;
-}
 
 char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
 {

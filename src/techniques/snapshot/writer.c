@@ -51,6 +51,8 @@ static void stop_storing(struct snapfile_writer *snapfile_writer, char *failure)
     free(failure);
 }
 
+/* This is not write_all() of publish.c, which writes where the file stands, and cuts the bytes: then writing past the
+ * page cache would take twice as long.  false: the file has failed. */
 static bool put_bytes(struct snapfile_writer *snapfile_writer, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {
