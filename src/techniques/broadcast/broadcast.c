@@ -142,7 +142,7 @@ static void find_reader(const struct uses *uses, struct message *message, struct
 /* The owner's shard of the layer.  Without a layer, each source is a shard. */
 static struct layer_shard *shard_for(struct broadcast *broadcast, struct device *owner, int layer)
 {
-    if (layer >= 0)
+    if (layer != NONE)
         for (size_t i = 0; i < broadcast->n_shards; i++)
             if (broadcast->shards[i].owner == owner && broadcast->shards[i].layer == layer)
                 return &broadcast->shards[i];

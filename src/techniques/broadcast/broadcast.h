@@ -34,7 +34,7 @@ struct message {
 /* The bytes that one device sends of one layer. */
 struct layer_shard {
     struct device *owner;
-    int layer; /* -1: the bytes are of no layer */
+    int layer; /* NONE: the bytes are of no layer */
     size_t bytes;
     int slices; /* the number of slices that it is cut into */
     int *queue; /* [slices] the queue that sends each slice */

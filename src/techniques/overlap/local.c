@@ -61,7 +61,8 @@ struct side_chooser {                     /* chooses the side of an update */
     uint32_t iteration; /* the one in which it was asked last */
     bool on_cpu;
     double cpu_takes;      /* seconds: what it took the CPU the last time */
-    uint64_t begun;        /* when the first piece began; 0: none has */
+    bool has_begun;        /* a piece has begun */
+    uint64_t begun;        /* now_ns() when the first piece began, if one has */
     uint32_t pieces_left;  /* pieces that have not ended */
     uint32_t on_side[2];   /* how often the device was given it, and how often the CPU */
     uint32_t side_changes; /* how often it changed sides */
@@ -76,7 +77,7 @@ static double backlog(const struct side_chooser *first, uint64_t now)
     double sum = 0;
     const struct side_chooser *chooser = first;
     do {
-        double done = chooser->begun ? 1e-9 * (double)(now - chooser->begun) : 0;
+        double done = chooser->has_begun ? 1e-9 * (double)(now - chooser->begun) : 0;
         if (chooser->pieces_left)
             sum += fmax(chooser->cpu_takes - done, 0);
         chooser = chooser->next;
@@ -91,7 +92,7 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
         chooser->on_cpu = random_uniform(chooser->seed, STREAM_CHOICE, iteration, chooser->nth) < 0.5;
     else
         chooser->on_cpu = backlog(chooser, now_ns()) <= chooser->device_takes;
-    chooser->begun = 0;
+    chooser->has_begun = false;
     chooser->pieces_left = chooser->on_cpu ? chooser->pieces : 0;
     if (!chooser->on_cpu)
         chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / 8;
@@ -120,8 +121,9 @@ static void update_timed(void *context, const struct task *task, uint32_t iterat
 {
     struct side_chooser *chooser = context;
     pthread_mutex_lock(&lock);
-    if (!chooser->begun)
+    if (!chooser->has_begun)
         chooser->begun = now_ns();
+    chooser->has_begun = true;
     pthread_mutex_unlock(&lock);
     chooser->work(NULL, task, iteration);
     pthread_mutex_lock(&lock);

@@ -47,16 +47,18 @@ struct read_buffer {
     uint64_t bytes_read;                 /* so far */
 };
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
+enum { NOT_KNOWN = 0 };          /* of a run's id or a hash: it was not recorded */
+enum { VECTORS_DIFFER = 0 };     /* of a width: the devices have several */
 struct checkpoint {
     char *path;                    /* its folder, or the file of another form */
     struct other_form *other_form; /* what another form adds (other_form.h); NULL: the checkpoint is a folder */
     uint32_t step;                 /* the last step that was trained */
-    uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; 0: not known */
+    uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; or NOT_KNOWN */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too: find_checkpoint.h */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
     int64_t samples;  /* sequences trained on: the data position */
-    uint64_t data;    /* XXH64 of the tokens that it was trained on, 0: not known */
-    unsigned vector;  /* width of the devices' vectors, in floats; 0: the devices differ */
+    uint64_t data;    /* XXH64 of the tokens that it was trained on; or NOT_KNOWN */
+    unsigned vector;  /* width of the devices' vectors, in floats; or VECTORS_DIFFER */
     char *tokenizer;
     json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
     struct pieces *pieces;

@@ -282,7 +282,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
 {
     struct entries all = list_checkpoints(folder);
     for (size_t i = 0; i < all.n; i++)
-        if (!all.entries[i].problem && (all.entries[i].session < session || (keep && (int64_t)i >= keep)))
+        if (!all.entries[i].problem && (all.entries[i].session < session || (keep != KEEP_ALL && (int64_t)i >= keep)))
             remove_folder(all.entries[i].path);
     free_entries(&all);
 }

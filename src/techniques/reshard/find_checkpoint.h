@@ -31,10 +31,13 @@ struct checkpoint *open_checkpoint(const char *path);
 /* The newest complete checkpoint, other than this one, in the folder of `checkpoint`, "DIR/step-30".  NULL: there is
  * none, or the name is not that of a checkpoint.  The caller frees the path. */
 char *find_beside(const char *checkpoint);
-int64_t last_session(const char *folder); /* highest of the complete checkpoints in it; 0: there are none */
+/* The highest session of the complete checkpoints in the folder; sessions count from 1.  0: there are none. */
+int64_t last_session(const char *folder);
 /* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there. */
 void expect_outside(const char *claimant, const char *path);
-/* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
+enum { ANY_SESSION = 0, KEEP_ALL = 0 };
+/* Removes the checkpoints of sessions before `session`, which may be ANY_SESSION, and then all but the `keep` newest.
+ * keep: KEEP_ALL: all of these stay. */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
 #endif

@@ -50,7 +50,7 @@ json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tenso
     for (size_t k = 0; k < tensor->n; k++)
         json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->pieces[k], of));
     json_object_set_new(json, "shape", shape);
-    json_object_set_new(json, "axis", tensor->axis < 0 ? json_null() : json_integer(tensor->axis));
+    json_object_set_new(json, "axis", tensor->axis == NONE ? json_null() : json_integer(tensor->axis));
     json_object_set_new(json, "sections", json_integer(tensor->sections));
     json_object_set_new(json, "pieces", pieces);
     return json;

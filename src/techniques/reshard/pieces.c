@@ -147,7 +147,7 @@ static struct kept_tensor describe_tensor(const struct param *param, int i, int 
     memcpy(tensor.shape, param->shape, sizeof tensor.shape);
     tensor.axis = param->cut.split == SPLIT_COLUMNS;
     if (param->cut.split == SPLIT_NONE)
-        tensor.axis = -1;
+        tensor.axis = NONE;
     return tensor;
 }
 

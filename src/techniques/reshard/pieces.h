@@ -30,7 +30,7 @@ struct kept_tensor {
     enum kept role;
     int dims; /* 1 or 2 */
     int64_t shape[2];
-    int axis;             /* tensor parallelism cuts the tensor along this axis; -1: it is never cut */
+    int axis;             /* tensor parallelism cuts the tensor along this axis; NONE: it is never cut */
     int sections;         /* parts of the axis, each of which is cut by itself */
     size_t n;             /* pieces */
     struct piece *pieces; /* by rank, or in another form's own order; those of one rank in the tensor's order */

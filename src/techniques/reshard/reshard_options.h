@@ -4,7 +4,7 @@
 
 struct reshard_options {
     const char *resume; /* the path that --resume names; NULL: the run begins from nothing, or from a model */
-    int keep;           /* how many checkpoints stay; 0: all */
+    int keep;           /* how many checkpoints stay; or KEEP_ALL of find_checkpoint.h */
 };
 extern struct reshard_options reshard_options;
 extern const struct module module_reshard;

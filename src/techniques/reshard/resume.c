@@ -234,9 +234,9 @@ static void compare_training(struct trainer *trainer)
     if (!checkpoint)
         return;
     unsigned vector = vector_width(trainer->machine);
-    if (checkpoint->data && checkpoint->data != hash_data(trainer))
+    if (checkpoint->data != NOT_KNOWN && checkpoint->data != hash_data(trainer))
         warn("the data are not those that %s was trained on: their tokens have another hash", checkpoint->path);
-    if (checkpoint->vector && checkpoint->vector != vector)
+    if (checkpoint->vector != VECTORS_DIFFER && checkpoint->vector != vector)
         warn("%s was trained with vectors of %u floats, now they have %u: the last bits will differ", checkpoint->path,
              checkpoint->vector, vector);
 }
@@ -280,8 +280,8 @@ static void save_training(struct trainer *trainer, uint32_t step, bool first)
     struct checkpoint *checkpoint = describe_training(trainer, step);
     make_folder(settings->save);
     save_checkpoint(trainer->model, settings->save, checkpoint);
-    if (begins || reshard_options.keep)
-        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : 0, reshard_options.keep);
+    if (begins || reshard_options.keep != KEEP_ALL)
+        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : ANY_SESSION, reshard_options.keep);
     free_checkpoint(checkpoint);
 }
 
@@ -341,7 +341,7 @@ static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
     append_quoted(&kept_run->command, settings->save);
     if (settings->save_every)
         append_text(&kept_run->command, " --save-every %d", settings->save_every);
-    if (reshard_options.keep)
+    if (reshard_options.keep != KEEP_ALL)
         append_text(&kept_run->command, " --keep %d", reshard_options.keep);
 }
 

@@ -102,7 +102,7 @@ void take_name(void *argument)
     snapfile_writer->beside = NULL;
     publish(writer);
     close(snapfile_writer->named_fd);
-    snapfile_writer->named_fd = -1;
+    snapfile_writer->named_fd = NONE;
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
 static void take_over(struct snapfile_writer *snapfile_writer, const struct snapfile *old)
 {
     snapfile_writer->fd = snapfile_writer->named_fd;
-    snapfile_writer->named_fd = -1;
+    snapfile_writer->named_fd = NONE;
     snapfile_writer->ring->durable = (int)old->newest.slot;
     snapfile_writer->page = old->page;
 }
@@ -174,7 +174,7 @@ static void refuse_other_model(const struct opening *opening)
 {
     char sizes[160];
     const struct config *old = &opening->old->pieces->config;
-    if (snapfile_of(opening->old)->newest.slot && !same_sizes(old, opening->plan->config))
+    if (snapfile_of(opening->old)->newest.slot != NO_SLOT && !same_sizes(old, opening->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file",
              opening->snapfile_writer->file->path, describe_sizes(sizes, old));
 }
@@ -183,7 +183,7 @@ static void refuse_other_model(const struct opening *opening)
 static void warn_of_replaced(const struct opening *opening)
 {
     const struct checkpoint *old = opening->old, *file = opening->snapfile_writer->file;
-    if (snapfile_of(old)->newest.slot && old->run != file->run)
+    if (snapfile_of(old)->newest.slot != NO_SLOT && old->run != file->run)
         warn("%s has step %u of an earlier run, which this run's snapshots will replace; --resume %s goes on from it, "
              "and --snapshot in another file keeps it",
              file->path, old->step, file->path);
@@ -230,7 +230,7 @@ static void open_file(void *argument)
         old = snapfile_of(opening->old);
         snapfile_writer->seq = old->last_seq; /* also for a new file: its commits are newer */
     }
-    bool nothing_to_lose = empty || (old && !old->newest.slot);
+    bool nothing_to_lose = empty || (old && old->newest.slot == NO_SLOT);
     if (old && has_same_layout(snapfile_of(snapfile_writer->file), old))
         take_over(snapfile_writer, old);
     else
@@ -252,9 +252,9 @@ static struct snapfile_writer *new_snapfile_writer(const char *path, const struc
     snapfile_writer->batch = plan->batch;
     snapfile_writer->ring = plan->ring;
     snapfile_writer->page = NONE;
-    snapfile_writer->fd = -1;
-    snapfile_writer->direct_fd = -1;
-    snapfile_writer->named_fd = -1;
+    snapfile_writer->fd = NONE;
+    snapfile_writer->direct_fd = NONE;
+    snapfile_writer->named_fd = NONE;
     pthread_mutex_init(&snapfile_writer->lock, NULL);
     return snapfile_writer;
 }
@@ -289,7 +289,6 @@ bool give_up_if_lost(struct snapfile_writer *snapfile_writer)
     snapfile_writer->failed = true;
     snapfile_writer->counts.dropped += snapfile_writer->counts.stored;
     snapfile_writer->counts.stored = 0;
-    snapfile_writer->counts.newest = 0;
     pthread_mutex_unlock(&snapfile_writer->lock);
     warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
          "held went with it; training goes on, but stores nothing any more",
@@ -299,14 +298,14 @@ bool give_up_if_lost(struct snapfile_writer *snapfile_writer)
 
 struct snapfile_counts close_snapfile_writer(struct snapfile_writer *snapfile_writer)
 {
-    if (snapfile_writer->counts.newest)
+    if (snapfile_writer->counts.stored > 0)
         give_up_if_lost(snapfile_writer);
     const struct snapfile_counts counts = snapfile_writer->counts;
     if (snapfile_writer->beside)
         abandon(snapfile_writer->beside);
     int fds[] = {snapfile_writer->fd, snapfile_writer->direct_fd, snapfile_writer->named_fd};
     for (size_t i = 0; i < COUNT(fds); i++)
-        if (fds[i] >= 0)
+        if (fds[i] != NONE)
             close(fds[i]);
     if (snapfile_writer->memory)
         munmap(snapfile_writer->memory, slot_at(snapfile_of(snapfile_writer->file), snapfile_writer->ring->n + 1));

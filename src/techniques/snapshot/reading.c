@@ -119,11 +119,11 @@ struct snapfile_commit look_for_commit(const char *path)
     (void)(*APPEND((f)->base.damage, (f)->base.n_damage, (f)->base.cap_damage) = format_string(__VA_ARGS__))
 
 /* Gives the pieces their hashes, which are in the manifest's order, and moves their places from slot `before` to
- * `slot`. before 0: so far the places count from 0. */
+ * `slot`.  before: NO_SLOT: so far the places count from 0. */
 static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *hashes, uint32_t before, uint32_t slot)
 {
     const struct snapfile *snapfile = snapfile_of(checkpoint);
-    uint64_t from = before ? slot_at(snapfile, (int)before) : 0;
+    uint64_t from = before != NO_SLOT ? slot_at(snapfile, (int)before) : 0;
     uint64_t to = slot_at(snapfile, (int)slot);
     size_t n = 0;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
@@ -196,7 +196,7 @@ static int choose_commit(struct reader *reader, struct checkpoint *checkpoint, c
     const int order[2] = {newer, 1 - newer};
     for (int i = 0; i < 2; i++) {
         int k = order[i];
-        if (pages->wrong[k] || !pages->says[k].newest.slot)
+        if (pages->wrong[k] || pages->says[k].newest.slot == NO_SLOT)
             continue;
         bool whole = install_commit(reader, checkpoint, &pages->says[k].newest);
         if (whole)
@@ -225,7 +225,7 @@ static struct pages expect_pages(struct reader *reader, enum writers writers)
 static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
 {
     struct snapfile *snapfile = snapfile_of(checkpoint);
-    checkpoint->run = 0; /* not known */
+    checkpoint->run = NOT_KNOWN;
     if (snapfile->page == NONE)
         snapfile->newest = (struct snapfile_commit){0};
     else if (*checkpoint->program) /* versions that did not write their name had other bytes in the run's place */
@@ -275,9 +275,9 @@ struct checkpoint *open_newest_snapshot(const char *path)
 {
     struct checkpoint *checkpoint = read_snapshot(path);
     const struct snapfile *snapfile = snapfile_of(checkpoint);
-    if (!snapfile->newest.slot && snapfile->base.n_damage)
+    if (snapfile->newest.slot == NO_SLOT && snapfile->base.n_damage)
         fail(EXIT_FAILED, "%s has no whole iteration: %s", path, snapfile->base.damage[0]);
-    if (!snapfile->newest.slot)
+    if (snapfile->newest.slot == NO_SLOT)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     return checkpoint;
 }

@@ -4,9 +4,9 @@
  * state_range): these are the file's payloads, in list order.
  *
  *     thread of            calls                   does
- *     a copy's lane        begin_iteration()       takes a slot for the iteration         by snapfile_begin() of writer.c
- *     the disk's lane      persist()               writes a payload                       by snapfile_write()
- *     the disk's lane      commit_iteration()      waits for the report, writes the page  by snapfile_finish()
+ *     a copy's lane        begin_iteration()       takes a slot for the iteration         snapfile_begin() of writer.c
+ *     the disk's lane      persist()               writes a payload                       snapfile_write()
+ *     the disk's lane      commit_iteration()      waits for the report, writes the page  snapfile_finish()
  *     the report's lane    note_reported()         says whether the step is sound
  *     the issuing thread   show_commits()          logs what has been committed
  *
@@ -195,7 +195,7 @@ static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
     const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_options.file)
         return;
-    if (!trainer->settings->save && snapshot_run && snapshot_run->counts.newest) {
+    if (!trainer->settings->save && snapshot_run && snapshot_run->counts.stored > 0) {
         kept_run->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
         append_text(&kept_run->command, " --resume ");
         append_quoted(&kept_run->command, snapshot_options.file);

@@ -12,6 +12,7 @@
 
 /* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
 
+enum { NO_SLOT = 0 }; /* slots count from 1 */
 enum { SNAPFILE_PAGE = 4096, MANIFEST_AT = 2 * SNAPFILE_PAGE };
 struct snapfile_plan { /* says what a run stores of an iteration */
     const struct config *config;
@@ -25,12 +26,12 @@ uint64_t payload_bytes(const struct state_range *range);
 /* The pieces that lie in these payloads, "offset" from the slot's start.  Fails where they are not the whole state. */
 struct pieces *cut_stored(const struct snapfile_plan *plan);
 
-/* A commit.  Its bytes lie in a page of the file as they lie in this struct, which therefore must not change: see struct
- * disk_page, and the head of file_layout.c. */
+/* A commit.  Its bytes lie in a page of the file as they lie in this struct, so the struct must stay as it is.  See
+ * struct disk_page, and the head of file_layout.c. */
 struct snapfile_commit {
     uint64_t seq;             /* its number among all commits of the file */
     uint32_t step;            /* the step after which the state was stored */
-    uint32_t slot;            /* from 1; 0: there is no commit */
+    uint32_t slot;            /* the slot that has the state; NO_SLOT: there is no commit */
     int64_t samples, session; /* those of struct checkpoint */
     uint64_t hash;            /* XXH64 of the hashes of its pieces */
 };
@@ -57,9 +58,10 @@ bool is_snapshot(const char *path);
 
 /* ---- reading.c: reading it --------------------------------------------------------------------------------------- */
 
-/* The commit of the newer page, which is all that is read; slot 0: there is none. */
+/* The commit of the newer page, which is all that is read; its slot is NO_SLOT where there is none. */
 struct snapfile_commit look_for_commit(const char *path);
-/* Recovers a snapshot.  Where no commit is whole, newest.slot is 0, and the pieces' hashes and places mean nothing. */
+/* Recovers a snapshot.  Where no commit is whole, newest.slot is NO_SLOT, and hashes and places of pieces mean
+ * nothing. */
 struct checkpoint *read_snapshot(const char *path);        /* a run may be writing: a page that changes is read again */
 struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
 /* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */

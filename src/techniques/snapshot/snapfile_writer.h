@@ -20,7 +20,7 @@
 struct snapfile_counts {
     uint32_t stored;  /* commits */
     uint32_t dropped; /* iterations that found no free slot, or were given up */
-    uint32_t newest;  /* the iteration of the last commit; 0: none */
+    uint32_t newest;  /* the iteration of the last commit; it counts only if some were stored */
     uint64_t bytes;   /* size of all payloads that were written */
     uint64_t ns;      /* time that writing and flushing took */
     bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
@@ -39,11 +39,11 @@ struct snapfile_writer {     /* a file that is being written */
     size_t n;                /* payloads */
     uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
     int fd;
-    int direct_fd;          /* the same file, opened to write past the page cache; -1: the file system cannot */
+    int direct_fd;          /* the same file, opened to write past the page cache; NONE: the system cannot */
     char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
     persist_bytes *persist; /* writes to `memory` */
     struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
-    int named_fd;           /* the file that has the name until the new one takes it, locked; -1: none */
+    int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */
 
     /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
      * Which slot an iteration has is looked up without it, since the ring's words are atomic.  The thread that writes
@@ -78,8 +78,8 @@ bool give_up_if_lost(struct snapfile_writer *snapfile_writer);
 
 /* ---- writer.c ---------------------------------------------------------------------------------------------------- */
 
-/* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
- * failed; then the iteration is dropped. */
+/* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
+ * then the iteration is dropped. */
 int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration);
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then

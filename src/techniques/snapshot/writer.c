@@ -41,11 +41,11 @@ static void stop_storing(struct snapfile_writer *snapfile_writer, char *failure)
 {
     pthread_mutex_lock(&snapfile_writer->lock);
     bool first = !snapfile_writer->failed;
-    uint32_t newest = snapfile_writer->counts.newest;
+    const struct snapfile_counts counts = snapfile_writer->counts;
     snapfile_writer->failed = true;
     pthread_mutex_unlock(&snapfile_writer->lock);
-    if (first && newest)
-        warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, newest);
+    if (first && counts.stored > 0)
+        warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, counts.newest);
     else if (first)
         warn("%s; training goes on, but stores nothing there any more: no iteration of this run is kept", failure);
     free(failure);
@@ -77,8 +77,8 @@ static bool put_bytes(struct snapfile_writer *snapfile_writer, int fd, const cha
 int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration)
 {
     pthread_mutex_lock(&snapfile_writer->lock);
-    int slot = snapfile_writer->failed ? 0 : take_member(snapfile_writer->ring, iteration);
-    if (slot)
+    int slot = snapfile_writer->failed ? NO_SLOT : take_member(snapfile_writer->ring, iteration);
+    if (slot != NO_SLOT)
         snapfile_writer->slots[slot] =
             (struct held_slot){.iteration = iteration, .hashes = snapfile_writer->slots[slot].hashes};
     else
@@ -129,7 +129,7 @@ static bool put_payload(struct snapfile_writer *snapfile_writer, const void *byt
         snapfile_writer->persist(snapfile_writer->memory + at, bytes, n);
         return true;
     }
-    if (snapfile_writer->direct_fd >= 0 && (uintptr_t)bytes % SNAPFILE_PAGE == 0)
+    if (snapfile_writer->direct_fd != NONE && (uintptr_t)bytes % SNAPFILE_PAGE == 0)
         return put_bytes(snapfile_writer, snapfile_writer->direct_fd, bytes, n, at);
     if (!put_bytes(snapfile_writer, snapfile_writer->fd, bytes, n, at))
         return false;
@@ -225,7 +225,7 @@ bool snapfile_finish(struct snapfile_writer *snapfile_writer, uint32_t iteration
     const struct held_slot *held = &snapfile_writer->slots[slot];
     const bool has_name = !snapfile_writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
-    if (!slot) /* an audit runs the task several times */
+    if (slot == NO_SLOT) /* an audit runs the task several times */
         return false;
     CHECK(!sound || held->payloads == snapfile_writer->n, "iteration %u is committed with %zu of %zu payloads",
           iteration, held->payloads, snapfile_writer->n);

@@ -72,7 +72,7 @@ static void add_decision(struct swapper *swapper, struct gap_facts *facts, const
     const bool has_both = swapper->may_swap && facts->may_remake;
     decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
     decision->group = (int)swapper->n;
-    if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
+    if (last && last->decision != NO_DECISION && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decisions[last->decision].group;
     facts->decision = swapper->n;
     swapper->n++;

@@ -75,7 +75,7 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 /* The action that a choice means for a gap.  It is the decision's option, but where there is only one remedy. */
 static enum action action_of(const struct swapper *swapper, const struct gap_facts *facts, const unsigned char *choice)
 {
-    if (!facts->decision || facts->decision >= swapper->admitted || choice[facts->decision] == KEEP)
+    if (facts->decision == NO_DECISION || facts->decision >= swapper->admitted || choice[facts->decision] == KEEP)
         return KEEP;
     if (!swapper->may_swap)
         return facts->may_remake ? REMAKE : KEEP;

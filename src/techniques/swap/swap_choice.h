@@ -19,7 +19,7 @@ enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
 
 /* The decision about places and order.  It is one decision about both, so that the search, which gives a decision each
  * of its options once, tries all pairs of the two. */
-enum { LAYOUT = 0 };
+enum { LAYOUT = 0, NO_DECISION = LAYOUT /* about a gap: LAYOUT is about none */ };
 static inline unsigned char layout(enum placing placing, enum task_order order)
 {
     return (unsigned char)(order * PLACINGS + placing);
@@ -29,7 +29,7 @@ struct gap_facts { /* a gap, as the search sees it */
     const struct gap *gap;
     double seconds; /* time of a copy of its tensor, one way */
     bool may_remake;
-    size_t decision; /* the number of the decision that is about this gap; 0: none, its tensor is kept */
+    size_t decision; /* the number of the decision that is about this gap; NO_DECISION: its tensor is kept */
 };
 struct task_move { /* of a task to where it begins by the clock */
     struct task *task, *behind;

@@ -8,7 +8,7 @@
 static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)
 {
     int order = BY(a->session, b->session, COMPARE(a->step, b->step));
-    if (!a->run || a->run != b->run || order == 0)
+    if (a->run == NOT_KNOWN || a->run != b->run || order == 0)
         return NULL;
     return order > 0 ? a : b;
 }
@@ -27,7 +27,7 @@ static void print_diff(const struct checkpoint *a, const struct checkpoint *b, s
 {
     const struct checkpoint *later = later_of(a, b);
     print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
-    if (!a->run || !b->run)
+    if (a->run == NOT_KNOWN || b->run == NOT_KNOWN)
         print_line(stdout, "whether they are of one run is not known");
     else if (a->run != b->run)
         print_line(stdout, "they are of two runs");

@@ -8,8 +8,8 @@
 /* "rows", "columns in 3": how tensor parallelism cuts it. */
 static void format_cut(char out[32], const struct kept_tensor *tensor)
 {
-    static const char *const axes[] = {"-", "rows", "columns"};
-    const char *axis = axes[tensor->axis + 1];
+    static const char *const axes[] = {"rows", "columns"};
+    const char *axis = tensor->axis == NONE ? "-" : axes[tensor->axis];
     if (tensor->dims == 1 && tensor->axis == 0)
         axis = "elements";
     if (tensor->sections > 1)

@@ -37,7 +37,7 @@ struct lives {
 
 static bool has_new_commit(const struct lives *lives)
 {
-    return lives->newest.slot && lives->newest.seq != lives->known;
+    return lives->newest.slot != NO_SLOT && lives->newest.seq != lives->known;
 }
 
 /* The exit code of a child, as that of this program. */
