@@ -307,7 +307,6 @@ static void lose_the_name(void *path)
     assert_int_equal(snapfile_begin(snapfile_writer, 3), 0);
     struct snapfile_counts counts = close_snapfile_writer(snapfile_writer);
     assert_int_equal(counts.stored, 0);
-    assert_int_equal(counts.stored, 0);
 }
 
 TEST(a_file_that_was_removed_is_noticed)
