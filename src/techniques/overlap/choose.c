@@ -52,7 +52,8 @@ static double seconds_of(const struct update_survey *survey, const struct task *
     return seconds_alone(survey->costs, task) / task->when.every;
 }
 
-/* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
+/* Measures what each bucket takes on its device; and the least period, which is what all other work takes the busiest
+ * lane. */
 static void measure_device(struct update_survey *survey)
 {
     struct list *list = survey->list;

@@ -107,7 +107,7 @@ void take_name(void *argument)
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
 
-/* What the disk has for sure is read before anything is written. */
+/* Before anything is written, the run reads what the disk has for sure. */
 
 static void read_old(void *argument)
 {
@@ -243,7 +243,7 @@ static void open_file(void *argument)
     free(manifest);
 }
 
-/* A file that is not open yet. */
+/* Makes the writer of a file that is not open yet. */
 static struct snapfile_writer *new_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                                    const struct snapfile_plan *plan)
 {

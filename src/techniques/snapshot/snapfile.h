@@ -22,8 +22,9 @@ struct snapfile_plan { /* says what a run stores of an iteration */
     struct state_range *ranges; /* by payload: the part of the state that it has */
     size_t n;
 };
-uint64_t payload_bytes(const struct state_range *range);
-/* The pieces that lie in these payloads, "offset" from the slot's start.  Fails where they are not the whole state. */
+uint64_t payload_bytes(const struct state_range *range); /* what the payload takes in a slot */
+/* The pieces that lie in these payloads.  Their file_offset counts from the slot's beginning.  Fails where the pieces
+ * are not the whole state. */
 struct pieces *cut_stored(const struct snapfile_plan *plan);
 
 /* A commit.  Its bytes lie in a page of the file as they lie in this struct, so the struct must stay as it is.  See
@@ -44,7 +45,7 @@ struct snapfile {
     uint64_t slots_at;             /* offset of the first slot in the file */
     struct snapfile_commit newest; /* the newest commit that can be recovered */
     int page;                      /* the page that has it, 0 or 1; NONE: no page */
-    uint64_t last_seq;             /* the highest one on any page */
+    uint64_t last_seq;             /* the highest seq of a commit on any page */
 };
 /* The file of a checkpoint that was opened from a snapshot file, or is written to one. */
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint);

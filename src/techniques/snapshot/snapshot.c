@@ -109,7 +109,7 @@ static void add_snapshot_by_device(struct list *list, struct tensor *to, struct 
  * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part
  * of each tensor. */
 static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
-                         const struct task *update, enum snapshot_in in)
+                         const struct task *update, enum snapshot_place in)
 {
     struct pool *pool = snapshot_edit->list->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */

@@ -40,7 +40,7 @@ extern const struct hooks snapshot_hooks;
 struct snapshot_edit { /* the rewrite of a list whose updates are to be stored */
     struct list *list;
     struct edit *edit;
-    enum snapshot_in place;
+    enum snapshot_place place;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */

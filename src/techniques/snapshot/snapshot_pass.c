@@ -15,7 +15,7 @@ struct snapshot_options snapshot_options;
 static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
 /* The period with copies in this place; INFINITY: the list does not fit then. */
-static double try_place(struct list *list, const struct costs *costs, enum snapshot_in in)
+static double try_place(struct list *list, const struct costs *costs, enum snapshot_place in)
 {
     struct snapshot_edit snapshot_edit = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
     store_all(&snapshot_edit);
@@ -29,8 +29,8 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
 static bool run_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts,
                          struct pass_report *report)
 {
-    enum snapshot_in in = snapshot_options.place;
-    enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
+    enum snapshot_place in = snapshot_options.place;
+    enum snapshot_place other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
     struct snapshot_edit snapshot_edit = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
     bool stored = store_all(&snapshot_edit) > 0;

@@ -3,13 +3,14 @@
 #define SNAPSHOT_PASS_H
 
 enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
-enum snapshot_in { IN_HOST, IN_DEVICE };
+enum snapshot_place { IN_HOST, IN_DEVICE };
 struct snapshot_options {
-    const char *file;       /* NULL: nothing is stored */
-    int every;              /* iterations from one that is stored to the next */
-    int slots;              /* iterations for which there is room */
-    int iterations;         /* of how many `yard plan` reports the commits */
-    enum snapshot_in place; /* where the first copy of an update's result goes; the next update waits for this copy */
+    const char *file; /* NULL: nothing is stored */
+    int every;        /* iterations from one that is stored to the next */
+    int slots;        /* iterations for which there is room */
+    int iterations;   /* of how many `yard plan` reports the commits */
+    enum snapshot_place
+        place; /* where the first copy of an update's result goes; the next update waits for this copy */
 };
 extern struct snapshot_options snapshot_options;
 extern const struct module module_snapshot;

@@ -59,10 +59,10 @@ static double longest_hold(const struct simulation *sim)
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-struct telling {
+struct telling { /* the argument of tell_times() */
     struct pass_report *report;
     const struct costs *costs;
-    double other_period; /* the period with copies in the other place */
+    double other_period; /* the period with copies in the other place; seconds */
 };
 
 /* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
@@ -184,12 +184,12 @@ static void describe_place(const struct ways *ways, char **text)
         append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, ways->on_host));
 }
 
-void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other,
+void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
                      struct pass_report *report)
 {
     const bool in_device = snapshot_options.place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
-    struct telling telling = {.report = report, .costs = costs, .other_period = other};
+    struct telling telling = {.report = report, .costs = costs, .other_period = other_period};
     char bytes[32];
     report->fields =
         json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
@@ -210,6 +210,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
                     "before; --clip 0 stores each layer right after its backward");
     if (in_device && report->after->excess_bytes > 0)
         refuse_too_large(list->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
-    report_ms(report, "host_ms", "with copies in the host a step takes", in_device ? other : report->after->period);
-    report_ms(report, "device_ms", "on the device", in_device ? report->after->period : other);
+    report_ms(report, "host_ms", "with copies in the host a step takes",
+              in_device ? other_period : report->after->period);
+    report_ms(report, "device_ms", "on the device", in_device ? report->after->period : other_period);
 }

@@ -36,7 +36,7 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* failure: "cannot write snapshot file run.snap: ..."; it is freed. */
+/* Stores nothing any more, and warns once.  failure: "cannot write snapshot file run.snap: ..."; it is freed. */
 static void stop_storing(struct snapfile_writer *snapfile_writer, char *failure)
 {
     pthread_mutex_lock(&snapfile_writer->lock);

@@ -8,7 +8,7 @@
 
 #include <sys/stat.h>
 
-/* One file, which may replace another one of llm.c's, but no other kind of file. */
+/* Writes one file, which may replace another one of llm.c's, but no other kind of file. */
 static void export_file(const struct checkpoint *checkpoint, const char *path)
 {
     struct stat status;

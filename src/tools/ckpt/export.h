@@ -5,13 +5,13 @@
 
 #include "techniques/reshard/checkpoint.h"
 
-/* All parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside prefixed
+/* Writes all parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside prefixed
  * names. */
 void export_safetensors(const struct checkpoint *checkpoint, const char *path, enum tensor_names names);
-/* A folder with the model in Hugging Face's GPT-2 form.  tokenizer: see tokenizer_to_json(), NULL: none; end: see
+/* Writes a folder with the model in Hugging Face's GPT-2 form.  tokenizer: see tokenizer_to_json(), NULL: none; end: see
  * end_of_text(). */
 void export_huggingface(const struct checkpoint *checkpoint, const char *folder, const json_t *tokenizer, int end);
-/* One file with the model in llm.c's form. */
+/* Writes one file with the model in llm.c's form. */
 void export_llmc(const struct checkpoint *checkpoint, const char *path);
 
 #endif
