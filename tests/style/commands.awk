@@ -96,8 +96,8 @@ function is_in_string(line) {
     return gsub(/"/, "", line) % 2 == 1
 }
 
-function print_functions(   name) { # NAME for each "NAME() {", which becomes the end of a line
-    while (match(text, /[A-Za-z_][A-Za-z_0-9]*\(\) \{/)) {
+function print_functions(   name) { # NAME for each "NAME() {" or "NAME() (", which becomes the end of a line
+    while (match(text, /[A-Za-z_][A-Za-z_0-9]*\(\) [{(]/)) {
         name = substr(text, RSTART, RLENGTH - 4)
         print "function", script, name
         text = substr(text, 1, RSTART - 1) "\n" substr(text, RSTART + RLENGTH)

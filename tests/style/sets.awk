@@ -16,7 +16,8 @@
 #     look /tmp && echo "$name: $files"
 #
 # What two functions use for themselves, where neither calls the other, may have one name.  Calls of calls are not
-# followed.  What a loop reads behind `|` is not looked at, since it runs in a shell of its own.
+# followed.  What a loop reads behind `|` is not looked at, since it runs in a shell of its own.  So does a function
+# whose body stands in ( and ): it sets nothing for others.
 
 FNR == 1 {
     report() # on the script before
@@ -34,19 +35,24 @@ FNR == 1 {
     text = $0
     sub(/^(#|.*[ \t]# ).*/, "", text)
 }
-/^[a-z_0-9]+\(\) \{/ {
+/^[a-z_0-9]+\(\) [{(]/ {
     part = $1
     sub(/\(\)/, "", part)
+    has_own_shell = $2 == "("
     note_said(above $0)
-    text = substr(text, index(text, "{"))
+    sub(/^[a-z_0-9]+\(\) /, "", text)
 }
 {
     parts[part] = 1
-    note_set(text)
+    if (!has_own_shell)
+        note_set(text)
     note_used(text)
     above = /^#/ ? $0 : ""
 }
-/^\}/ { part = "" }
+/^[})]/ {
+    part = ""
+    has_own_shell = 0
+}
 END { report() }
 
 function note_said(comment, n, i, words) {

@@ -5,88 +5,91 @@
 #
 #     part 2 "the peak"                              the peak: FAIL (0.1s)
 #     reference plan --list "$TMP/list" --json           answers.txt: peak_bytes = 7 is not so
-#     answer peak_bytes                              a number for each line of predictions.txt: OK (0.0s)
-#     [ "$given" = 4096 ] ||                         Score: 1/3
-#         no "answers.txt: peak_bytes = $given is not so"
+#     peak=$(answer peak_bytes)                      a number for each line of predictions.txt: OK (0.0s)
+#     [ "$peak" = 4096 ] ||                          Score: 1/3
+#         no "answers.txt: peak_bytes = $peak is not so"
 #
 # It has these functions:
 #
 #     part POINTS TITLE          begins a part; its points are those that its README promises
 #     no WHY                     the part gets no points; the first reason counts
+#     is_well                    succeeds while nothing is wrong with the part
+#     reason                     prints the first reason, if there is one
 #     same WHAT GOT EXPECTED     no, unless the two are the same text
+#     same_fields WHAT NAME MINE ITS
+#                                no, unless two files of JSON have the same values of the fields of that name
 #     student WORDS...           runs the student's program: its output is in $TMP/out and $TMP/err
 #     must_run WORDS...          the same; no, if it fails
 #     reference WORDS...         runs the tree's own program: $TMP/reference.out and $TMP/reference.err
-#     answer NAME                what answers.txt says of it, in $given; no, if it says nothing
-#     draw LOW HIGH              a whole number, in $drawn, which follows from the seed
-#     all_values FILE NAME       the values of a field of JSON, on one line; json.sh has json_values and json_value
+#     answer NAME                prints what answers.txt says of it; no, if it says nothing
+#     draw LOW HIGH              prints a whole number, which follows from the seed
+#     draw_list LOW HIGH VARIABLES...
+#                                prints a list of LOW to HIGH tasks that random.awk draws with these variables
+#     all_values FILE NAME       prints the values of a field of JSON, on one line; json.sh has json_values, json_value
 #
-# and the variables $YARD, the student's program; $REFERENCE, the tree's; $TOP, the tree; $TMP, a folder of its own; and
-# $wrong, the first reason of this part, empty while nothing is wrong.
+# and the variables $YARD, the student's program; $REFERENCE, the tree's; $TOP, the tree; $TMP, a folder of its own;
+# $part_number, which is 1 in the first part; and $code, the exit code of the student's program.
 #
-# Variables of the part that is graded: points, title, began (when), wrong.  Of all parts so far: parts (how many),
-# score, most (what the score could be), lost (the numbers of those without points); and json and tests, what becomes of
-# them in the line for autograders.
+# no() and draw() keep what they know in files of $TMP, so they can be called in $(...) too.
+#
+# The record is a file with a line for each part that has ended.  It has the points that the student got, the points
+# that there are, the title and the reason, with tabs between; the last two are strings of JSON:
+#
+#     0   2   "the peak"   "answers.txt: peak_bytes = 7 is not so"
+record=$TMP/record
 
 # ---- for graders ----------------------------------------------------------------------------------------------------
 
-part() { # POINTS TITLE: begins a part; sets: points, title, began, wrong, parts, most
+title= # of the part that is graded; empty before the first one
+
+part() { # POINTS TITLE: begins a part; sets: points, title, began, part_number
     end_part
     points=$1
     title=$2
     began=$(now)
-    wrong=
-    parts=$((parts + 1))
-    most=$((most + points))
+    part_number=$(($(wc -l <"$record") + 1))
+    rm -f "$TMP/why"
 }
 
-now() { # in ns; where date knows only seconds, it leaves the N
+now() { # prints the time in ns; where date knows only seconds, it leaves the N
     date +%s%N | sed 's/N$/000000000/'
 }
 
-end_part() { # sets: lost, score, json, title
-    [ -n "${title-}" ] || return 0
+end_part() { # prints how the part has ended, if one has begun, and puts it on record; sets: title
+    [ -n "$title" ] || return 0
     took=$(awk -v a="$began" -v b="$(now)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }')
-    if [ -z "$wrong" ]; then
-        got=$points
+    if is_well; then
         echo "$title: OK (${took}s)"
+        put_on_record "$points" "$points" "$title" ''
     else
-        got=0
-        lost="$lost $parts"
         echo "$title: FAIL (${took}s)"
-        echo "$wrong" | sed 's/^/    /'
+        reason | sed 's/^/    /'
+        put_on_record 0 "$points" "$title" "$(reason)"
     fi
-    score=$((score + got))
-    json="$json${json:+, }\"$title\": $got"
-    test_of "$title" "$got" "$points" "$wrong"
     title=
 }
 
-test_of() { # TITLE GOT OF WHY: adds to the list of Gradescope's results.json; sets: tests
-    tests="$tests${tests:+, }{\"name\": $(quoted "$1"), \"score\": $2, \"max_score\": $3, \"output\": $(quoted "$4")}"
+no() { # WHY: the part gets no points; the first reason counts
+    is_well || return 0
+    printf '%s\n' "$*" >"$TMP/why"
 }
 
-# A string of JSON: a "b" becomes "a \"b\"", and a line's end \n.  Other control characters, which JSON cannot have,
-# become question marks.
-quoted() { # TEXT
-    printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk '
-        {
-            gsub(/\\/, "&&")
-            gsub(/"/, "\\\"")
-            gsub(/\t/, "\\t")
-            text = text (NR > 1 ? "\\n" : "") $0
-        }
-        END { printf "\"%s\"", text }'
+is_well() {
+    [ ! -f "$TMP/why" ]
 }
 
-no() { # WHY: the part gets no points; the first reason counts; sets: wrong
-    [ -n "$wrong" ] || wrong=$*
+reason() {
+    is_well || cat "$TMP/why"
 }
 
 same() { # WHAT GOT EXPECTED
     [ "$2" = "$3" ] || no "$1:
 got      $2
 expected $3"
+}
+
+same_fields() { # WHAT NAME MINE ITS
+    same "$1" "$(all_values "$3" "$2")" "$(all_values "$4" "$2")"
 }
 
 # The output is in $TMP/out and $TMP/err; sets: code, which is returned too.
@@ -108,44 +111,39 @@ reference() { # ARGUMENTS...: the tree's own program
     (cd "$TOP" && "$REFERENCE" "$@" >"$TMP/reference.out" 2>"$TMP/reference.err" </dev/null)
 }
 
-all_values() { # FILE NAME: of JSON, on one line
+all_values() { # FILE NAME
     json_values "$1" "$2" | paste -s -d ' '
 }
 
 # The line "peak_bytes = 4096   # I counted" gives 4096.
-answer() { # NAME: what answers.txt of the student's tree says; sets: given
-    given=$(sed -n "s/^ *$1 *=\([^#]*\).*/\1/p" answers.txt 2>/dev/null | head -n 1 | tr -d ' \t\r')
-    [ -n "$given" ] || no "answers.txt: $1 is empty"
+answer() { # NAME: prints what answers.txt of the student's tree says
+    said=$(sed -n "s/^ *$1 *=\([^#]*\).*/\1/p" answers.txt 2>/dev/null | head -n 1 | tr -d ' \t\r')
+    [ -n "$said" ] || no "answers.txt: $1 is empty"
+    printf '%s\n' "$said"
 }
 
-begin_draws() { # SEED: the numbers that follow are those of this seed; sets: state
-    state=$(($1 * 7919 + 17))
+begin_draws() { # SEED: the numbers that follow are those of this seed
+    echo $(($1 * 7919 + 17)) >"$TMP/state"
 }
 
-draw() { # LOW HIGH: a whole number, the next one of Park and Miller (1988); sets: drawn, state
-    state=$((state * 16807 % 2147483647))
-    drawn=$(($1 + state % ($2 - $1 + 1)))
+draw() { # LOW HIGH: prints a whole number, the next one of Park and Miller (1988)
+    state=$(($(cat "$TMP/state") * 16807 % 2147483647))
+    echo $state >"$TMP/state"
+    echo $(($1 + state % ($2 - $1 + 1)))
+}
+
+draw_list() { # LOW HIGH VARIABLES...
+    list_seed=$(draw 1 100000)
+    tasks=$(draw "$1" "$2")
+    shift 2
+    awk -v seed="$list_seed" -v n="$tasks" "$@" -f "$LABS/draw.awk" -f "$LABS/random.awk"
 }
 
 # ---- a grade ---------------------------------------------------------------------------------------------------------
 
-begin_scores() { # sets: score, most, parts, lost, json, tests, title
-    score=0
-    most=0
-    parts=0
-    lost=
-    json=
-    tests=
-    title=
-}
-
-result=$TMP/result # the file that a grader leaves when it has come to its end: score, most and lost
-
-grade() { # LAB TREE; sets: score, most, lost, YARD, REFERENCE
-    begin_scores
-    begin_draws "$SEED"
+grade() { # LAB TREE: prints how each part has ended, and the score; sets: YARD
+    : >"$record"
     YARD=$2/yard
-    REFERENCE=$TOP/yard
     reference devices || die "OpenCL fails on this machine (it needs /proc and /sys): $(head -n 1 "$TMP/reference.err")"
     if build "$2"; then
         run_grader "$1" "$2"
@@ -153,51 +151,63 @@ grade() { # LAB TREE; sets: score, most, lost, YARD, REFERENCE
         echo "build: FAIL"
         sed 's/^/    /' "$TMP/make" | grep -m 3 'error:' || tail -n 3 "$TMP/make"
         all_lost "$1" "your copy does not build: $(cat "$TMP/make")"
-        give_result
     fi
+    give_result
 }
 
-run_grader() { # LAB TREE, which is built; sets: score, most, lost
-    rm -f "$result"
+run_grader() { # LAB TREE, which is built
     rm -rf "$TMP/grader"
     mkdir "$TMP/grader"
     ( # the grader's variables and files stay its own
         cd "$2" || exit 2
         TMP=$TMP/grader
+        begin_draws "$SEED"
         . "$1/grade"
         grade_predictions "$1"
         end_part
-        give_result
     )
-    [ -f "$result" ] || die "the grader of ${1##*/} has ended before its end"
-    . "$result"
+    [ "$(wc -l <"$record")" -eq "$(parts_of "$1" | wc -l)" ] || die "the grader of ${1##*/} has ended before its end"
 }
 
-all_lost() { # LAB WHY: no part gets points; sets: points, parts, most, lost, json, title
-    parts_of "$1" >"$TMP/parts"
-    while read -r points title; do
-        parts=$((parts + 1))
-        most=$((most + points))
-        lost="$lost $parts"
-        json="$json${json:+, }\"$title\": 0"
-        test_of "$title" 0 "$points" "$2"
-    done <"$TMP/parts"
-    title=
+all_lost() { # LAB WHY: no part gets points
+    parts_of "$1" | while read -r points title; do
+        put_on_record 0 "$points" "$title" "$2"
+    done
 }
 
 # The grader's line  part 2 "the peak"  gives  2 the peak.
-parts_of() { # LAB: a line for each part, with its points and title
+parts_of() { # LAB: prints a line for each part, with its points and title
     sed -n 's/^part \([0-9]*\) "\([^"]*\)".*/\1 \2/p' "$1/grade"
     echo "1 $PREDICTED"
 }
 
-give_result() {
-    echo "Score: $score/$most"
+# ---- the record -----------------------------------------------------------------------------------------------------
+
+put_on_record() { # GOT OF TITLE WHY
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$(quoted "$3")" "$(quoted "$4")" >>"$record"
+}
+
+quoted() { # TEXT: prints it as a string of JSON, which cannot have most control characters: they become question marks
+    printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk -f "$LABS/json_string.awk"
+}
+
+lost_parts() { # prints the numbers of the parts without points, each after a space
+    awk '$1 == 0 { printf " %d", NR }' "$record"
+}
+
+score() { # prints "POINTS/MOST"
+    awk '{ got += $1; most += $2 } END { printf "%d/%d\n", got, most }' "$record"
+}
+
+in_json() { # FORM: prints the record in this form
+    awk -F '\t' -v form="$1" -f "$LABS/results.awk" "$record"
+}
+
+give_result() { # prints the score, and with JSON= the line for autograders
+    echo "Score: $(score)"
     case ${JSON-} in
     '') ;;
-    autolab) printf '%s\n' "{\"scores\": {$json}}" ;;
-    gradescope) printf '%s\n' "{\"score\": $score, \"tests\": [$tests]}" ;;
-    *) printf '%s\n' "{\"scores\": {$json}, \"score\": $score, \"of\": $most}" ;;
+    autolab | gradescope) in_json "$JSON" ;;
+    *) in_json plain ;;
     esac
-    echo "score=$score most=$most lost='$lost'" >"$result"
 }

@@ -46,6 +46,7 @@ LC_ALL=C
 export LC_ALL
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 LABS=$TOP/tutorials/labs
+REFERENCE=$TOP/yard # with which copies are compared
 SEED_SAID=${SEED:-} # the seed that the caller names, if any
 SEED=${SEED:-1}
 LIMIT=60 # seconds of a student's program
@@ -98,8 +99,8 @@ take_seed_of_copy() { # LAB TREE
 
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
-build_reference() { # the tree's own program, with which copies are compared
-    [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2)
+build_reference() { # the tree's own program
+    [ -x "$REFERENCE" ] || (cd "$TOP" && make -j2)
 }
 
 prepare() { # N LAB
@@ -148,7 +149,7 @@ ask_questions() { # LAB: what the student of this seed is asked, and the list th
 }
 
 give_nothing() { # LAB WHY: for autograde.sh, where no grader came to its end
-    begin_scores
+    : >"$record"
     all_lost "$1" "$2"
     give_result
 }
@@ -194,7 +195,7 @@ report)
     /*) ;;
     *) page=$PWD/$page ;;
     esac
-    (report "$lab" "$tree" "$page") || exit
+    report "$lab" "$tree" "$page" || exit
     echo "wrote ${page#"$TOP"/}: hand it in with your copy"
     ;;
 questions) ask_questions "$lab" ;;

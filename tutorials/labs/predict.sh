@@ -9,8 +9,7 @@
 #
 # given(), if it has one, prints a list for the student: predict.txt of the copy.  $PERSONAL is the seed.  For example:
 #
-#     draw 2 5
-#     layers=$drawn
+#     layers=$(draw 2 5)
 #     first_loss() { run_of loss --model tiny --layers "$layers" --steps 1 --seed "$PERSONAL"; }
 #     measure loss first_loss "What is the first loss of --model tiny --layers $layers?"
 #
@@ -19,29 +18,40 @@
 
 PREDICTED="a number for each line of predictions.txt" # the last part of every lab
 
-value() { # student|reference FIELD ARGUMENTS...: a number of what the program prints with --json
-    who=$1 name=$2
-    shift 2
-    case $who in
-    student) student "$@" --json && json_value "$TMP/out" "$name" ;;
-    reference) reference "$@" --json && json_value "$TMP/reference.out" "$name" ;;
+output_of() { # student|reference ARGUMENTS...: prints what the program prints; nothing where it fails
+    case $1 in
+    student)
+        shift
+        student "$@" && cat "$TMP/out"
+        ;;
+    reference)
+        shift
+        reference "$@" && cat "$TMP/reference.out"
+        ;;
     esac
 }
 
-run_of() { # FIELD ARGUMENTS...: of a real run of the student's program; of ms the median, of others the last
-    name=$1
+value() { # student|reference FIELD ARGUMENTS...: prints a number of what the program prints with --json
+    who=$1
+    field=$2
+    shift 2
+    output_of "$who" "$@" --json | json_value - "$field"
+}
+
+run_of() { # FIELD ARGUMENTS...: prints a number of a real run of the student's program: the last, or of ms the median
+    field=$1
     shift
     rm -f "$TMP/log"
     student train "$@" --sample-tokens 0 --log "$TMP/log" || return
-    json_values "$TMP/log" "$name" >"$TMP/values"
-    if [ "$name" = ms ]; then
+    json_values "$TMP/log" "$field" >"$TMP/values"
+    if [ "$field" = ms ]; then
         sort -g "$TMP/values" | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
     else
         tail -n 1 "$TMP/values"
     fi
 }
 
-ratio() { # A B: A divided by B
+ratio() { # A B: prints A divided by B
     awk -v a="${1:-0}" -v b="${2:-0}" 'BEGIN { if (b > 0) printf "%.3f", a / b }'
 }
 
@@ -51,65 +61,77 @@ start_trace() { # FILE ARGUMENTS...: of `yard plan`
     student plan "$@" --simulate --trace "$file"
 }
 
-# What ask() and measure() do depends on $asking: questions are printed, or a row of the report is.
-ask() { question simulated "$@"; }
-measure() { question measured "$@"; }
+# ---- what becomes of a file predict ----------------------------------------------------------------------------------
 
-question() { # simulated|measured NAME FUNCTION QUESTION
-    if [ "$asking" = blanks ]; then
-        printf '\n# %s (%s)\n' "$4" "$1"
-        echo "$2 ="
-        return
-    fi
-    theirs=
-    mine=$(six_digits "$("$3" student)")
-    [ "$1" = measured ] || theirs=$(six_digits "$("$3" reference)")
-    measured=
-    [ "$1" = simulated ] || { measured=$mine; mine=; }
-    printf '<tr><td>%s<td>%s<td>%s<td>%s<td>%s\n' "$(html "$4")" "$(html "$(predicted_for "$2")")" \
-        "$(html "$mine")" "$(html "$theirs")" "$(html "$measured")"
+# It is read in a shell of its own each time, in which ask(), measure() and picture() do what is wanted of it then.
+read_predict() { # LAB SEED; sets: PERSONAL
+    PERSONAL=$2
+    begin_draws "$PERSONAL"
+    . "$1/predict"
 }
 
-six_digits() { # NUMBER, or nothing where the program has failed
+given() { :; } # no list, where a lab's file does not say otherwise
+
+print_blanks() ( # LAB SEED: prints the lines of predictions.txt that the student fills in
+    ask() { print_blank "$1" "$3 (simulated)"; }
+    measure() { print_blank "$1" "$3 (measured)"; }
+    picture() { :; }
+    read_predict "$@"
+)
+
+print_given() ( # LAB SEED: prints the list for the student, if there is one
+    ask() { :; }
+    measure() { :; }
+    picture() { :; }
+    read_predict "$@"
+    given
+)
+
+print_rows() ( # LAB SEED: prints the rows of the report, and makes $TMP/trace for its picture
+    ask() { print_row "$1" "$3" "$("$2" student)" "$("$2" reference)" ''; }
+    measure() { print_row "$1" "$3" '' '' "$("$2" student)"; }
+    picture() { "$1" "$TMP/trace"; }
+    read_predict "$@"
+)
+
+print_blank() { # NAME QUESTION
+    printf '\n# %s\n%s =\n' "$2" "$1"
+}
+
+print_row() { # NAME QUESTION MINE ITS MEASURED: numbers of the student's program, of the project's, and of a real run
+    printf '<tr>'
+    for cell in "$2" "$(predicted_for "$1")" "$(six_digits "$3")" "$(six_digits "$4")" "$(six_digits "$5")"; do
+        printf '<td>%s' "$(html "$cell")"
+    done
+    echo
+}
+
+six_digits() { # NUMBER: prints it, or nothing where the program has failed
     if [ -n "$1" ]; then
         awk -v x="$1" 'BEGIN { printf (x == int(x) ? "%d" : "%.6g"), x }'
     fi
 }
 
-picture() { [ "$asking" = blanks ] || "$1" "$TMP/trace"; }
-
-html() { # TEXT
+html() { # TEXT: prints it for a page
     printf '%s\n' "$1" | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'
 }
 
 # The line "period_ms = 7.5   # I counted" gives 7.5.
-predicted_for() { # NAME: what the student has filled in
+predicted_for() { # NAME: prints what the student has filled in
     sed -n "s/^$1 *=\([^#]*\).*/\1/p" predictions.txt 2>/dev/null | head -n 1 | tr -d '\r' | sed 's/^ *//; s/ *$//'
 }
 
-given() { :; } # no list, where a lab's file does not say otherwise
+# ---- predictions.txt ------------------------------------------------------------------------------------------------
 
-# The lab's file predict calls ask() and measure(), each of which prints by $asking.
-go_through() { # LAB blanks|rows SEED: prints blanks of predictions.txt or rows of the report; sets: asking, PERSONAL
-    asking=$2
-    PERSONAL=$3
-    begin_draws "$PERSONAL"
-    . "$1/predict"
-}
-
-write_blanks() { # LAB TREE: predictions.txt, and predict.txt where there is a list to look at
-    REFERENCE=$TOP/yard
-    (
-        go_through "$1" blanks "$SEED" >"$TMP/blanks"
-        {
-            echo "# Fill in a number after each =, before you run anything.  A wrong number costs nothing."
-            echo "# Leave the seed as it is."
-            echo "seed = $SEED"
-            cat "$TMP/blanks"
-        } >"$2/predictions.txt"
-        given >"$2/predict.txt"
-        [ -s "$2/predict.txt" ] || rm "$2/predict.txt"
-    )
+write_blanks() { # LAB TREE: makes predictions.txt there, and predict.txt where there is a list to look at
+    {
+        echo "# Fill in a number after each =, before you run anything.  A wrong number costs nothing."
+        echo "# Leave the seed as it is."
+        echo "seed = $SEED"
+        print_blanks "$1" "$SEED"
+    } >"$2/predictions.txt"
+    print_given "$1" "$SEED" >"$2/predict.txt"
+    [ -s "$2/predict.txt" ] || rm "$2/predict.txt"
 }
 
 ask_on_terminal() { # TREE: where there is a terminal, each blank is asked for; an empty answer leaves it
@@ -128,9 +150,9 @@ ask_on_terminal() { # TREE: where there is a terminal, each blank is asked for; 
     done 3<"$TMP/unfilled" >"$1/predictions.txt"
 }
 
-# The blanks are the lines "NAME =" that go_through() prints.  Only a number counts as an answer: "no idea" is none.
-blanks_of() { # LAB: the names of predictions.txt that have no number, on one line; all of them without the file
-    (go_through "$1" blanks 1) | sed -n 's/^\([a-z_0-9]*\) =$/\1/p' | while read -r name; do
+# The blanks are the lines "NAME =" of print_blanks().  Only a number counts as an answer: "no idea" is none.
+blanks_of() { # LAB: prints the names of predictions.txt that have no number, on one line; all of them without the file
+    print_blanks "$1" 1 | sed -n 's/^\([a-z_0-9]*\) =$/\1/p' | while read -r name; do
         predicted_for "$name" | grep -Eq '^[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?$' || echo "$name"
     done | paste -s -d ' '
 }
@@ -147,12 +169,12 @@ fill_blanks() { # TREE: for `check`, which proves the other parts
     sed 's/ =$/ = 1/' "$1/predictions.txt" >"$TMP/filled" && cp "$TMP/filled" "$1/predictions.txt"
 }
 
-sources_of() { # TREE: a number that any change of its sources changes
+sources_of() { # TREE: prints a number that any change of its sources changes
     (cd "$1" && find Makefile cl src data/gallery -type f | sort | while read -r file; do cat "$file"; done) |
         cksum | tr ' ' '-'
 }
 
-version_of() { # TREE: its commit, where git knows one
+version_of() { # TREE: prints its commit, where git knows one
     commit=$(cd "$1" && [ -e .git ] && git rev-parse --short HEAD 2>/dev/null)
     changes=
     if [ -n "$commit" ] && ! (cd "$1" && git diff --quiet HEAD); then
@@ -173,7 +195,7 @@ must_be_filled() { # LAB, in the student's copy: ends where predictions.txt lack
     esac
 }
 
-draw_picture() { # of the trace that picture() has written, to $TMP/picture.png; none where there is no trace
+draw_picture() { # makes $TMP/picture.png of the trace that picture() has written; none where there is no trace
     rm -f "$TMP/picture.png"
     if [ -s "$TMP/trace" ]; then
         reference view "$TMP/trace" --png "$TMP/picture.png" --size 1200
@@ -199,23 +221,18 @@ report_page() { # LAB TREE SECONDS: prints the page, with $TMP/rows, $TMP/pictur
     echo "<pre>$(html "$(cat "$TMP/grade")")</pre>"
 }
 
-# lab.sh calls it in a shell of its own: it goes to the student's copy, and takes the seed there.
-report() { # LAB TREE FILE: FILE becomes the report
+report() ( # LAB TREE FILE: FILE becomes the report; in a shell of its own, which goes to the student's copy
     YARD=$2/yard
-    REFERENCE=$TOP/yard
     cd "$2" || exit 2
     must_be_filled "$1"
     build "$2" || die "your copy does not build: $(grep -m 1 'error' "$TMP/make")"
     SEED=$(predicted_for seed)
     begun=$(date +%s)
-    (
-        go_through "$1" blanks "$SEED" >/dev/null
-        given
-    ) >"$TMP/predict.txt"
+    print_given "$1" "$SEED" >"$TMP/predict.txt"
     mkdir -p build
     cp "$TMP/predict.txt" build/predict.txt # for the picture, whose title is this path
     grade "$1" "$2" >"$TMP/grade"
-    (go_through "$1" rows "$SEED") >"$TMP/rows"
+    print_rows "$1" "$SEED" >"$TMP/rows"
     draw_picture
     report_page "$1" "$2" $(($(date +%s) - begun)) >"$3"
-}
+)

@@ -41,7 +41,7 @@ loses() { # PATCH: the numbers of the parts that do not get their points with it
 }
 
 # PARTS are the numbers of those that must lose their points; one in brackets may lose them, by this CPU's vectors or by
-# the clock.  With PARTS "1 (3)", `lost` may be " 1" or " 1 3".
+# the clock.  With PARTS "1 (3)", lost_parts() may print " 1" or " 1 3".
 expect() { # WHAT PARTS: of $tree; sets: bad
     grade "$lab" "$tree" >"$TMP/grade"
     must=
@@ -53,16 +53,16 @@ expect() { # WHAT PARTS: of $tree; sets: bad
         esac
     done
     found=
-    for part in $lost; do
+    for part in $(lost_parts); do
         case $may in
         *"($part)"*) ;;
         *) found="$found $part" ;;
         esac
     done
     if [ "$found" = "$must" ]; then
-        echo "ok - lab $name: $1: $score/$most"
+        echo "ok - lab $name: $1: $(score)"
     else
-        echo "not ok - lab $name: $1 loses parts '${lost# }', should lose '$2'"
+        echo "not ok - lab $name: $1 loses parts '$(lost_parts | sed 's/^ //')', should lose '$2'"
         sed 's/^/#   /' "$TMP/grade"
         bad=yes
     fi
