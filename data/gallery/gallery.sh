@@ -41,8 +41,10 @@
 # Its programs lie beside it, and begin with examples:
 #
 #     gallery.awk, generators     write a step file
-#     answer.awk                  reads what `yard plan` says of it
-#     curves.awk, page.awk        write curves as text, and the page
+#     rows.awk                    reads `entries`
+#     answer.awk, judge.awk       read what `yard plan` says of a list, and what comes of all rows
+#     hardware.awk                reads the machine HARDWARE
+#     curves.awk, fill.awk, page.awk      write curves as text, put them into a page, and write the gallery's page
 set -u
 LC_ALL=C
 YARD=${YARD:-./yard}
@@ -63,65 +65,50 @@ die() { # SENTENCE
     exit 2
 }
 
-generate() { # NAME SETTINGS: a step file; SETTINGS are words such as "p=8 m=32"
+generate() { # NAME SETTINGS: prints a step file; SETTINGS are words such as "p=8 m=32"
     awk -v name="$1" -v set="$2" $programs "$entries"
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
-# A line for each row, or curve, of that entry: what, simulated, formula, number and settings, with tabs between.
-#
-#     row bubble: period - m*(F+B) = (p-1)*(F+B) = 42 with p=8 m=32
-#     bubble | period - m*(F+B) | (p-1)*(F+B) | 42 | p=8 m=32
-rows() { # NAME row|curve
-    awk -v name="$1" -v kind="$2" '
-        $1 == "entry" { mine = $2 == name }
-        mine && $1 == kind {
-            sub(/^ *[a-z]+ +/, "")
-            with = ""
-            if (match($0, / with ([A-Za-z]+=|--)/)) {
-                with = substr($0, RSTART + 6)
-                $0 = substr($0, 1, RSTART - 1)
-            }
-            what = $0
-            sub(/: .*/, "", what)
-            sub(/^[^:]*: /, "")
-            split($0, part, " = ")
-            formula = part[2] == "" ? "-" : part[2] # an empty field would be lost between tabs
-            number = part[3] == "" ? "-" : part[3]
-            printf "%s\t%s\t%s\t%s\t%s\n", what, part[1], formula, number, with
-        }' "$entries"
+rows() { # NAME row|curve: prints a line for each, as rows.awk does
+    awk -v name="$1" -v kind="$2" -f $here/rows.awk "$entries"
 }
 
-# "rate=1e9 p=8 --clip 0" is split: $own is " rate=1e9 p=8", for the list, and $options " --clip 0", for `yard plan`.
-split_settings() { # WORDS; sets: own, options
-    own=
-    options=
+# SETTINGS such as "rate=1e9 p=8 --clip 0" have two parts: " rate=1e9 p=8" is for the list, " --clip 0" for `yard plan`.
+for_list() { # SETTINGS: prints the words up to the first option
     for word in $1; do
-        case $options$word in
-        -* | ' '*) options="$options $word" ;;
-        *) own="$own $word" ;;
+        case $word in
+        -*) return ;;
         esac
+        printf ' %s' "$word"
     done
+}
+
+for_plan() { # SETTINGS: prints the first option and all after it
+    settings=" $1"
+    case $settings in
+    *' -'*) printf ' -%s' "${settings#* -}" ;;
+    esac
 }
 
 # What `yard plan` says of the list, a field a line, as answer.awk reads it:  {"step_ms":27.0,"busy":{"s0 compute":0.89}
 # gives the lines  "step_ms":27.0  and  "busy":  and  "s0 compute":0.89.  No name and no value has {, } or , in it.
-simulate() { # LIST ANSWER
-    "$YARD" plan --list "$1" --simulate --verify --json $options >"$TMP/json" 2>"$TMP/err" </dev/null &&
+simulate() { # LIST ANSWER OPTIONS
+    "$YARD" plan --list "$1" --simulate --verify --json $3 >"$TMP/json" 2>"$TMP/err" </dev/null &&
         tr '{},' '[\n*]' <"$TMP/json" >"$2"
 }
 
-# The list's line "#   made by ring n=2 S=80 order=1f1b" gives "n = 2" and "S = 80", and so do the words of $own.
-values_of() { # LIST
+# The list's line "#   made by ring n=2 S=80 order=1f1b" gives "n = 2" and "S = 80", and so do WORDS.
+values_of() { # LIST WORDS
     made_by=$(sed -n 's/^#  *made by [^ ]*//p' "$1")
-    echo "$made_by $own" | tr ' ' '\n' | sed -n 's/^\([A-Za-z]*\)=\([0-9.e]*\)$/\1 = \2/p'
+    echo "$made_by $2" | tr ' ' '\n' | sed -n 's/^\([A-Za-z]*\)=\([0-9.e]*\)$/\1 = \2/p'
 }
 
-write_formula() { # LIST SIMULATED FORMULA NUMBER: what follows answer.awk, with the values that the list has
+write_formula() { # VALUES SIMULATED FORMULA NUMBER: prints what follows answer.awk; VALUES are lines of values_of
     cat <<END_BLOCK
 END {
-$(values_of "$1")
+$1
 if (D + W)
     B = D + W
 MiB = 1048576
@@ -132,13 +119,14 @@ print agree(formula, simulated, "$4") ? "ok" : "no", formula, simulated
 END_BLOCK
 }
 
-in_name() { # WORDS: " p=8 --clip 0" as a part of a file's name, ",p=8,--clip,0"
+in_name() { # WORDS: prints " p=8 --clip 0" as a part of a file's name, ",p=8,--clip,0"
     echo "$1" | tr ' /' '[,*]'
 }
 
 # A list and its answer are kept in files that are named by their settings, since many rows have the same.
 measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULATED", or "no ..."
-    split_settings "$5"
+    own=$(for_list "$5")
+    options=$(for_plan "$5")
     list=$TMP/$1$(in_name "$own").txt
     answer=$list$(in_name "$options").json
     if [ ! -f "$list" ] && ! generate "$1" "$own" >"$list" 2>"$TMP/err"; then
@@ -149,15 +137,15 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
     case $own in
     *rate=yours*) sed -f "$TMP/yours" "$list" >"$TMP/list" && cp "$TMP/list" "$list" ;;
     esac
-    if [ ! -f "$answer" ] && ! simulate "$list" "$answer"; then
+    if [ ! -f "$answer" ] && ! simulate "$list" "$answer" "$options"; then
         echo "no - - $(grep '^yard: ' "$TMP/err")"
         return
     fi
-    write_formula "$list" "$2" "$3" "$4" >"$TMP/end.awk"
+    write_formula "$(values_of "$list" "$own")" "$2" "$3" "$4" >"$TMP/end.awk"
     awk -v OFMT=%.7g -f $here/answer.awk -f "$TMP/end.awk" "$answer"
 }
 
-measure_all() { # of each row a line: name, what, simulated, formula, number, settings, verdict, with tabs between
+measure_all() { # prints a line for each row: name, what, simulated, formula, number, settings, verdict, with tabs between
     for name in $names; do
         rows "$name" row | while IFS="$tab" read -r what simulated formula number with; do
             verdict=$(measure "$name" "$simulated" "$formula" "$number" "$with" </dev/null)
@@ -166,62 +154,28 @@ measure_all() { # of each row a line: name, what, simulated, formula, number, se
     done
 }
 
-judge() { # lines of measure_all
-    awk -F '\t' '
-        {
-            split($7, verdict, " ")
-            formula = verdict[2]
-            simulated = verdict[3]
-            with = $6 == "" ? "" : ", with " $6
-            printf "%s  %-15s %s: %s = %s, simulated %s%s\n", verdict[1], $1, $2, $4, formula, simulated, with
-        }
-        verdict[1] != "ok" {
-            wrong++
-            if (formula == "-")
-                print "    " substr($7, 8) # why there is none
-            else
-                print "    must be equal: formula " formula ", simulated " simulated ($5 == "-" ? "" : ", number " $5)
-        }
-        END {
-            print NR - wrong " rows agree, " wrong + 0 " do not"
-            exit NR == 0 || wrong > 0
-        }'
+judge() { # reads lines of measure_all, and prints what they say for people; it fails if a row disagrees
+    awk -F '\t' -f $here/judge.awk
 }
 
 # ---- curves ---------------------------------------------------------------------------------------------------------
 
-with_curves() { # the names of entries that have curves
+with_curves() { # prints the names of entries that have curves
     awk '
         $1 == "entry" { name = $2 }
         $1 == "curve" && !named[name]++ { print name }' "$entries"
 }
 
-# $HARDWARE is a machine: a description, or a profile of `yard profile`.  Both have lines "link upload = RATE LATENCY".
-# Writes $TMP/yours, for sed, which puts it into a step file, and $TMP/rates, for people: a machine's line
-# "link upload = 25e9 10us" makes of a list's line "link gpu up 1e9 5us" the line "link gpu up 25e9 10us".
+# $HARDWARE is a machine: a description, or a profile of `yard profile`.  $TMP/yours is for sed, which puts its links and
+# its disk into a step file; $TMP/rates is for people.
 read_hardware() {
     [ -f "$HARDWARE" ] || die "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
-    awk -v rates="$TMP/rates" '
-        function is_rate(text) { return text ~ /^[0-9.]+([eE][-+]?[0-9]+)?$/ && text + 0 > 0 }
-        $1 == "link" && $3 == "=" {
-            sub(/#.*/, "")
-            rate[$2] = $4
-            latency[$2] = $5
-        }
-        END {
-            if (!is_rate(rate["upload"]) || !is_rate(rate["download"]) || ("disk" in rate && !is_rate(rate["disk"])))
-                exit 1
-            printf "s/^\\(link [^ ]* up\\) .*/\\1 %s %s/\n", rate["upload"], latency["upload"]
-            printf "s/^\\(link [^ ]* down\\) .*/\\1 %s %s/\n", rate["download"], latency["download"]
-            if ("disk" in rate)
-                printf "s/^disk .*/disk %s %s/\n", rate["disk"], latency["disk"]
-            printf "%.4g up, %.4g down\n", rate["upload"] / 1e9, rate["download"] / 1e9 >rates
-        }' "$HARDWARE" >"$TMP/yours" && return
-    die "$HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\", in bytes per second"
+    awk -v rates="$TMP/rates" -f $here/hardware.awk "$HARDWARE" >"$TMP/yours" ||
+        die "$HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\", in bytes per second"
 }
 
 # A step that does not fit is a point without a value.  What else is wrong is told on stderr, and is in $TMP/wrong.
-measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", what was simulated, with tabs between
+measure_curves() { # prints a line for each point: name, what, rate in GB/s or "yours", what was simulated, with tabs between
     : >"$TMP/wrong"
     for name in $names; do
         rows "$name" curve | while IFS="$tab" read -r what simulated formula number with; do
@@ -238,33 +192,12 @@ measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", 
     head -n 1 "$TMP/wrong" >&2
 }
 
-show_curves() { # FILE: lines of measure_curves
+show_curves() { # FILE, with lines of measure_curves: prints them as text
     awk -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/curves.awk "$1"
 }
 
 fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves: NAME --> and a ```
-    awk -v command="\"$0\" curves" '
-        /^<!-- curves: / {
-            name = $3
-            print
-            next
-        }
-        name != "" && /^```$/ {
-            print
-            curves = "NAMES=" name " " command
-            while ((curves | getline line) > 0)
-                print line
-            failed += close(curves) != 0
-            name = ""
-            is_old = 1
-            next
-        }
-        is_old && !/^```$/ { next }
-        {
-            is_old = 0
-            print
-        }
-        END { exit failed > 0 }' "$1"
+    awk -v command="\"$0\" curves" -f $here/fill.awk "$1"
 }
 
 # ---- the page -------------------------------------------------------------------------------------------------------
