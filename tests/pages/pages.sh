@@ -22,20 +22,7 @@ long_lines() { # characters count, not bytes: the continuation bytes of UTF-8 ar
 }
 finds_nothing 'lines have fewer than 120 characters' long_lines
 
-long_readme() { # words count outside of comments; a sign alone, as in a picture, is no word
-    awk '
-        /^<!--/ { hidden = 1 }
-        !hidden {
-            for (i = 1; i <= NF; i++)
-                words += $i ~ /[!-~]/
-        }
-        /-->$/ { hidden = 0 }
-        END {
-            if (words > 1250)
-                print "README.md has " words " words"
-        }' README.md
-}
-finds_nothing 'the README is a front page of about 1,200 words' long_readme
+finds_nothing 'the README is a front page of about 1,200 words' awk -f tests/pages/readme.awk README.md
 
 # ---- links and files ------------------------------------------------------------------------------------------------
 
@@ -85,25 +72,9 @@ finds_nothing 'files that are named exist' missing_files
 
 # ---- names in the code ----------------------------------------------------------------------------------------------
 
-# The routes are tables of reference-code.md.  A row  | `src/x.c` | `read()` | 20 | `skip()` |, or with a technique's
-# name before the file, has functions of that file; so have the rows below it, where the file's cell is empty.
-routes() { # "FILE FUNCTION" for each function that a row of the routes names
-    awk -F '|' '
-        !/^\|/ { file = "" }
-        match($0, /^\|( [a-z]* ?\|)? `(src|cl)\/[a-z_\/]*\.(c|h|cl)`/) {
-            file = substr($0, 1, RLENGTH - 1)
-            sub(/.*`/, "", file)
-        }
-        file != "" {
-            for (i = 3; i < NF; i++)
-                while (match($i, /[A-Za-z_]+\(\)/)) {
-                    print file, substr($i, RSTART, RLENGTH - 2)
-                    $i = substr($i, RSTART + RLENGTH)
-                }
-        }' tutorials/reference-code.md
-}
+# The routes are tables of reference-code.md.
 lost_routes() {
-    routes >"$TMP/routes"
+    awk -F '|' -f tests/pages/routes.awk tutorials/reference-code.md >"$TMP/routes"
     enough 200 "$TMP/routes" 'functions of the routes'
     while read -r file name; do
         grep -qE "^([a-zA-Z_].*[ *]|#define )$name\(" "$file" ||

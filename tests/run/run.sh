@@ -103,17 +103,7 @@ EOF
 }
 
 show_skipped() { # LOG: what could not be checked, and why; cmocka prints that in the line before
-    awk '
-        /# SKIP/ {
-            said = $0
-            sub(/.*ok [0-9]+ (- )?/, "", said)
-            sub(/ # SKIP +/, ": ", said)
-            sub(/ *# SKIP */, "", said)
-            if (before !~ /ok [0-9]|^#|^1\.\.|^$/)
-                said = said ": " before
-            print "      skipped: " said
-        }
-        { before = $0 }' "$1"
+    awk -f tests/run/skipped.awk "$1"
 }
 
 say_how_to_repeat() { # TEST LOG
@@ -128,16 +118,7 @@ say_how_to_repeat() { # TEST LOG
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
 guess() { # TEST...: "SECONDS TEST" for each, by what it took the last time
-    printf '%s\n' "$@" | awk '
-        FILENAME != "-" {
-            took[$1] = $2
-            next
-        }
-        NF {
-            name = $1
-            sub(/.*\//, "", name)
-            print ((name in took) ? took[name] : 3), $1
-        }' "$guesses" -
+    printf '%s\n' "$@" | awk -f tests/run/guess.awk "$guesses" -
 }
 
 guess_left() { # TEST...: the seconds that all of them take, side by side

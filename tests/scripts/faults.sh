@@ -13,6 +13,7 @@ strace -o "$TMP/log" true 2>/dev/null ||
 "$YARD" train --model tiny -d 0:0x2 --zero 1 --steps 1 --sample-tokens 0 --val-batches 1 --save "$TMP/run" \
     >"$TMP/out" 2>"$TMP/err"
 result $? 'a checkpoint of two devices'
+top=$PWD
 cd "$TMP" || exit 1
 from=run/step-1
 
@@ -20,25 +21,9 @@ reshard() { # OPTIONS OF STRACE...
     strace -f -o log "$@" "$YARD" ckpt reshard $from to --mesh dp=4 --zero 1 >out 2>err
 }
 
-# A line of strace -y is, behind the thread's number,
-#
-#     openat(AT_FDCWD, "to/manifest.json", ...        or with a descriptor, and its path,  fsync(4</tmp/x/to>)
-#
-# Those that look into a folder for what dead processes have left are not counted: a save does without.
-places() { # CALL: which of the calls of that name touch the target: "5 6 9"
+places() { # CALL: prints which of the calls of that name touch the target: "5 6 9"
     reshard -y -e trace="$1" || return
-    awk -v call="$1" -v folder="$TMP" '
-        function touches_target() {
-            if (/[( ]"to[\/."]/ || /[( ]"\."/) # by a name: to, or the folder that it is in
-                return 1
-            return $0 ~ "\\([0-9]*<" folder "(/to|>)" # by a descriptor
-        }
-        { sub(/^[0-9]* */, "") }
-        index($0, call "(") == 1 {
-            nth++
-            if (touches_target() && !/O_DIRECTORY/)
-                printf "%d ", nth
-        }' log
+    awk -v call="$1" -v folder="$TMP" -f "$top/tests/scripts/faults_places.awk" log
     rm -r to
 }
 

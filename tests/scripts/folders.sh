@@ -20,18 +20,7 @@ includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's 
 includes_upwards() {
     includes >"$TMP/includes"
     enough 200 "$TMP/includes" 'includes of headers'
-    awk '
-        BEGIN {
-            level["trainer"] = 0
-            level["planning"] = 1
-            level["techniques"] = 2
-            level["tools"] = 3
-        }
-        function level_of(path) {
-            sub("/.*", "", path)
-            return level[path]
-        }
-        level_of($2) > level_of($1)' "$TMP/includes"
+    awk -f tests/scripts/folders_upwards.awk "$TMP/includes"
 }
 finds_nothing 'includes run down only' includes_upwards
 

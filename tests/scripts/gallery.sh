@@ -29,34 +29,7 @@ sed 's/(m+p-1)/(m+p)/' data/gallery/entries >"$TMP/off-by-one"
     grep -q ' = 36, simulated 33$' "$TMP/err"
 result $? 'a formula that is off by one is found'
 
-# The first row of an entry is its step.  W <= F and W <= D, where zero bubble's formulas hold.
-awk -v seed="${SEED:-1}" '
-    function draw(from, to) {
-        return from + int(rand() * (to - from + 1))
-    }
-    BEGIN { srand(seed) }
-    $1 == "entry" {
-        mine = $2 ~ /^(gpipe|1f1b|zb-h1|zb-h2)$/
-        rows = 0
-    }
-    mine && ($1 == "entry" || $1 == "make") { print }
-    mine && $1 == "row" {
-        rows++
-        if (rows > 1)
-            next
-        options = ""
-        if (/ with /)
-            options = substr($0, index($0, " with ") + 6)
-        sub(/ = [0-9.]+( with .*)?$/, "")
-        for (i = 0; i < 5; i++) {
-            p = draw(2, 8)
-            m = draw(2 * p, 3 * p)
-            W = draw(1, 4)
-            F = draw(W, 6)
-            D = draw(W, 6)
-            print $0 " with p=" p " m=" m " F=" F " D=" D " W=" W " " options
-        }
-    }' data/gallery/entries >"$TMP/random"
+awk -v seed="${SEED:-1}" -f tests/scripts/gallery_random.awk data/gallery/entries >"$TMP/random"
 ENTRIES=$TMP/random data/gallery/gallery.sh check >"$TMP/check"
 grep -v '^ok ' "$TMP/check" >"$TMP/err"
 grep -q '^20 rows agree' "$TMP/err"

@@ -24,25 +24,7 @@ fi
 mkdir -p build/kernels
 
 split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMMAND", "> COMMAND OF GDB" and "= LINE"
-    awk -v to="$TMP/block." '
-        /^```gdb/ {
-            inside = 1
-            n++
-            file = to n
-            next
-        }
-        /^```/ { inside = 0 }
-        !inside || /^ *$/ || /^ *\.\.\.$/ { next }
-        /^gdb / {
-            print "$ " $0 >file
-            next
-        }
-        /^\(gdb\) / {
-            sub(/^\(gdb\) /, "")
-            print "> " $0 >file
-            next
-        }
-        { print "= " $0 >file }' "$1"
+    awk -v to="$TMP/block." -f tests/scripts/gdb_split.awk "$1"
 }
 
 # Each command is an option -ex, since a file of commands would end at the first that is refused.
@@ -58,41 +40,7 @@ run_gdb() { # BLOCK: its output, with a line "@ COMMAND" in front of what each p
 }
 
 compare() { # BLOCK: its lines that are not in $TMP/out, in their order
-    awk '
-        function loosen(line) { # without what differs from run to run
-            gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", line)
-            sub(/0x[0-9a-f]+ in /, "", line)
-            gsub(/ +/, " ", line)
-            sub(/ $/, "", line)
-            return line
-        }
-        function is_shown(line, as) {
-            if (sub(/ ?\.\.\.$/, "", as)) # the line begins so
-                return index(loosen(line), loosen(as)) == 1
-            return loosen(line) == loosen(as)
-        }
-        function find(wanted,   i) { # the first such line behind the one found before it; 0: there is none
-            for (i = at + 1; i <= n; i++)
-                if (is_shown(out[i], wanted))
-                    return i
-            return 0
-        }
-        FILENAME ~ /out$/ {
-            n++
-            out[n] = $0
-            next
-        }
-        /^\$/ { next }
-        {
-            wanted = substr($0, 3)
-            if (/^>/)
-                wanted = "@ " wanted
-            found = find(wanted)
-            if (found)
-                at = found
-            else
-                print "not printed: " wanted
-        }' "$TMP/out" "$1"
+    awk -f tests/scripts/gdb_compare.awk "$TMP/out" "$1"
 }
 
 for page in $PAGES; do

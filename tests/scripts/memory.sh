@@ -11,39 +11,9 @@ unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
 # ---- the memory map -------------------------------------------------------------------------------------------------
 
-# It agrees with the list: the first and the last task that name a tensor, where its name is used once.  Of each task
-# the list has a line with its number and a line "READS -> WRITES".  The map has a tensor's tasks in columns 6 and 7.
 "$YARD" plan --model tiny --print >"$TMP/plan"
 other_lives() {
-    awk '
-        /^ *[0-9]+  [a-z]/ { task = $1 }
-        / -> / && /^         / { # what the task reads and writes
-            gsub(/->|,/, " ")
-            gsub(/@[^ ]*/, "")
-            for (i = 1; i <= NF; i++) {
-                if (!($i in first))
-                    first[$i] = task
-                last[$i] = task
-            }
-        }
-        /^memory map/ { in_map = 1 }
-        in_map && $NF in first && $5 == "activations" {
-            uses[$NF]++
-            begin[$NF] = $6
-            end[$NF] = $7
-        }
-        END {
-            for (tensor in uses) {
-                if (uses[tensor] > 1)
-                    continue
-                n++
-                if (begin[tensor] != first[tensor] || end[tensor] != last[tensor])
-                    print tensor ": tasks " first[tensor] " to " last[tensor] ", but the map says " begin[tensor] \
-                        " to " end[tensor]
-            }
-            if (n < 5)
-                print "only " n " tensors could be compared"
-        }' "$TMP/plan"
+    awk -f tests/scripts/memory_lives.awk "$TMP/plan"
 }
 finds_nothing 'yard plan: the memory map holds every tensor from its first task to its last' other_lives
 

@@ -96,37 +96,7 @@ show_cases() { # those that this run has
 }
 
 compare() { # prints a row for each case, then how they do; fails where they are too long
-    show_cases | awk '
-        /^# / {
-            print
-            next
-        }
-        {
-            name = $1
-            before = $2
-            now = $3
-            is_judged = $4 != "!"
-            longer = now == "-" ? 1000 : 100 * (now / before - 1) # by so many per cent
-            remark = ""
-            if (!is_judged)
-                remark = "  (not judged)"
-            else if (longer > 4)
-                remark = "  too long"
-            printf "%-20s %9s %9s %+8.2f %%%s\n", name, before, now, longer, remark
-            cases++
-        }
-        is_judged {
-            judged++
-            sum += longer
-            if (longer > worst)
-                worst = longer
-        }
-        END {
-            mean = judged ? sum / judged : 1000
-            printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", cases,
-                judged, mean, worst
-            exit worst > 4 || mean > 0.6
-        }'
+    show_cases | awk -f tests/scripts/periods.awk
 }
 
 record() { # prints the table, with its comments

@@ -65,23 +65,7 @@ finds_nothing 'files that the heads of tests name are in the folders that they n
 # "To see it fail: in find_levels() of levels.c, ..." gives "tests/... levels.c find_levels": each function of such a
 # paragraph must be in one of the files that it names.
 faults_to_seed() { # "TEST FILES FUNCTION" for each function; FILES are joined by commas
-    awk '
-        function tell(   words, n, i, files) {
-            n = split(text, words, /[^a-z_0-9.()]+/)
-            for (i = 1; i <= n; i++)
-                if (words[i] ~ /^[a-z_0-9]+\.cl?\.?$/)
-                    files = files (files == "" ? "" : ",") words[i]
-            for (i = 1; i <= n; i++)
-                if (files != "" && words[i] ~ /^[a-z_0-9]+\(\)\.?$/)
-                    print FILENAME, files, substr(words[i], 1, index(words[i], "(") - 1)
-            text = ""
-        }
-        /To see it fail:/ { is_asked = 1 }
-        is_asked { text = text " " $0 }
-        is_asked && (/^ \*$/ || /\*\//) {
-            tell()
-            is_asked = 0
-        }' tests/unit/*/*.c
+    awk -f tests/style/faults.awk tests/unit/*/*.c
 }
 functions_elsewhere() {
     faults_to_seed >"$TMP/faults"

@@ -10,21 +10,7 @@ makefiles='Makefile tests/maintain.mk src/make/modules.mk'
 
 # ---- what is promised -----------------------------------------------------------------------------------------------
 
-# Of the first table "PROGRAM", of the second "PROGRAM WHO", from the names in a row and the cell beside them.
-awk -F '|' '
-    /^## / { here = $0 == "## Programs" }
-    /^\| (package|program) / { # the head of a table
-        column = $2 ~ /package/ ? 3 : 2 # where it has its programs
-        names = ""
-        next
-    }
-    here && /^\|/ {
-        if ($column ~ /`/) # else they are those of the row above
-            names = $column
-        n = split(names, part, "`")
-        for (i = 2; i <= n; i += 2)
-            print part[i] (column == 2 ? $3 : "")
-    }' "$page" >"$TMP/promised"
+awk -F '|' -f tests/style/promised.awk "$page" >"$TMP/promised"
 builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true
     ulimit unset wait'
 
@@ -62,19 +48,7 @@ awk -f tests/style/commands.awk $scripts >"$TMP/words"
 unpromised() { # a line "FILE: PROGRAM is not promised" for each
     grep '^call ' "$TMP/words" >"$TMP/calls"
     enough 2000 "$TMP/calls" 'calls of commands'
-    awk '
-        FILENAME ~ /known$/ { known[$1] = 1 }
-        FILENAME ~ /promised$/ { who[$1] = who[$1] $0 }
-        FILENAME ~ /calls$/ {
-            file = $2
-            word = $3
-            if (word in known || word ~ /\// || index(who[word], "`" file "`"))
-                next
-            if (file ~ /\.md$/ && who[word] ~ /pages/)
-                next
-            if (!said[file, word]++)
-                print file ": " word " is not promised"
-        }' "$TMP/known" "$TMP/promised" "$TMP/calls"
+    awk -f tests/style/unpromised.awk "$TMP/known" "$TMP/promised" "$TMP/calls"
 }
 finds_nothing "the commands of scripts, recipes and pages are in $page" unpromised
 

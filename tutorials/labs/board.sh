@@ -308,21 +308,6 @@ judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
     fi
 }
 
-# Lines "410.123 same fast.options" become rows, the shortest step first, and lines "- NAME refused: WHY" come last.
-print_table() {
-    sort -n | awk '
-        $1 == "-" {
-            sub(/^- /, "")
-            refused[++n_refused] = $0
-            next
-        }
-        { printf "%3d. %12s ms  bits %-5s  %s\n", ++rank, $1, $2, $3 }
-        END {
-            for (i = 1; i <= n_refused; i++)
-                print "     " refused[i]
-        }'
-}
-
 # ---- the judgement --------------------------------------------------------------------------------------------------
 
 cp "$HARDWARE" "$own/hardware.open" || exit 2
@@ -335,4 +320,4 @@ for entry in "$@"; do
     *) judge_entry "$here/$entry" ;;
     esac
 done >"$own/table"
-print_table <"$own/table"
+sort -n "$own/table" | awk -f $labs/table.awk
