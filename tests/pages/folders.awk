@@ -1,6 +1,6 @@
-# folders.awk - do the tables of reference-code.md that list src/ name its folders and files, and only those?
+# folders.awk - do the tables of reference-folders.md that list src/ name its folders and files, and only those?
 #
-#     ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-code.md
+#     ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-folders.md
 #
 # A table begins with a row | ROOM | ... |, where src/ROOM has folders.  A row | `FOLDER/` | ... | is about the folder
 # src/ROOM/FOLDER, and so are the rows below it whose first cell is empty.  There a single word in `...` is a file,

@@ -85,10 +85,11 @@ finds_nothing 'functions of the routes are in their files' lost_routes
 
 finds_nothing 'functions, structs and fields that the pages on the source code name exist' \
     awk -f tests/style/comments.awk -f tests/pages/names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h \
-    tests/support/*.[ch] tests/unit/*/*.c tutorials/reference-code.md tutorials/reference-design.md
+    tests/support/*.[ch] tests/unit/*/*.c tutorials/reference-code.md tutorials/reference-folders.md \
+    tutorials/reference-design.md
 
 files_of_folders() {
-    ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-code.md
+    ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-folders.md
 }
 finds_nothing 'the tables of folders name the files of src, and only those' files_of_folders
 
