@@ -310,17 +310,17 @@ def sign_of(task, old, moved):
 
 
 def show_difference(name, before, after):
-    """+ new, - gone, ~ changed, > moved: with the task that it comes behind."""
+    """+ new, - gone, ~ changed, > moved: with the task that it comes after."""
     old, new = {t[0]: t for t in before}, {t[0]: t for t in after}
     moved = moved_ones([t[0] for t in before if t[0] in new], [t[0] for t in after if t[0] in old])
-    behind, shown = "the start", 0
+    before_it, shown = "the start", 0
     for task in after:
         address, words, _ = task
         sign = sign_of(task, old, moved)
         if sign:
-            print("  %s %s   behind %s" % (sign, words, behind.split(": ")[0]))
+            print("  %s %s   after %s" % (sign, words, before_it.split(": ")[0]))
             shown += 1
-        behind = words
+        before_it = words
     for address, words, _ in before:
         if address not in new:
             print("  - %s" % words)
@@ -398,7 +398,7 @@ class Command(gdb.Command):
 
     def none(self, words):
         if words:
-            raise gdb.GdbError("yard %s takes nothing behind it" % self.name)
+            raise gdb.GdbError("yard %s takes no words" % self.name)
 
 
 class Lanes(Command):
@@ -425,9 +425,9 @@ class Lanes(Command):
                 what = "%s of step %d" % (name_task(t).rsplit(" on ", 1)[0], number)
                 held = open_producers(list, t, number)
                 what += "".join("\n%22s waits for %s of step %d" % ("", name_task(p), k) for _, p, k in held)
-                what += "; %d more behind it" % (len(runs) - 1) if len(runs) > 1 else ""
-            behind = [t for t in mine if int(t["index"]) > at]
-            then = "; next: " + name_task(behind[0]).rsplit(" on ", 1)[0] if behind else ""
+                what += "; %d more after it" % (len(runs) - 1) if len(runs) > 1 else ""
+            later = [t for t in mine if int(t["index"]) > at]
+            then = "; next: " + name_task(later[0]).rsplit(" on ", 1)[0] if later else ""
             print("  %-20s %s%s" % (text(lane["name"]), what, then))
 
 
@@ -659,7 +659,7 @@ class Waits(Command):
         ahead, number = mine[0]
         print("%s of step %d" % (name_task(t), number))
         if ahead:
-            print("  stands behind %s of step %d on its lane, and %d more" %
+            print("  comes after %s of step %d on its lane, and %d more" %
                   (name_task(runs[0][0]).rsplit(" on ", 1)[0], runs[0][1], ahead - 1))
         held = open_producers(list, t, number)
         for e, before, run in held:
