@@ -1,3 +1,4 @@
+/* reference.c - every kernel of cl/ once more, in plain C; reference.h says how exact each one is. */
 #include "reference.h"
 
 #include <math.h>

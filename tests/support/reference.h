@@ -1,7 +1,6 @@
-/*
- * reference.h: every kernel of cl/ once more, in plain C: scalar, slow, and meant to be obviously right.
+/* reference.h - every kernel of cl/ once more, in plain C: scalar, slow, and meant to be obviously right.
  *
- * Same argument order as the kernels.  Two kinds:
+ * The arguments have the order of the kernels'.  There are two kinds of functions:
  *   - sums whose order is part of the kernel's promise (chains) and AdamW are written in float, in that order: the
  *     kernel must match bit for bit.  Marked EXACT.
  *   - all others compute in double and round once at the end: the kernel must match within a tolerance.

@@ -1,3 +1,4 @@
+/* support.c - arrays, files, devices and runs of ./yard, which several tests need. */
 #include "support.h"
 
 #include "planning/lists/lists.h"

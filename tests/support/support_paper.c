@@ -1,3 +1,4 @@
+/* support_paper.c - lists that are never run, on devices that exist only as a description of hardware. */
 #include "support_paper.h"
 
 #include "planning/lists/lists.h"

@@ -1,3 +1,4 @@
+/* support_swap.c - random lists, budgets and reports for the tests of swapping. */
 #include "support_swap.h"
 
 #include "support_paper.h"

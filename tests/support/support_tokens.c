@@ -1,3 +1,4 @@
+/* support_tokens.c - texts and tokenizers for the tests of src/tools/tokens. */
 #include "support_tokens.h"
 
 struct text text_of(const char *bytes) { return (struct text){.name = "a text", .bytes = bytes, .n = strlen(bytes)}; }

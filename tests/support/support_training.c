@@ -1,3 +1,4 @@
+/* support_training.c - lists that are checked, and trainers that train: settings, states, steps. */
 #include "support_training.h"
 
 #include "planning/lists/lists.h"

@@ -96,7 +96,7 @@ static void expect_causes(const char *what, const struct trace *trace, size_t la
                         (unsigned long long)found[c], (unsigned long long)expected[c]);
 }
 
-TEST(every_cause_by_hand)
+TEST(each_cause_is_what_was_worked_out_by_hand)
 {
     struct trace *trace = trace_by_hand(example, COUNT(example));
     struct trace_steps steps = trace_steps_of(trace, 0);
@@ -324,7 +324,7 @@ static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
 }
 
 /* Records that overlap, that run before they are queued or can: their parts add up all the same. */
-TEST(causes_of_absurd_records)
+TEST(causes_of_absurd_records_add_up)
 {
     uint64_t all[CAUSES] = {0};
     struct draws draws = {0};
@@ -344,7 +344,7 @@ TEST(causes_of_absurd_records)
 
 /* `use` runs in every other step, `make` in every third, for longer than both.  In step 8 `use` waits for what was made
  * in step 6, and at no time for the host. */
-TEST(a_producer_that_skips_steps)
+TEST(a_task_waits_for_the_latest_run_of_a_producer_that_skips_steps)
 {
     struct list *list =
         read_list_text("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
@@ -360,7 +360,7 @@ TEST(a_producer_that_skips_steps)
 }
 
 /* On some of the machines lanes and hosts take time too. */
-TEST(causes_of_random_lists)
+TEST(causes_of_random_lists_add_up)
 {
     uint64_t all[CAUSES] = {0};
     for (uint64_t seed = 1; seed <= 30; seed++) {

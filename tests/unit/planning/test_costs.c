@@ -103,7 +103,7 @@ TEST(bad_lines_are_named)
         expect_bad_line(profile_text, cases[i].line, cases[i].bad);
 }
 
-TEST(bad_lines_of_hardware)
+TEST(bad_lines_of_hardware_are_refused)
 {
     static const char *const bad[] = {"flops = fast", "flops = -1", "flops = inf", "flops = nan", "flops = 1e999"};
     char *good = hardware_text(&plausible_speeds);
@@ -147,7 +147,7 @@ static struct task paper_task(struct lane *lane, const char *name, double flops,
 
 /* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000, and in layer 0 7000; the lane as a whole: 13000 ns
  * for 4800 bytes. */
-TEST(costs_of_a_profile)
+TEST(a_task_costs_what_its_profile_says)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper paper = new_paper(1, &slow_speeds);
@@ -176,7 +176,7 @@ TEST(costs_of_a_profile)
 }
 
 /* A copy: 800 bytes to the device, 1600 with what is read.  `link` alone changes it, `device` does not. */
-TEST(costs_of_copies)
+TEST(a_copy_costs_what_its_link_says)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper paper = new_paper(1, &slow_speeds);
@@ -210,7 +210,7 @@ static const struct speeds round_speeds = {
 };
 
 /* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
-TEST(costs_by_the_roofline)
+TEST(hardware_costs_are_those_of_the_roofline)
 {
     struct paper paper = new_paper(1, &round_speeds);
     struct lane *compute = paper.device->lanes[LANE_COMPUTE];
@@ -235,7 +235,7 @@ TEST(costs_by_the_roofline)
 }
 
 /* Lanes of the host may have speeds of their own; the disk's is shared by all that is on it. */
-TEST(costs_of_host_lanes)
+TEST(lanes_of_the_host_may_have_speeds_of_their_own)
 {
     struct paper paper = new_paper(1, &round_speeds);
     struct link const *link[2];
@@ -264,7 +264,7 @@ static void ask_what_if(void *words)
     apply_what_if(paper.costs, paper.machine, words);
 }
 
-TEST(what_if)
+TEST(what_if_scales_costs_and_refuses_other_words)
 {
     static const char *const bad[] = {"link",    "link=",    "link=fast", "link=0x", "link=-1x", "link=infx",
                                       "link=2y", "link=2xx", "mem=0",     "mem=8Q",  "gpu=2x",   "link=2x cpu"};

@@ -369,7 +369,7 @@ static void step_through(const char *more)
     trace_follow_close(follower);
 }
 
-TEST(tasks_and_steps_one_by_one) { step_through(NULL); }
+TEST(a_paused_run_does_one_task_or_one_step) { step_through(NULL); }
 
 LONG_TEST(serial_runs_are_stepped_too) { step_through("--serial"); }
 

@@ -195,7 +195,7 @@ TEST(memory_is_what_is_written)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-TEST(a_models_list_and_back)
+TEST(a_models_list_comes_back_from_its_step_file)
 {
     for (int ranks = 1; ranks <= 4; ranks += 3) {
         struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
@@ -207,7 +207,7 @@ TEST(a_models_list_and_back)
 }
 
 /* The profile has gaps between tasks, a host that takes its time, and copies whose times were measured. */
-TEST(a_profiles_list_and_back)
+TEST(a_list_with_a_profile_comes_back_from_its_step_file)
 {
     struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
     const char *profile = "device = d\ndriver = 1\nengine = own\nunits = 2\nvector = 8\nshape = s\n"
@@ -287,7 +287,7 @@ static char *random_chain(uint64_t seed, const struct factors *by, int memory)
 }
 
 /* --what-if gives what the list gives whose numbers are edited by hand, to the digit. */
-LONG_TEST(what_if_edits_the_list)
+LONG_TEST(what_if_gives_what_an_edited_list_gives)
 {
     static const struct factors as_drawn = {.link = 1, .device = 1, .cpu = 1};
     static const struct factors factors[] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};

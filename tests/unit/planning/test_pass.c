@@ -76,20 +76,20 @@ static void expect_same_bits_whatever_is_on(const char *words, size_t wanted)
 
 #define TINY "--model tiny --seq-len 16 "
 
-TEST(combinations)
+TEST(combined_passes_keep_the_bits)
 {
     need_own_products();
     expect_same_bits_whatever_is_on(TINY "-d 0:0 --gemm own", 12);
 }
 
-TEST(combinations_on_two_devices)
+TEST(combined_passes_keep_the_bits_on_two_devices)
 {
     need_own_products();
     char *words = lasting(TINY "-d %s --micro-batch 1 --gemm own", two_devices());
     expect_same_bits_whatever_is_on(words, 24);
 }
 
-LONG_TEST(combinations_with_clblast)
+LONG_TEST(combined_passes_keep_the_bits_with_clblast)
 {
     expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast", 6);
 }
@@ -207,7 +207,7 @@ TEST(overlap_counts_on_recompute)
 }
 
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */
-TEST(passes_on_a_step_file)
+TEST(passes_do_to_a_step_file_what_its_comment_says)
 {
     json_t *plan = yard_json("plan --list data/steps/recompute.txt --recompute full --simulate --verify --json");
     assert_true(json_is_false(json_at(plan, "passes.0.declined")));

@@ -37,7 +37,7 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
  *     step 3   upload   u0 11-13  u1 14-16
  *              compute  c0 14-17  c1 17-20
  */
-TEST(two_lanes_by_hand)
+TEST(two_lanes_take_what_was_worked_out_by_hand)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *compute = paper.device->lanes[LANE_COMPUTE], *upload = paper.device->lanes[LANE_UPLOAD];
@@ -297,7 +297,7 @@ TEST(simulate_is_simulate_durations)
     free_trainer(trainer);
 }
 
-TEST(the_shipped_hardware)
+TEST(shipped_hardware_has_its_devices)
 {
     static const struct {
         const char *name;

@@ -32,7 +32,7 @@ static void expect_span(const struct simulation *sim, size_t i, double start, do
 }
 
 /* A copy waits for the latency, and then its bytes go: 2 + 100 / 50. */
-TEST(a_copy_by_hand)
+TEST(a_copy_waits_for_the_latency_then_its_bytes_go)
 {
     struct simulation *sim = simulate_text(GPU "link gpu down 50 2\n"
                                                "tensor x gpu 100 work\ntensor h host 100 work\n"
@@ -94,7 +94,7 @@ TEST(a_latency_is_outside_the_shared_part)
 }
 
 /* A copy that was measured to take less than its link's latency takes what was measured. */
-TEST(a_time_below_the_latency)
+TEST(a_measured_time_may_be_below_the_latency)
 {
     expect_copies(A_AND_B "link a up 100 1\n" HELD "tensor p a 100 work keep\n", "copy c p h0 time=0.25\n", 1,
                   (double[][2]){{0, 0.25}});
@@ -109,7 +109,7 @@ TEST(what_runs_seldom)
 }
 
 /* Two lanes of a device on its one link: n copy queues gain no bandwidth, unless one queue cannot fill the link. */
-TEST(further_lanes)
+TEST(further_lanes_gain_only_where_one_cannot_fill_the_link)
 {
     const char *tensors = HELD "lane gpu.upload1\ntensor p gpu 100 work keep\ntensor q gpu 100 work keep\n";
     const char *one = "copy c p h0\ncopy d q h1\n", *two = "copy c p h0\ncopy d q h1 lane=gpu.upload1\n";
@@ -141,7 +141,7 @@ TEST(bytes_are_shared_where_memory_is_scarce)
 }
 
 /* On the sender's down and the receiver's up link, at the smaller share; both latencies. */
-TEST(between_devices)
+TEST(a_copy_between_devices_takes_both_links)
 {
     const char *tensors = HELD "tensor x a 100 work keep\ntensor p b 100 work keep\ntensor q b 100 work keep\n";
     char *text = lasting(A_AND_B "link a down 100 0.5\nlink b up 50 0.25\n%s", tensors);
@@ -206,7 +206,7 @@ TEST(conditional_tasks)
 }
 
 /* A write in every second step costs no time, as long as it ends before the next write. */
-TEST(a_pattern_longer_than_a_step)
+TEST(the_period_is_a_mean_where_steps_take_turns)
 {
     static const double write[] = {2, 4, 5}, period[] = {2, 2, 2.5};
     for (size_t i = 0; i < COUNT(write); i++) {
@@ -257,7 +257,7 @@ TEST(steps_are_run_until_they_repeat)
 
 /* ---- the examples ------------------------------------------------------------------------------------------------ */
 
-TEST(the_shipped_lists)
+TEST(shipped_lists_have_their_periods)
 {
     static const struct {
         const char *name;

@@ -44,7 +44,7 @@ static void check_example_summary(const json_t *json)
     expect_lane(json, "0:0 compute2", 5 + 5 + 10);
 }
 
-TEST(summary_of_the_example)
+TEST(the_summary_has_the_numbers_worked_out_by_hand)
 {
     json_t *json = run_for_json(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
     check_example_summary(json);
@@ -132,7 +132,7 @@ static void expect_part(const json_t *path, const char *name, double hops, doubl
 }
 
 /* Step 4 has the median period: 820 to 930.  Back from adamw's end, each through an edge. */
-TEST(critical_path_of_the_example)
+TEST(the_critical_path_is_the_one_found_by_hand)
 {
     json_t *json = run_for_json(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
     const json_t *path = json_object_get(json, "critical_path");
@@ -235,7 +235,7 @@ TEST(other_list_and_tables)
     free(text);
 }
 
-TEST(empty_trace)
+TEST(an_empty_trace_has_a_summary)
 {
     const char *path = make_trace("empty.trace", &example_trace, NULL, 0);
     free(run_for_output(COMMAND("summary", (char *)path), 0));
@@ -248,7 +248,7 @@ TEST(empty_trace)
 /* ---- diff ------------------------------------------------------------------------------------------------------ */
 
 /* One step: load 7 longer and fwd 1 3 shorter than the example's medians (20, 30, 70, 50; eval 40). */
-TEST(diff_of_two_traces)
+TEST(a_diff_names_what_is_longer_and_shorter)
 {
     static const struct task_run other[] = {{1, LOAD, 0, 77, 0},     {1, FWD0, 77, 97, 0},   {1, FWD1, 97, 124, 0},
                                             {1, ADAMW, 124, 174, 0}, {1, EVAL, 200, 240, 0}, {1, SIDE, 0, 9, 0}};

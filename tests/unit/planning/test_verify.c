@@ -66,7 +66,7 @@ static int producer_of(const struct list *list, int i, const struct tensor *tens
 
 /* Caught by compare_values(): it reads another value, or what is not yet written.  Placed and ordered as it now stands,
  * the list is in itself sound wherever the tensor persists, so verify() alone may have nothing to say. */
-TEST(a_task_before_its_producer)
+TEST(a_task_before_its_producer_is_found)
 {
     struct trainer *trainer = plan_two();
     struct list *list = trainer->train;
@@ -100,7 +100,7 @@ static bool same_task(const struct task *a, const struct task *b)
 }
 
 /* Caught by compare_values(): both tensors are written and live, so the list is sound in itself. */
-TEST(the_wrong_micro_batch)
+TEST(the_wrong_micro_batch_is_found)
 {
     struct trainer *trainer = plan_two();
     struct list *list = trainer->train;
@@ -174,7 +174,7 @@ static size_t free_early(struct trainer *trainer, int from, int to)
     return tried;
 }
 
-TEST(freed_too_early)
+TEST(bytes_freed_too_early_are_found)
 {
     struct trainer *trainer = plan_two();
     assert_true(free_early(trainer, 1 << 20, 1) > 30);
@@ -227,7 +227,7 @@ static void end_swap(struct exchange *exchange)
 }
 
 /* Caught by both when h is new in every step; by compare_values() alone when h keeps what the last step left there. */
-TEST(swapped_in_before_out)
+TEST(a_swap_in_before_its_out_is_found)
 {
     for (int persists = 0; persists < 2; persists++) {
         struct exchange exchange = new_swap(persists ? PERSISTENT : TRANSIENT);
@@ -252,7 +252,7 @@ TEST(a_swap_needs_its_waits)
 }
 
 /* Caught by compare_values(): it is w that goes out and comes back as b. */
-TEST(a_swap_of_another_value)
+TEST(a_swap_of_another_value_is_found)
 {
     struct exchange exchange = new_swap(TRANSIENT);
     exchange.paper.list->tasks[1]->accesses[1].tensor =

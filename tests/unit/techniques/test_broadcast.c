@@ -188,7 +188,7 @@ LAW(meshes_keep_their_bits)
 /* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
 
 /* A gather in slices holds its bytes no longer than a whole one; and the fullest link needs as long twice. */
-LONG_TEST(gathers_in_slices)
+LONG_TEST(gathers_in_slices_hold_their_bytes_no_longer)
 {
     for (size_t i = 0; i < COUNT(meshes); i++)
         for (int apart = 0; apart < 2 && strstr(meshes[i], "--zero 3"); apart++) {
@@ -236,7 +236,7 @@ static const struct {
      .one_queue = 7.02578441, .bound = 3, .kind = "staged"},
 };
 
-TEST(the_shipped_lists)
+TEST(shipped_lists_have_their_periods)
 {
     for (size_t i = 0; i < COUNT(shipped); i++) {
         json_t *all = plan(lasting("--list data/steps/%s", shipped[i].words)), *report = report_of(all);
@@ -315,7 +315,7 @@ TEST(a_link_is_used_in_the_steps_that_send)
         test_failed("the fullest link takes %g ms a step, expected 2\n", bound);
 }
 
-TEST(deals)
+TEST(slices_are_dealt_as_options_say)
 {
     static const struct dealing deals[] = {
         {"4", .queues = 4, .slices = 16, .even = true},
@@ -410,7 +410,7 @@ static void expect_shape(size_t i, const char *options)
         test_failed("shape %zu, %s: %zu copies\n", i, options, n);
 }
 
-TEST(lists_of_any_shape)
+TEST(lists_of_any_shape_are_sent)
 {
     for (size_t i = 0; i < COUNT(shapes); i++) {
         expect_shape(i, "--broadcast-queues 1");

@@ -122,7 +122,7 @@ TEST(a_resumed_run_is_the_unbroken_one)
 }
 
 /* What is written from the devices has the bytes of what a checkpoint of them is exported to. */
-TEST(the_saved_model_is_the_checkpoint_s)
+TEST(a_saved_model_is_its_checkpoint_exported)
 {
     need_own_products();
     const char *folder = temp_path("saved");
@@ -245,7 +245,7 @@ static int count_lines(const char *path, const char *with)
 }
 
 /* A run that is stopped and resumed leaves the files and the log of one that was not. */
-TEST(the_command_line_resumes)
+TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
 {
     const char *whole = temp_path("cli-whole");
     const char *broken = temp_path("cli-broken");
@@ -310,7 +310,7 @@ static void expect_other_models_refused(const char *words, const char *folder)
 }
 
 /* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
-TEST(a_folder_is_one_run_s)
+TEST(a_folder_belongs_to_one_run)
 {
     const char *folder = temp_path("it's mine"),
                *words = "train --model tiny --steps 2 --val-share 0 --sample-tokens 0";

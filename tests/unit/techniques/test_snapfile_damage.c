@@ -95,7 +95,7 @@ TEST(ckpt_names_the_damaged_payload)
 }
 
 /* Before runs had ids the pages had another number in that place; and a yard to come may have another page. */
-TEST(files_of_older_and_newer_versions)
+TEST(older_versions_are_read_and_newer_ones_refused)
 {
     static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"";
     char digits[17];

@@ -23,7 +23,7 @@
  * training, 1,003,854, and 111,540 are to validate. */
 static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-TEST(character_recipe)
+TEST(nanogpts_character_recipe_has_its_splits)
 {
     struct data_options options = options_for(write_letters("shakespeare.txt", 1115394, alphabet65));
     options.tokens = "chars";
@@ -254,7 +254,7 @@ TEST(small_files_are_held_out_too)
     }
 }
 
-TEST(validation_text_of_its_own)
+TEST(validation_text_may_be_a_file_of_its_own)
 {
     char *train = write_letters("train.txt", 200, "abc");
     char *val = write_letters("val.txt", 100, "xbz");
@@ -276,7 +276,7 @@ TEST(validation_text_of_its_own)
 
 /* ---- token numbers, and models with a tokenizer of their own ----------------------------------------------------- */
 
-TEST(token_files)
+TEST(a_tenth_of_token_files_is_held_out)
 {
     struct data_options options = options_for(write_numbered("shard.bin", 1000, true));
     struct dataset *data = open_dataset(&options);

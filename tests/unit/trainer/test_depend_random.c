@@ -242,7 +242,7 @@ TEST(random_lists_are_ordered_and_placed)
 }
 
 /* What is said of uses follows from the bytes of each task. */
-TEST(uses_in_random_lists)
+TEST(uses_follow_from_the_bytes_of_each_task)
 {
     contexts_joined(); /* else what moves pass through is on the host too */
     struct machine *machine = open_machine(&(struct machine_options){.devices = two_devices()});

@@ -398,7 +398,7 @@ static double half_value(int exponent, int fraction)
 }
 
 /* All 65536 halves, each of a sign, an exponent and a fraction. */
-TEST(every_half)
+TEST(every_half_is_read_exactly)
 {
     static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
     static char file[8 + sizeof header - 1 + 131072];
@@ -423,7 +423,7 @@ TEST(every_half)
     close_safetensors(st);
 }
 
-TEST(other_dtypes)
+TEST(f64_and_bf16_are_read)
 {
     static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
                                  "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[16,20]}}";
@@ -483,7 +483,7 @@ static void read_headerless(void *path)
     free(read_headerless_tokens(path, &n));
 }
 
-TEST(llmc_damaged_models)
+TEST(damaged_models_of_llmc_are_refused)
 {
     static const struct {
         int word, value;
@@ -643,7 +643,7 @@ static void write_to_full_disk(void *path)
     publish(writer);
 }
 
-TEST(full_disk)
+TEST(a_full_disk_leaves_what_was_there)
 {
     const char *path = write_file("full", "old", 3);
     expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
@@ -685,7 +685,7 @@ static void expect_claims(const char *first, const char *second, bool clash)
     assert_int_equal(run_child(claim_both, "--log").code, clash ? EXIT_USAGE : 0); /* ... only */
 }
 
-TEST(claims)
+TEST(two_outputs_that_are_one_file_are_refused)
 {
     char *file = write_file("claimed", "x", 1);
     char *hard = temp_path("hard");
@@ -702,7 +702,7 @@ TEST(claims)
     expect_claims("/dev/null", "/dev/null", false);
 }
 
-TEST(folders)
+TEST(folders_are_made_with_their_parents)
 {
     struct stat status;
     char *deep = temp_path("a/b//c/");

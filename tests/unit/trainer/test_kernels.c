@@ -58,7 +58,7 @@ static void check_flat(int n)
     free(b);
 }
 
-TEST(flat_arrays)
+TEST(elementwise_kernels_give_what_plain_c_gives)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < LENGTHS; k++) {
@@ -82,7 +82,7 @@ static void check_rows(int N, int C)
     free(x);
 }
 
-TEST(rows)
+TEST(row_kernels_give_what_plain_c_gives)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < COUNT(widths); k++) {
@@ -92,7 +92,7 @@ TEST(rows)
 }
 
 /* The result must not be optimised away, and be a number: chains of fma stay below 1/(1-x) * y. */
-TEST(fma_peak_kernel)
+TEST(the_fma_probe_is_not_optimised_away)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         float out[256] = {0};
@@ -137,7 +137,7 @@ static void check_embedding(int B, int T, int C, int V)
     free(dx);
 }
 
-TEST(embedding)
+TEST(embedding_gives_what_plain_c_gives)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < COUNT(widths); k++) {
@@ -187,7 +187,7 @@ static void check_layernorm(int N, int C)
     free(b);
 }
 
-TEST(layernorm)
+TEST(layernorm_gives_what_plain_c_gives)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < COUNT(widths); k++) {
@@ -214,7 +214,7 @@ static void check_gelu(int n)
     free(dout);
 }
 
-TEST(gelu)
+TEST(gelu_gives_what_plain_c_gives)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < LENGTHS; k++) {
@@ -274,7 +274,7 @@ static void check_softmax(int heads, int T, float size)
     free(dscores);
 }
 
-TEST(softmax)
+TEST(softmax_gives_what_plain_c_gives)
 {
     static const int sides[] = {1, 2, 7, 16, 17, 33, 70};
     for (size_t shape = 0; take_shape(shape); shape++) {
@@ -312,7 +312,7 @@ static void check_loss(int N, int V, int W, float size)
     free(logits);
 }
 
-TEST(loss)
+TEST(the_loss_is_what_plain_c_gives)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < COUNT(widths); k++) {
@@ -325,7 +325,7 @@ TEST(loss)
 /* ---- long loops -------------------------------------------------------------------------------------------------- */
 
 /* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all the same. */
-TEST(longest_loops)
+TEST(the_longest_loops_give_what_plain_c_gives)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
     device = &machines[0]->devices[0];

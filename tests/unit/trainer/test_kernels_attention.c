@@ -96,7 +96,7 @@ static void check_attention(int B, int T, int H, int hs)
     free(dout);
 }
 
-TEST(attention_plain_and_flash)
+TEST(plain_and_flash_attention_give_what_plain_c_gives)
 {
     static const size_t rooms[] = {SIZE_MAX, 49152, 24576};
     static const struct {

@@ -209,7 +209,7 @@ TEST(own_gemm_is_one_chain_per_element)
     }
 
 /* All m and n around the borders of a tile, and k around every depth that B may be cut to. */
-TEST(own_gemm_at_tile_borders)
+TEST(own_products_keep_the_chains_bits_at_tile_borders)
 {
     need_own_products();
     static const int depths[] = {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513};
@@ -281,7 +281,7 @@ static void check_causal(struct machine *machine, int T, int hs, enum gemm_causa
     check_product(machine, &product, GEMM_OWN, 0);
 }
 
-TEST(causal_products)
+TEST(causal_products_leave_out_what_comes_later)
 {
     need_own_products();
     for (size_t shape = 0; take_shape(shape); shape++) {

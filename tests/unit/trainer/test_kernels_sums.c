@@ -41,7 +41,7 @@ static void check_norm(int n, float clip, float *first_shape)
     free(grad);
 }
 
-TEST(norm)
+TEST(the_norm_is_near_plain_c_and_alike_in_all_shapes)
 {
     for (size_t k = 0; k < LENGTHS; k++) {
         float first_shape[3] = {0};
@@ -120,7 +120,7 @@ static void check_sums(int N, int C, bool accumulate)
 }
 
 /* Some tiles of rows and columns, the last ones cut anywhere. */
-TEST(sums_in_order)
+TEST(column_sums_keep_their_order)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (uint64_t i = 0; i < 30; i++) {
@@ -170,7 +170,7 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     free(g);
 }
 
-TEST(adamw)
+TEST(adamw_has_the_bits_of_plain_c)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < LENGTHS; k++) {

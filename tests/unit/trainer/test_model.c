@@ -266,7 +266,7 @@ static void check_model(const struct sizes *sizes)
     free_study(&study);
 }
 
-TEST(gradients_tied)
+TEST(gradients_of_a_tied_model_are_right)
 {
     need_own_products();
     const struct config tied = {.layers = 2, .heads = 5, .channels = 20, .seq_len = 9, .vocab = 67, .tied = true};
@@ -274,7 +274,7 @@ TEST(gradients_tied)
 }
 
 /* The head of the larger vocabulary has padding. */
-TEST(gradients_untied)
+TEST(gradients_of_an_untied_model_are_right)
 {
     need_own_products();
     static const int vocab[] = {13, 127};
@@ -284,14 +284,14 @@ TEST(gradients_untied)
     }
 }
 
-TEST(gradients_of_the_smallest_model)
+TEST(gradients_of_the_smallest_model_are_right)
 {
     need_own_products();
     const struct config smallest = {.layers = 1, .heads = 1, .channels = 3, .seq_len = 1, .vocab = 2, .tied = true};
     check_model(&(struct sizes){.config = smallest, .batch = 1, .seq = 1, .gemm = GEMM_OWN});
 }
 
-TEST(gradients_with_clblast)
+TEST(gradients_with_clblast_are_right)
 {
     static const int vocab[] = {17, 127};
     for (size_t i = 0; i < COUNT(vocab); i++) {
@@ -315,7 +315,7 @@ static void expect_reference(const char *more)
     json_decref(all);
 }
 
-TEST(pytorch_reference)
+TEST(pytorchs_numbers_are_met)
 {
     expect_reference("");
     expect_reference("--serial --audit");
@@ -332,7 +332,7 @@ TEST(check_fails_above_the_tolerance)
     assert_non_null(strstr(ran.out, "\"passed\": false"));
 }
 
-TEST(llmc_losses)
+TEST(llmcs_losses_are_met)
 {
     /* What llm.c's own program for CPUs prints when it trains from these two files. */
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,

@@ -31,7 +31,7 @@ static void expect_within(struct list *list, size_t budget, size_t enough)
     free(problem);
 }
 
-TEST(no_byte_above_the_budget)
+TEST(no_list_takes_a_byte_above_the_budget)
 {
     static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
     for (size_t i = 0; i < COUNT(lists); i++) {
@@ -130,7 +130,7 @@ static char *nested_lives(int n, int sizes)
 
 /* Giving addresses takes little more than four times the work for four times the tensors, whatever their sizes.  (It is
  * counted: the time says what else the machine does.)  Looking at all lives that are there took 100 times the work. */
-TEST(long_lists_of_nested_lives)
+TEST(four_times_the_tensors_take_four_times_the_work)
 {
     static const int sizes[] = {1, 9000};
     for (size_t k = 0; k < COUNT(sizes); k++) {

@@ -21,7 +21,7 @@ static void expect_rate(const struct rate *rate, int64_t step, double expected)
         test_failed("step %lld: the rate is %.17g, not %.17g\n", (long long)step, found, expected);
 }
 
-TEST(constant_rate)
+TEST(a_constant_rate_stays_after_its_warm_up)
 {
     struct rate rate = {.schedule = RATE_CONSTANT, .lr = 1e-3, .lr_min = 1e-4, .steps = 10, .warmup = 0};
     for (int64_t step = 1; step <= 10; step++)
@@ -33,7 +33,7 @@ TEST(constant_rate)
 }
 
 /* nanoGPT's recipe: 2000 iterations, 100 of them warm-up, 1e-3 to 1e-4.  There `it` counts from 0. */
-TEST(cosine_rate)
+TEST(the_cosine_is_that_of_nanogpts_recipe)
 {
     struct rate rate = {.schedule = RATE_COSINE, .lr = 1e-3, .lr_min = 1e-4, .steps = 2000, .warmup = 100};
     for (int64_t it = 0; it < 100; it++)
@@ -48,7 +48,7 @@ TEST(cosine_rate)
     assert_true(learning_rate(&rate, 1) == 1e-3);
 }
 
-TEST(linear_rate)
+TEST(a_linear_rate_falls_evenly)
 {
     struct rate rate = {.schedule = RATE_LINEAR, .lr = 1, .lr_min = 0, .steps = 11, .warmup = 0};
     for (int64_t step = 1; step <= 11; step++)
@@ -56,7 +56,7 @@ TEST(linear_rate)
 }
 
 /* Warm-up, stable, decay: the last fifth of the steps, 81 to 100, goes down by the root of what has passed of it. */
-TEST(wsd_rate)
+TEST(the_last_fifth_of_wsd_decays_by_the_root)
 {
     struct rate rate = {.schedule = RATE_WSD, .lr = 1, .lr_min = 0.1, .steps = 100, .warmup = 10};
     expect_rate(&rate, 10, 10.0 / 11);
@@ -85,7 +85,7 @@ TEST(short_runs_have_a_finite_rate)
 
 static void check_it(void *rate) { check_rate(rate); }
 
-TEST(impossible_rates)
+TEST(impossible_rates_are_refused)
 {
     struct rate rate = {.schedule = RATE_COSINE, .lr = 1e-3, .lr_min = 1e-4, .steps = 100, .warmup = 100};
     expect_refusal(check_it, &rate, 2, "100 warm-up steps leave none of the 100 steps");

@@ -229,7 +229,7 @@ TEST(impossible_widths_are_refused)
 
 /* ---- the plan --------------------------------------------------------------------------------------------------- */
 
-TEST(plan_as_data)
+TEST(a_plan_as_json_has_its_fields)
 {
     struct ran ran = expect_yard(EXIT_OK, "every read sees the right value",
                                  "plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
@@ -257,7 +257,7 @@ static void expect_vocabulary(const char *options, int vocab)
     assert_int_equal(number_at(last, "accesses.0.bytes"), 4 * vocab);
 }
 
-TEST(vocabulary)
+TEST(the_vocabulary_is_the_models_or_the_datas)
 {
     expect_vocabulary("--model gpt2", 50257);
     expect_vocabulary("--model gpt2 --vocab 99", 99);
@@ -265,7 +265,7 @@ TEST(vocabulary)
     expect_vocabulary("--model gpt2 --data tests/data/llmc-tokens.bin", 123);
 }
 
-TEST(devices_as_data)
+TEST(devices_as_json_have_their_fields)
 {
     const json_t *device = json_at(yard_json("devices --json"), "platforms.0.devices.0");
     assert_string_equal(text_at(device, "id"), "0:0");

@@ -19,7 +19,7 @@
 
 /* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
 
-TEST(log_lines)
+TEST(the_log_has_a_line_for_each_step_and_evaluation)
 {
     const char *log = temp_path("log.jsonl");
     expect_yard(EXIT_OK, "", "train --model tiny --steps 5 --val-every 2 --val-batches 2 --sample-tokens 0 --log '%s'",
@@ -89,7 +89,7 @@ TEST(steps_are_timed_on_the_device)
 }
 
 /* The preset, then the config file, then the command line. */
-TEST(precedence_of_options)
+TEST(the_command_line_overrides_the_file_that_overrides_the_preset)
 {
     static const char text[] = "# smaller\nchannels = 48\nheads = 3\nsteps = 9\n";
     const char *config = write_file("config", text, sizeof text - 1), *log = temp_path("precedence.jsonl");
@@ -105,7 +105,7 @@ TEST(precedence_of_options)
 }
 
 /* --stop-after saves and stops, and the learning rate is that of the longer run. */
-TEST(stop_after)
+TEST(stop_after_keeps_the_rate_of_the_longer_run)
 {
     const char *log = temp_path("stopped.jsonl");
     const char *whole_log = temp_path("whole.jsonl");
@@ -124,7 +124,7 @@ TEST(stop_after)
     assert_int_equal(access(model, R_OK), 0);
 }
 
-TEST(save_then_init_and_sample)
+TEST(a_saved_model_starts_another_run_and_samples)
 {
     const char *log = temp_path("first.jsonl"), *second_log = temp_path("second.jsonl");
     const char *more[] = {"", "--untied"}, *folders[] = {temp_path("saved"), temp_path("untied")};
@@ -151,7 +151,7 @@ TEST(save_then_init_and_sample)
 }
 
 /* A token is a byte, a letter of this text two of them: what is shown is text, the prompt too, also into a file. */
-TEST(sample_with_bytes_of_letters)
+TEST(letters_of_two_bytes_are_shown_whole)
 {
     char text[4096] = "";
     while (strlen(text) < sizeof text - 20)
@@ -168,7 +168,7 @@ TEST(sample_with_bytes_of_letters)
 }
 
 /* Characters travel with the model: the prompt is read with the tokens of the training text. */
-TEST(sample_with_characters)
+TEST(characters_travel_with_the_model)
 {
     char text[900], *at = text;
     for (int i = 0; i < 100; i++)
@@ -205,7 +205,7 @@ TEST(a_run_with_learnt_tokens)
 }
 
 /* A tokenizer that is larger than the model is refused by number; of one that cannot be read the reason is said. */
-TEST(a_tokenizer_beside_a_model)
+TEST(a_tokenizer_that_does_not_fit_the_model_is_refused)
 {
     const char *folder = temp_path("beside");
     assert_int_equal(mkdir(folder, 0777), 0);
@@ -275,7 +275,7 @@ static int interrupt_training(const char *log, const char *folder, const char *e
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(interrupt_saves)
+TEST(an_interrupted_run_saves)
 {
     const char *log = temp_path("interrupted.jsonl");
     const char *folder = temp_path("interrupted");
