@@ -228,7 +228,9 @@ TEST(tasks_wait_for_those_that_are_named)
     struct simulation *sim = simulate_text(RELAY);
     const struct task *again = sim->list->tasks[2], *end = sim->list->tasks[5];
     assert_int_equal(again->n_edges, 1);
-    assert_true(again->edges[0].producer == 3 && again->edges[0].previous && again->edges[0].wait);
+    assert_true(again->edges[0].producer == 3);
+    assert_true(again->edges[0].previous);
+    assert_true(again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);
     expect_number("work", sim->moments[1].start, 1);
     expect_number("sum", sim->moments[4].start, 1 + 4 + 2);

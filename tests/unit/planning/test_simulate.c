@@ -312,7 +312,8 @@ TEST(shipped_hardware_has_its_devices)
         assert_int_equal(device->shape.work_group, shipped[i].work_group);
         assert_int_equal(device->units, shipped[i].units);
         struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
-        assert_true(sim->period > 1e-6 && sim->period < 1);
+        assert_true(sim->period > 1e-6);
+        assert_true(sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], trainer->train->n);
         expect_sound(path, trainer->train, values_of(trainer, trainer->train));
         free_simulation(sim);

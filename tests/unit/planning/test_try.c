@@ -145,7 +145,8 @@ TEST(addresses_are_those_of_the_plain_algorithm)
         free_list(lists[1]);
         end_paper(&paper);
     }
-    assert_true(second > 0 && second < 80); /* each order is the better one at times */
+    assert_true(second > 0); /* each order is the better one at times */
+    assert_true(second < 80);
 }
 
 struct life {
@@ -281,8 +282,10 @@ TEST(verdicts_are_those_of_all_pairs)
         }
         end_paper(&paper);
     }
-    assert_true(wrong > 30 && wrong <= dropped);
-    assert_true(wrong_moves > 0 && wrong_moves < moved);
+    assert_true(wrong > 30);
+    assert_true(wrong <= dropped);
+    assert_true(wrong_moves > 0);
+    assert_true(wrong_moves < moved);
 }
 
 /* ---- scale ------------------------------------------------------------------------------------------------------- */

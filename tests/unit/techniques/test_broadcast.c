@@ -474,7 +474,8 @@ static size_t expect_numbers(const struct list *list)
             assert_int_equal(task->message, 0);
         if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
-        assert_true(task->message > 0 && task->message <= list->last_message);
+        assert_true(task->message > 0);
+        assert_true(task->message <= list->last_message);
         const struct tensor *from = task->accesses[1].tensor, *to = task->accesses[0].tensor;
         if (!source[task->message]) {
             source[task->message] = from;

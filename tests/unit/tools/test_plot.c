@@ -188,9 +188,12 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
     for (double loss = 4; loss > 0.5; loss /= 2)
         assert_in_range(y_of_loss(&frame, loss / 2, 1) - y_of_loss(&frame, loss, 1), fall - 1, fall + 1);
     assert_true(y_of_loss(&frame, 0, 1) >= frame.height); /* below the axis */
-    for (int i = 0; i < frame.loss.n; i++)
-        assert_true(frame.loss.tick[i] >= frame.loss.low && frame.loss.tick[i] <= frame.loss.high);
-    assert_true(frame.loss.n >= 3 && frame.loss.n <= 5);
+    for (int i = 0; i < frame.loss.n; i++) {
+        assert_true(frame.loss.tick[i] >= frame.loss.low);
+        assert_true(frame.loss.tick[i] <= frame.loss.high);
+    }
+    assert_true(frame.loss.n >= 3);
+    assert_true(frame.loss.n <= 5);
     empty_plot(&above);
 }
 

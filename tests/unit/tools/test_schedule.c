@@ -272,9 +272,11 @@ static void expect_order_back(const struct turn_order *order, const struct mesh 
         struct turn *turn = pipeline_order(order, mesh, p, micros, &n),
                     *same = pipeline_order(back, mesh, p, micros, &n_back);
         assert_int_equal(n_back, n);
-        for (int i = 0; i < n; i++)
-            assert_true(same[i].computation == turn[i].computation && same[i].stage == turn[i].stage &&
-                        same[i].micro == turn[i].micro);
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(same[i].computation, turn[i].computation);
+            assert_int_equal(same[i].stage, turn[i].stage);
+            assert_int_equal(same[i].micro, turn[i].micro);
+        }
         free(turn);
         free(same);
     }

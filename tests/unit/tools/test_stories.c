@@ -161,7 +161,8 @@ TEST(entropy_of_the_default)
     double above = 8;
     for (int seq_len = 4; seq_len <= 1024; seq_len *= 4) {
         double floor = stories_floor(stories, bytes, N, seq_len);
-        assert_true(floor < above && floor > stories_rate(stories));
+        assert_true(floor < above);
+        assert_true(floor > stories_rate(stories));
         above = floor;
     }
     text[N - 1] = '\0';

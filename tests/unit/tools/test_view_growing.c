@@ -238,12 +238,14 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
             assert_true(step < 5 || fabs(view->sight.to - view->sight.from - length) < 1e-3);
             assert_int_equal(view->sight.anchor, step);
             double end = axis_of(view->tracks[0], view->tracks[0]->now);
-            assert_true(end > view->sight.from && end < view->sight.to);
+            assert_true(end > view->sight.from);
+            assert_true(end < view->sight.to);
         }
         length = view->sight.to - view->sight.from;
         from = view->sight.from;
     }
-    assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
+    assert_true(length > 2 * 12e3); /* about three steps */
+    assert_true(length < 5 * 20e3);
     close_trace_writer(writer);
     end_view(view);
 }
@@ -414,7 +416,9 @@ TEST(another_list_is_named_where_it_begins)
             if (with->pixels[y * with->width + x] == without->pixels[y * with->width + x])
                 continue;
             changed++;
-            assert_true(y >= ruler.y && y < ruler.y + NUMBERS && x >= begins);
+            assert_true(y >= ruler.y);
+            assert_true(y < ruler.y + NUMBERS);
+            assert_true(x >= begins);
         }
     assert_true(changed > 0);
     put_list(view, 2, "sample", clock + 12000);
@@ -503,7 +507,8 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
         int y = box.y;
         while (y < box.y + box.h && canvas->pixels[y * canvas->width + x] != LOSS)
             y++;
-        assert_true(y < box.y + box.h && y >= last);
+        assert_true(y < box.y + box.h);
+        assert_true(y >= last);
         last = y;
     }
     free_canvas(canvas);

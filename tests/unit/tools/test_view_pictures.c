@@ -209,7 +209,8 @@ TEST(the_legend_has_tasks_without_a_layer)
         with += seen;
         free_canvas(canvas);
     }
-    assert_true(with > 0 && with < PARTS);
+    assert_true(with > 0);
+    assert_true(with < PARTS);
     end_view(view);
     free(trace);
 }
@@ -513,8 +514,10 @@ TEST(a_table_stands_beside_what_it_is_about)
         const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
         view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, from), axis_at(view, to)}};
         struct box at = place_panel(view, size);
-        assert_true(at.x >= rows.x && at.x + at.w <= rows.x + rows.w);
-        assert_true(at.y >= rows.y && at.y + at.h <= rows.y + rows.h);
+        assert_true(at.x >= rows.x);
+        assert_true(at.x + at.w <= rows.x + rows.w);
+        assert_true(at.y >= rows.y);
+        assert_true(at.y + at.h <= rows.y + rows.h);
         assert_true(!room || at.x >= right || at.x + at.w <= left);
         view->selection.region = (struct region){.kind = PLACE, .at = {axis_at(view, from), axis_at(view, from)}};
         view->selection.region.device = random4.word[2] % 4;
@@ -650,7 +653,8 @@ TEST(bars_without_length_share_their_place)
     int drawn = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         drawn += canvas->pixels[(row->y + row->height / 2) * canvas->width + x] != PAPER;
-    assert_true(drawn > 0 && drawn <= 1 + rows.w / (view->sight.to - view->sight.from));
+    assert_true(drawn > 0);
+    assert_true(drawn <= 1 + rows.w / (view->sight.to - view->sight.from));
     free_canvas(canvas);
     end_view(view);
 }

@@ -156,7 +156,8 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     assert_int_equal(height[0], 12);
     assert_int_equal(height[1], 12);
     assert_int_equal(place[1], place[0]);
-    assert_true(to >= place[1] && to < place[1] + 12);
+    assert_true(to >= place[1]);
+    assert_true(to < place[1] + 12);
     release_button(view);
     assert_true(row_of_lane(view, 0, upload)->height >= 22);
     end_view(view);
