@@ -145,7 +145,8 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
     awk -v OFMT=%.7g -f $here/answer.awk -f "$TMP/end.awk" "$answer"
 }
 
-measure_all() { # prints a line for each row: name, what, simulated, formula, number, settings, verdict, with tabs between
+# Prints a line for each row: name, what, simulated, formula, number, settings, verdict, with tabs between.
+measure_all() {
     for name in $names; do
         rows "$name" row | while IFS="$tab" read -r what simulated formula number with; do
             verdict=$(measure "$name" "$simulated" "$formula" "$number" "$with" </dev/null)
@@ -166,8 +167,8 @@ with_curves() { # prints the names of entries that have curves
         $1 == "curve" && !named[name]++ { print name }' "$entries"
 }
 
-# $HARDWARE is a machine: a description, or a profile of `yard profile`.  $TMP/yours is for sed, which puts its links and
-# its disk into a step file; $TMP/rates is for people.
+# $HARDWARE is a machine: a description, or a profile of `yard profile`.  $TMP/yours is for sed, which puts the links
+# and the disk of that machine into a step file; $TMP/rates is for people.
 read_hardware() {
     [ -f "$HARDWARE" ] || die "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
     awk -v rates="$TMP/rates" -f $here/hardware.awk "$HARDWARE" >"$TMP/yours" ||
@@ -175,7 +176,8 @@ read_hardware() {
 }
 
 # A step that does not fit is a point without a value.  What else is wrong is told on stderr, and is in $TMP/wrong.
-measure_curves() { # prints a line for each point: name, what, rate in GB/s or "yours", what was simulated, with tabs between
+# Prints a line for each point: name, what, rate in GB/s or "yours", what was simulated, with tabs between.
+measure_curves() {
     : >"$TMP/wrong"
     for name in $names; do
         rows "$name" curve | while IFS="$tab" read -r what simulated formula number with; do

@@ -2,7 +2,9 @@
 #
 #     printf '%s\n' TEST... | awk -f guess.awk SECONDS -
 #
-# SECONDS has lines "NAME SECONDS".  A line tests/scripts/view.sh gives "12 tests/scripts/view.sh" by a line "view.sh 12".
+# SECONDS has lines "NAME SECONDS".  By the line "view.sh 12", the test tests/scripts/view.sh gives
+#
+#     12 tests/scripts/view.sh
 FILENAME != "-" {
     took[$1] = $2
     next
