@@ -25,6 +25,8 @@ fuzz: ## Gives damaged files of all formats to the readers, under ASan: a minute
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(or $(SEED),1)
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
+# restart.sh is not among them: this runtime runs the handler of a signal only after waitpid() has returned, which with
+# --restart is when the training has ended.
 THREADED = depend depend_random execute pace snaprun
 tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads and signals with it.
 	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/scripts/process.sh PART=all \

@@ -12,21 +12,7 @@
 #
 # To add one, do the same with another kill, file or limit.  Remove $TMP/log first: within would find the old one.
 . tests/run/helpers.sh
-
-trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
-
-start() { # WORDS...: yard in the background; sets: child
-    : >"$TMP/out" # or within() might look at what the run before printed
-    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
-    child=$!
-}
-
-ended() { # NAME CODE 'part of the sentence': two checks of the run in the background
-    wait "$child"
-    code=$?
-    check "$1: the exit code is $2; it was $code" [ "$code" -eq "$2" ]
-    check "$1: it says '$3'" grep -qF -- "$3" "$TMP/err"
-}
+. tests/run/background.sh
 
 only_whole() { # NAME FOLDER: two checks that it holds checkpoints and the model, and nothing half-written
     found=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
@@ -36,17 +22,6 @@ only_whole() { # NAME FOLDER: two checks that it holds checkpoints and the model
         result $? "$1: ${checkpoint##*/} has its manifest and its file"
     done
 }
-
-said_times() { # N PATTERN FILE: so many lines of the file have the pattern
-    [ "$(grep -c -- "$2" "$3")" -eq "$1" ]
-}
-
-runs() { # WORDS...: yard succeeds with them
-    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err"
-}
-
-train='train --model tiny --sample-tokens 0 --val-batches 1'
-trained="grep -q '\"step\":9,' '$TMP/log'"
 
 # ---- signals --------------------------------------------------------------------------------------------------------
 
@@ -118,91 +93,6 @@ within 600 "$trained"
 kill -HUP "$child"
 wait "$child"
 result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
-
-# ---- --restart ------------------------------------------------------------------------------------------------------
-
-trainer() { # the child of the run in the background
-    tr -d ' ' <"/proc/$child/task/$child/children" 2>"$TMP/none"
-}
-
-# A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.
-for whom in "" -; do
-    rm -f "$TMP/log" "$TMP/run.snap"
-    setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
-        >"$TMP/out" 2>"$TMP/err" </dev/null &
-    child=$!
-    within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
-    kill -INT "$whom$child"
-    name="--restart: SIGINT to ${whom:+all and }the parent"
-    ended "$name" 130 '; the newest snapshot is of step '
-    check "$name: nothing is restarted" lacks 'yard: restart' "$TMP/err"
-    check "$name: the run is interrupted once" said_times 1 'yard: interrupted' "$TMP/err"
-    check "$name: the command that goes on is printed" \
-        grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
-done
-
-# A resumed run tells in two lines what its first step waited for:
-#
-#     resumed     step 2 of run.snap; 1.494 s from the start to the first step:
-#                 open 0.003, read 0.009, verify 0.000, upload 0.023, devices and lists 1.459
-name='a run that is resumed'
-check "$name: it succeeds" runs $train --resume "$TMP/run.snap" --steps 1 --warmup 0
-seconds=$(sed -n 's/^resumed .*; \([0-9.]*\) s from the start.*/\1/p' "$TMP/out")
-check "$name: it tells what its first step waited for" [ -n "$seconds" ]
-sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk -v all="$seconds" '
-    {
-        parts = $2 + $4 + $6 + $8 + $12
-        print all " s; the parts are " parts " s"
-        off = all - parts
-        exit !(off > -0.003 && off < 0.003)
-    }' >"$TMP/err"
-result $? "$name: the parts of that time add up"
-
-rm -f "$TMP/log" "$TMP/run.snap"
-start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
-within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
-kill -KILL $(trainer)
-within 600 "grep -q ^resumed '$TMP/out'"
-step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
-grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
-result $? '--restart: it goes on from the newest commit'
-
-left=$(trainer)
-kill -KILL "$child"
-wait "$child" 2>/dev/null
-child=
-check '--restart: a parent that is killed leaves no child behind' \
-    within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status"
-check '--restart: the snapshot can be read after that' runs ckpt ls "$TMP/run.snap"
-
-rm -f "$TMP/log" "$TMP/run.snap"
-start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
-    --trace "$TMP/traced"
-while kill -0 "$child" 2>/dev/null; do
-    within 600 "$trained"
-    rm -f "$TMP/log"
-    kill -KILL $(trainer) 2>/dev/null
-done
-name='--restart without a commit'
-ended "$name" 1 'yard: given up: 3 restarts, and no newer commit in'
-check "$name: there were 3 restarts" said_times 3 'yard: restart' "$TMP/err"
-check "$name: each says why, and that it begins again" said_times 3 \
-    'yard: restart [123]: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err"
-for trace in traced traced.1 traced.2 traced.3; do
-    check "$name: there is the trace $trace" [ -f "$TMP/$trace" ]
-done
-
-ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
-    (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"
-    code=$?
-    check "--restart $3: the exit code is $1; it was $code" [ $code -eq "$1" ]
-    check "--restart $3: it says '$2'" grep -qF -- "$2" "$TMP/err"
-    check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
-}
-ends_at_once 2 'unknown option' --unknown
-ends_at_once 3 'OpenCL platforms' '-d 99:0'
-ends_at_once 4 "$TMP/none/here" "--data $TMP/none/here"
-ends_at_once 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
 
 # ---- descriptors and limits -----------------------------------------------------------------------------------------
 

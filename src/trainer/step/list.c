@@ -1,4 +1,4 @@
-/* list.c - a list as an array of tasks: making and freeing it, room for one more task, another order. */
+/* list.c - a list as an array of tasks: making and freeing both, room for one more task, another order. */
 #include "list.h"
 
 struct list *new_list(struct pool *pool, const char *name)
@@ -10,6 +10,15 @@ struct list *new_list(struct pool *pool, const char *name)
     list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
     list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
     return list;
+}
+
+void free_task(struct task *task)
+{
+    if (task->context_bytes)
+        free(task->context);
+    free(task->args);
+    free(task->accesses);
+    free(task);
 }
 
 void free_list(struct list *list)

@@ -22,15 +22,6 @@ const char *layer_and_micro(char out[64], const struct task *task)
     return out;
 }
 
-void free_task(struct task *task)
-{
-    if (task->context_bytes)
-        free(task->context);
-    free(task->args);
-    free(task->accesses);
-    free(task);
-}
-
 static struct task *add_task(struct list *list, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
