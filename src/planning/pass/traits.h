@@ -86,7 +86,7 @@ struct pass_traits {
 /* The traits of a pass, never NULL: those of a pass without traits are all zero. */
 const struct pass_traits *traits_of(const struct pass *pass);
 bool has_trait(const struct pass *pass, enum trait trait);
-/* Of the wanted passes, the first one that has this trait; NULL: none has it. */
+/* The first of the wanted passes that has this trait; NULL: none has it. */
 const struct pass *find_wanted(enum trait trait, const struct run_facts *facts);
 /* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it must choose before
  * it is known how many bytes other passes take. */

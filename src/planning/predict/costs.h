@@ -47,7 +47,7 @@ struct lane_speed { /* speed of copies, or of what one kind of the host's lanes 
     double latency; /* seconds */
 };
 
-enum { MOST_PAPER_DEVICES = 1024 }; /* that a plan can use */
+enum { MOST_PAPER_DEVICES = 1024 }; /* the devices that a plan can use */
 
 struct costs {
     char *path;

@@ -315,7 +315,7 @@ static struct problem *prove_iteration(const struct list *list, uint32_t number)
     return prove((struct proof){.list = list, .proven = ONE_ITERATION, .number = number});
 }
 
-enum { MOST_ITERATIONS = 10000 }; /* that are looked at where conditional tasks take longer to come round */
+enum { MOST_ITERATIONS = 10000 }; /* as many are looked at where conditional tasks take longer to come round */
 
 static bool has_conditional(const struct list *list)
 {

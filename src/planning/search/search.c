@@ -163,7 +163,7 @@ static void travel(struct search *search)
     const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
     unsigned char *current = copy_bytes(search->best, question->n);
     unsigned char *next = allocate(question->n, 1);
-    double excess = search->record.excess_bytes; /* of `current` */
+    double excess = search->record.excess_bytes; /* what `current` takes beyond the budget */
     for (size_t idle = 0; idle < most_idle && goes_on(search); idle++) {
         struct score record = search->record;
         double share = MOST_WORSE * pow((double)idle / (double)most_idle, 3);

@@ -72,7 +72,7 @@ struct amount { /* the bytes of each class from this clock on, until the next am
     uint64_t clock, bytes[TRACE_CLASSES];
 };
 
-struct amount_sum { /* of an amount, or of some amounts in a row */
+struct amount_sum { /* the sum of an amount, or of some amounts in a row */
     uint64_t clock; /* the amount's, or the first one's */
     uint64_t sum;   /* the bytes of all classes together, or the largest sum of these amounts */
 };

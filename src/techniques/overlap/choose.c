@@ -119,7 +119,7 @@ void measure_buckets(struct update_survey *survey)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-enum { MOST_ROWS = 4 }; /* of starts: as C or L, each with gradients alone or sharing */
+enum { MOST_ROWS = 4 }; /* rows of starts: as C or L, each with gradients alone or sharing */
 
 /* In how many steps a row of starts goes from no bucket on the CPU to all. */
 static size_t count_shares(const struct update_survey *survey)

@@ -21,7 +21,7 @@ enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct update_plan {
     unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
     enum sharing sharing;
-    struct score score; /* that of the list with this plan */
+    struct score score; /* the score of the list with this plan */
 };
 /* Fills in plan->sharing and plan->score.  Gradients have bytes of their own; or, where the list does not fit
  * then, they share bytes. */

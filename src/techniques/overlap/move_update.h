@@ -34,7 +34,7 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
 struct transport {
     struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *piece,
                                   int i);
-    const char *purpose; /* that of the copies up */
+    const char *purpose; /* the purpose of the copies up */
 };
 
 struct moved {              /* a piece on the host */

@@ -47,7 +47,7 @@ enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED, SHARINGS };
 struct update_mover { /* moves updates, in one edit */
     struct edit *edit;
     struct list *list;
-    const struct uses *uses; /* of the list as it was when the edit was opened */
+    const struct uses *uses; /* the uses in the list as it was when the edit was opened */
     int cores;               /* the number of CPU cores that do updates */
     enum sharing sharing;
     struct tensor **counterparts; /* by tensor of the device, on the host: its mirror, or the copy that updates share */

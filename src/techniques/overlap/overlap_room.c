@@ -105,7 +105,7 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
     return fits;
 }
 
-/* Of `local` nothing is asked, since the step decides. */
+/* `local` is asked nothing, since the step decides. */
 static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
     const enum overlap mode = planner->mode;

@@ -47,8 +47,8 @@ struct read_buffer {
     uint64_t bytes_read;                 /* so far */
 };
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
-enum { NOT_KNOWN = 0 };          /* of a run's id or a hash: it was not recorded */
-enum { VECTORS_DIFFER = 0 };     /* of a width: the devices have several */
+enum { NOT_KNOWN = 0 };          /* a run's id or a hash that was not recorded */
+enum { VECTORS_DIFFER = 0 };     /* the width where devices have several */
 struct checkpoint {
     char *path;                    /* its folder, or the file of another form */
     struct other_form *other_form; /* what another form adds (other_form.h); NULL: the checkpoint is a folder */

@@ -85,7 +85,7 @@ int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration);
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snapfile_finish() drops the iteration. */
 void snapfile_write(struct snapfile_writer *snapfile_writer, uint32_t iteration, size_t payload, const void *bytes);
-struct commit_times { /* of a step that was committed */
+struct commit_times { /* the times of a step that was committed */
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };

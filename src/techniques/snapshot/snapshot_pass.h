@@ -8,7 +8,7 @@ struct snapshot_options {
     const char *file; /* NULL: nothing is stored */
     int every;        /* iterations from one that is stored to the next */
     int slots;        /* iterations for which there is room */
-    int iterations;   /* of how many `yard plan` reports the commits */
+    int iterations;   /* how many of them `yard plan` looks at to report the commits */
     enum snapshot_place
         place; /* where the first copy of an update's result goes; the next update waits for this copy */
 };

@@ -58,7 +58,7 @@ struct fate {
     int out;                /* the device holds x through this task, and then x is away */
     int in;                 /* the device holds x again from this task on; the list's end if x stays away */
     double copy_seconds;    /* how long a copy of x takes, one way; 0 where no search needs to know */
-    struct fate *earlier;   /* that of the last gap before this one in which x is swapped; NULL: none */
+    struct fate *earlier;   /* the fate of the last gap before this one in which x is swapped; NULL: none */
     bool sent;              /* a copy takes x to the host; false: the host has x already */
     struct tensor *on_host; /* x on the host, while x is away */
     struct tensor *back;    /* x after it has come back or was made again; NULL: no task reads x after the gap */
@@ -69,7 +69,7 @@ struct fate {
 struct swaps {
     struct fate **leaving;   /* in the order in which their gaps begin */
     struct fate **returning; /* in the order in which their gaps end */
-    size_t n;                /* of each of the two arrays */
+    size_t n;                /* the length of each of the two arrays */
 };
 
 /* ---- swap.c ------------------------------------------------------------------------------------------------------ */

@@ -31,7 +31,7 @@ struct gap_facts { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; NO_DECISION: its tensor is kept */
 };
-struct task_move { /* of a task to where it begins by the clock */
+struct task_move { /* a task goes to where it begins by the clock */
     struct task *task, *behind;
 };
 struct swapper {

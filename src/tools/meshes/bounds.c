@@ -170,7 +170,7 @@ struct load {             /* what a device has of one pipeline */
     double held, most;    /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
 };
 struct stage {
-    struct unit_work sum; /* of its units */
+    struct unit_work sum; /* the work of its units together */
     int begin, end;       /* its units: [begin, end) */
     double starts, stops; /* seconds of its device's turns before its first forward, and up to its last backward */
     bool has_started;     /* true: the first forward has been counted */
@@ -195,7 +195,7 @@ static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sket
 
 /* ---- a candidate: time ------------------------------------------------------------------------------------------- */
 
-/* Of a backward in halves only the whole is known.  It counts with the second half. */
+/* A backward in halves is known only as a whole, which counts with the second half. */
 static void count_turn(struct load *load, struct stage *stage, enum computation computation)
 {
     if (!stage->has_started)
@@ -208,7 +208,7 @@ static void count_turn(struct load *load, struct stage *stage, enum computation 
     stage->stops = load->work;
 }
 
-struct link_use { /* of the links of a stage's ranks, the one that most of them share */
+struct link_use { /* the link that most ranks of a stage share */
     int ranks;    /* how many share it */
     bool alike;   /* as many ranks share each of the links */
 };

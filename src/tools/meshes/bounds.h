@@ -12,7 +12,7 @@ struct mesh_candidate {
     int micro_batch, micros;
     int recompute, swap; /* enum recompute and enum swap; the bounds are for neither */
     /* set by set_bounds() */
-    double least_seconds; /* that a step takes */
+    double least_seconds; /* what a step takes at least */
     double least_state;   /* bytes of parameters, gradients and optimizer on the fullest device */
     double least_bytes;   /* bytes on it while activations are kept too */
     double tasks;         /* how many its list has, about */
@@ -23,7 +23,7 @@ struct mesh_candidate {
 struct sketch {
     int tp, micro_batch;
     double tasks;             /* how many the list has for one micro-batch, about */
-    double passed_bytes;      /* of the activations that one stage passes to the next */
+    double passed_bytes;      /* the activations that one stage passes to the next */
     double bytes_beside_tape; /* at the peak in the backward of the head and the last layer */
     int64_t link_share;       /* how many devices share a link to the host */
     double link_byte_seconds; /* what a byte takes on it, on its way to a device; 0: no time of its own */

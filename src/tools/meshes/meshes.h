@@ -12,7 +12,7 @@
 
 struct mesh_outcome { /* a candidate that was simulated */
     struct mesh_candidate candidate;
-    double seconds, bytes; /* of a step; on the fullest device */
+    double seconds, bytes; /* the time of a step, and what the fullest device holds */
 };
 
 struct mesh_search {
@@ -32,7 +32,7 @@ struct mesh_search {
     size_t n_candidates, cap_candidates;
     struct mesh_outcome *outcomes; /* after search_meshes() by time */
     size_t n_outcomes, cap_outcomes;
-    struct problem *problem;    /* of the first candidate that could not be planned; NULL: all could */
+    struct problem *problem;    /* why the first candidate could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
     size_t left;                /* how many others were not simulated, since the search was ended before */
     double left_seconds;        /* the least bound of the time of these; INFINITY: there are none */

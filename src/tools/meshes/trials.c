@@ -32,16 +32,16 @@ enum {
     BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
 };
 
-struct trial_result {      /* of a simulation: what the child process leaves to its parent, in memory that both see */
+struct trial_result {      /* what a child process has simulated, in memory that its parent sees too */
     bool is_placed;        /* its bytes are known, and its seconds unless these bytes rule it out */
-    double seconds, bytes; /* of a step; on the fullest device */
+    double seconds, bytes; /* the time of a step, and what the fullest device holds */
     enum exit_code code;
     char why_not[500]; /* where it cannot be planned, as where swap finds no room */
 };
 
 enum verdict { TOO_LARGE, TOO_SLOW, NOT_SIMULATED, SIMULATED, VERDICTS };
 
-struct trials { /* of an array of candidates */
+struct trials { /* the simulations of an array of candidates */
     struct mesh_search *search;
     const struct mesh_candidate *candidates; /* [n] */
     size_t n;
@@ -52,7 +52,7 @@ struct trials { /* of an array of candidates */
     size_t next;                  /* all before it were begun, or were ruled out */
     int running;
     double memory, taken;   /* bytes of the host: what the running ones may take together, and what they take, about */
-    size_t count[VERDICTS]; /* of the candidates that are judged */
+    size_t count[VERDICTS]; /* how many judged candidates have each verdict */
     double left_seconds;    /* the least bound of the time of those that are NOT_SIMULATED; INFINITY: none is */
 };
 

@@ -69,14 +69,14 @@ struct token_kind {
     /* Leaves out the tokens from number n on, if only special texts become them: "<|pad|>".  false: other texts do. */
     bool (*drop)(struct tokenizer *tokenizer, int n);
     void (*free)(struct tokenizer *tokenizer);
-    const struct tokenizer_files *files; /* of the folder's kind: how other programs' files are read and made */
+    const struct tokenizer_files *files; /* how other programs' files of this kind are read and made */
 };
 extern const struct token_kind token_bytes, token_chars, token_ids;
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 struct tokenizer byte_tokenizer(void);
-struct tokenizer id_tokenizer(int n); /* of ids below n */
+struct tokenizer id_tokenizer(int n); /* its ids are those below n */
 /* What --tokens says: NAME or NAME:... of a kind, or a FILE.  Checked early, since it ends the program when it is
  * wrong. */
 void check_tokens(const char *word);

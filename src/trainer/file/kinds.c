@@ -139,7 +139,7 @@ char *read_text(const char *path)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-enum { FIRST_BYTES = 512 }; /* of a file: white space may come before its JSON */
+enum { FIRST_BYTES = 512 }; /* where a file's JSON must begin: white space may come before it */
 
 bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }
 

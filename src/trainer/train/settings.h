@@ -99,7 +99,7 @@ struct settings {
 
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
-/* Of the options that the user has given, the one after `before` (NULL: the first); NULL: there is none. */
+/* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
 const struct option *next_given(const struct option *before);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *option);
