@@ -83,8 +83,10 @@ static void name_lanes(struct reading *reading)
 
 static struct lane *read_lane(const struct reading *reading, const char *word)
 {
-    size_t lane =
-        find_index(reading, reading->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
+    size_t lane = find_index(
+        reading, reading->lanes, word, strlen(word),
+        "a lane, DEVICE.KIND[N]: the device declared above, the kind compute, upload or download, of host cpu, "
+        "disk, feed or report, and N for the further ones that are declared");
     return reading->machine->lanes[lane];
 }
 

@@ -41,7 +41,8 @@ static void read_line(const struct line *line, const struct choice_text *text, u
     size_t i = find_decision(text, name);
     int option = choice_number(text->word, word);
     if (i == text->n)
-        fail_word(line, line->words[0], "a line such as `%s %s`", text->name[0], text->word[0]);
+        fail_word(line, name ? name : word, "one of `%s` to `%s`, and %s after it", text->name[0],
+                  text->name[text->n - 1], text->expected);
     if (read[i])
         fail_word(line, name, "each of them once");
     if (option < 0)
@@ -66,8 +67,8 @@ bool read_choice(const char *path, const struct choice_text *t, unsigned char *c
     }
     for (size_t i = 0; i < t->n; i++)
         if (!read[i])
-            fail(EXIT_USAGE, "%s: a line `%s %s` is missing, or one with another of %s", path, t->name[i], t->word[0],
-                 t->expected);
+            fail(EXIT_USAGE, "%s has no line for %s; add `%s %s`, or another of %s", path, t->name[i], t->name[i],
+                 t->word[0], t->expected);
     free(text);
     free(read);
     return true;

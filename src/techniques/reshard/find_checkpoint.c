@@ -84,6 +84,9 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
 static void check_rank(const struct checkpoint *checkpoint, int rank)
 {
     char step[16], *path = rank_file(checkpoint, rank);
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        fail(EXIT_IO, "%s is not complete: it lacks %s, which its manifest names; take another checkpoint",
+             checkpoint->path, last_part(path));
     struct safetensors *st = open_safetensors(path);
     snprintf(step, sizeof step, "%u", checkpoint->step);
     if (st->file->size != checkpoint->bytes[rank])
@@ -244,7 +247,9 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
              "--snapshot wrote%s",
              path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
     fail(code,
-         "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several%s",
+         "%s holds no complete checkpoint, which has a " MANIFEST
+         " and the files that it names; expected a checkpoint or "
+         "a folder of several%s",
          path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
 }
 

@@ -83,7 +83,7 @@ static char *find_among(const struct all_words *all, const struct option_table *
             return answer_with(option, words, dashes);
         untaken = option;
     }
-    if (!untaken)
+    if (!untaken || find_option(table, word)) /* an option of this very name is what the user means */
         return NULL;
     return format_string("%s%s, as it is called here, is an option of another command", dashes, untaken->name);
 }
