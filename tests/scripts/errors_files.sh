@@ -155,14 +155,13 @@ refuse 2 'yard ckpt needs a word' ckpt
 refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
 refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
-mkdir "$TMP/two"
-cp -r "$TMP/saved/step-2" "$TMP/two/step-2"
-cp -r "$TMP/saved/step-2" "$TMP/two/step-4" # its name is all that is wrong with it, until it is damaged
-printf 'x' | dd of="$TMP/two/step-4/rank-0.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
-refuse 1 "take another checkpoint; $TMP/two/step-2 is complete" train --resume "$TMP/two/step-4"
-refuse 1 "$TMP/two/step-2 is complete" sample --from "$TMP/two/step-4/"
-rm "$TMP/two/step-4/manifest.json"
-refuse 4 "$TMP/two/step-2 is complete" train --resume "$TMP/two/step-4"
+mkdir "$TMP/damaged"
+cp -r "$TMP/saved/step-2" "$TMP/damaged/step-2"
+printf 'x' | dd of="$TMP/damaged/step-2/rank-0.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
+refuse 1 'take another checkpoint' train --resume "$TMP/damaged/step-2"
+rm "$TMP/damaged/step-2/rank-0.safetensors"
+refuse 4 'it lacks rank-0.safetensors, which its manifest names; take another checkpoint' \
+    train --resume "$TMP/damaged/step-2"
 refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
 refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
 [ ! -s "$TMP/out" ]

@@ -203,25 +203,6 @@ char *find_checkpoint(const char *path)
     return find_newest(path, &unused);
 }
 
-char *find_beside(const char *checkpoint)
-{
-    const size_t length = strlen(checkpoint);
-    const bool has_slash = length > 1 && checkpoint[length - 1] == '/';
-    char *own = format_string("%.*s", (int)(length - has_slash), checkpoint), *beside = NULL;
-    const int parent_length = (int)(last_part(own) - own); /* its slash included */
-    char *parent = parent_length > 1 ? format_string("%.*s", parent_length - 1, own) : copy_string(".");
-    struct entries all = {0};
-    if (step_in_name(last_part(own)))
-        all = list_checkpoints(parent);
-    for (size_t i = 0; i < all.n && !beside; i++)
-        if (!all.entries[i].problem && strcmp(last_part(all.entries[i].path), last_part(own)) != 0)
-            beside = copy_string(all.entries[i].path);
-    free_entries(&all);
-    free(parent);
-    free(own);
-    return beside;
-}
-
 char **all_checkpoints(const char *path, size_t *n)
 {
     struct entries all = {0};

@@ -28,9 +28,6 @@ char **all_checkpoints(const char *path, size_t *n);
  * size and header.  Another form (other_form.h) warns of damage that it could pass over.  Fails when there is no
  * checkpoint: EXIT_IO, or EXIT_FAILED where one is damaged.  The caller frees it with free_checkpoint(). */
 struct checkpoint *open_checkpoint(const char *path);
-/* The newest complete checkpoint, other than this one, in the folder of `checkpoint`, "DIR/step-30".  NULL: there is
- * none, or the name is not that of a checkpoint.  The caller frees the path. */
-char *find_beside(const char *checkpoint);
 /* The highest session of the complete checkpoints in the folder; sessions count from 1.  0: there are none. */
 int64_t last_session(const char *folder);
 /* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there. */

@@ -27,48 +27,13 @@ static struct run_record *record_of(const struct trainer *trainer) { return *own
 
 /* ---- the run that this one goes on from -------------------------------------------------------------------------- */
 
-struct attempted { /* the argument of try_to_open() and try_to_load(), for attempt() */
-    const char *path;
-    struct checkpoint *checkpoint;
-    struct model *model;
-    enum loaded_state wanted;
-};
-
-static void try_to_open(void *argument)
-{
-    struct attempted *attempted = argument;
-    attempted->checkpoint = open_checkpoint(attempted->path);
-}
-
-static void try_to_load(void *argument)
-{
-    struct attempted *attempted = argument;
-    load_checkpoint(attempted->model, attempted->checkpoint, attempted->wanted);
-}
-
-/* Ends the program if there is a problem with the checkpoint at `path`, and names a complete one beside it. */
-static void expect_sound(struct problem *problem, const char *path)
-{
-    char *beside = problem ? find_beside(path) : NULL;
-    if (beside)
-        fail(problem->code, "%s; %s is complete", problem->sentence, beside);
-    must(problem);
-}
-
-static struct checkpoint *open_to_go_on(const char *path)
-{
-    struct attempted attempted = {.path = path};
-    expect_sound(attempt(try_to_open, &attempted), path);
-    return attempted.checkpoint;
-}
-
 static const struct resumed_run *find_resumed_run(void)
 {
     static struct resumed_run found;
     const char *path = this_life->from ? this_life->from : reshard_options.resume;
     if (!path)
         return NULL;
-    struct checkpoint *checkpoint = open_to_go_on(path);
+    struct checkpoint *checkpoint = open_checkpoint(path);
     checkpoint->buffer->open = now_ns() - this_life->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
     found = (struct resumed_run){
         .given_path = path,
@@ -90,7 +55,7 @@ static bool open_run(const char *path, struct source *source)
         refuse_foreign_folder(path);
     const bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
-        struct checkpoint *checkpoint = open_to_go_on(newest ? newest : path);
+        struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
         *source = (struct source){copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer};
     }
     free(newest);
@@ -102,8 +67,7 @@ static void close_run(struct source *source) { free_checkpoint(source->checkpoin
 
 static void load_run(struct model *model, const struct source *source, enum loaded_state wanted)
 {
-    struct attempted attempted = {.checkpoint = source->checkpoint, .model = model, .wanted = wanted};
-    expect_sound(attempt(try_to_load, &attempted), attempted.checkpoint->path);
+    load_checkpoint(model, source->checkpoint, wanted);
 }
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
