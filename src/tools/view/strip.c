@@ -209,36 +209,12 @@ void draw_borders(const struct view *view, const struct track *track, int y, int
             fill(view, border_x(view, track, i), y, view->scale, height, BORDER);
 }
 
-/* The name of another list that runs after a step, such as eval, and where it begins. */
-struct other_list {
-    const char *name; /* NULL: none runs there */
-    uint64_t start;
-};
-
-/* Finds the first step of another list in [from, to) of the clock. */
-static struct other_list find_other_list(const struct track *track, uint64_t from, uint64_t to)
-{
-    struct other_list other = {.start = to};
-    for (uint32_t k = 0; k < TRACE_LISTS; k++) {
-        const struct trace_step_list *steps = &track->trace->steps[k];
-        size_t i;
-        if (k == track->list)
-            continue;
-        FIND_FIRST(i, steps->n, steps->steps[i].work < from);
-        if (i < steps->n && steps->steps[i].work < other.start)
-            other = (struct other_list){track->trace->header.list[k], steps->steps[i].work};
-    }
-    return other;
-}
-
 /* Writes the name of a list that runs after step i, from `least` on, if that is in sight and ends up to `free_to`.
  * Returns where it begins, or `free_to`. */
 static int draw_other_list(const struct view *view, size_t i, int least, int free_to)
 {
     const struct track *track = view->tracks[0];
-    const struct trace_step *step = &track->steps->steps[i];
-    const uint64_t next = i + 1 < track->steps->n ? step[1].work : UINT64_MAX;
-    const struct other_list other = find_other_list(track, step->computed, next);
+    const struct other_list other = find_other_list(track, &track->steps->steps[i]);
     if (!other.name)
         return free_to;
     const double at = x_of(view, axis_of(track, other.start));

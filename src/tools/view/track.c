@@ -28,12 +28,31 @@ static uint64_t end_of_last(const struct track *track, const struct trace_step *
     return end;
 }
 
+struct other_list find_other_list(const struct track *track, const struct trace_step *step)
+{
+    const bool last = step + 1 == track->steps->steps + track->steps->n;
+    struct other_list other = {.start = last ? UINT64_MAX : step[1].work};
+    for (uint32_t k = 0; k < TRACE_LISTS; k++) {
+        const struct trace_step_list *steps = &track->trace->steps[k];
+        size_t i;
+        if (k == track->list)
+            continue;
+        FIND_FIRST(i, steps->n, steps->steps[i].work < step->work);
+        if (i < steps->n && steps->steps[i].work < other.start)
+            other = (struct other_list){track->trace->header.list[k], steps->steps[i].work};
+    }
+    return other;
+}
+
 double step_ns(const struct track *track, const struct trace_step *step)
 {
     const struct trace_step *next = step + 1;
-    bool last = next == track->steps->steps + track->steps->n || next->step != step->step + 1 ||
-                next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
-    uint64_t end = last ? end_of_last(track, step) : next->work;
+    const bool last = next == track->steps->steps + track->steps->n || next->step != step->step + 1 ||
+                      next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
+    const struct other_list other = find_other_list(track, step);
+    uint64_t end = last || other.name ? end_of_last(track, step) : next->work;
+    if (other.name)
+        end = MIN(end, other.start);
     return axis_of(track, end) - axis_of(track, step->work);
 }
 

@@ -75,7 +75,13 @@ const struct trace_step *find_step(const struct track *track, uint32_t step);
 const struct trace_step *newest_step(const struct track *track);
 /* Has the step not ended yet?  Then it has no length to be shown: step_ns() is what has gone by. */
 bool is_unfinished(const struct track *track, const struct trace_step *step);
-double step_ns(const struct track *track, const struct trace_step *step); /* from where its work begins to the next's */
+struct other_list {   /* another list, such as eval, that runs after a step and before the next one */
+    const char *name; /* NULL: none does */
+    uint64_t start;   /* the clock where it begins, or else where the next step does; UINT64_MAX: none follows */
+};
+struct other_list find_other_list(const struct track *track, const struct trace_step *step);
+/* From where its work begins to where the next step's does; before another list, to its last end or where that begins. */
+double step_ns(const struct track *track, const struct trace_step *step);
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
 double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
 /* What a task is: its role, or a backward of weights alone, or the way of a copy without a role. */

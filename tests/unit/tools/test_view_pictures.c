@@ -314,6 +314,18 @@ TEST(the_ruler_names_lists_between_steps)
     end_view(view);
 }
 
+/* An evaluation does not count as a part of the step before it. */
+TEST(a_step_ends_before_another_list)
+{
+    static const struct list_run runs[] = {{1, 0, 1}, {1, 1, 20}, {2, 0, 60}, {3, 0, 62}, {3, 1, 90}};
+    struct view *view = open_test_view(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
+    const struct track *track = view->tracks[0];
+    assert_true(step_ns(track, find_step(track, 1)) == MS);
+    assert_true(step_ns(track, find_step(track, 2)) == 2 * MS); /* the next step follows */
+    assert_true(step_ns(track, find_step(track, 3)) == MS);
+    end_view(view);
+}
+
 /* ---- colours ---------------------------------------------------------------------------------------------------- */
 
 /* Up to 21 micro-batches no two look the same, and the legend has room for memory beside any number. */
