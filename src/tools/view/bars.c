@@ -7,8 +7,8 @@
  *     |#####| |##|              bars
  *     |#####| |##|   -  _-##-_  a short one, and merged columns, each as high as its lane was busy
  *
- * Where steps are narrow, whole steps are taken together instead (shares.c), and only bars that are wide enough to be
- * seen are drawn over these.
+ * Where steps are narrow, whole steps are taken together instead (shares.c), and are as high as the lane was busy.  Only
+ * bars that are wide enough to be seen are drawn over these.
  *
  * These bars are found by searches, so a picture costs a few steps per column however many records there are.  But a
  * million bars take 32 MB, more than most caches hold, and to wait for memory would take most of the time.  So the bars
@@ -194,12 +194,13 @@ static size_t bar_from(const struct brush *brush, uint64_t clock, int x)
     return next_bar_from(brush->bars, brush->firsts[x - 1 - brush->left], clock);
 }
 
-/* Draws bars [i, end) of a span as a box from pixel x to `right`: colours share its height as they share the time. */
+/* Draws bars [i, end) of a span as a box from pixel x to `right`, at the lane's foot.  It is as high as the lane was
+ * busy, a dot at least, and colours share its height as they share the time. */
 static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t end, int x, int right, double busy)
 {
     uint64_t ns[GROUPS], all = 0, before = 0;
-    const int cut = (int)((1 - busy) * most_cut(brush));
-    const int top = brush->y + cut, high = brush->height - 2 * cut;
+    const int high = MAX((int)(busy * brush->height + 0.5), MIN(brush->view->scale, brush->height));
+    const int top = brush->y + brush->height - high;
     sum_shares(brush->view, brush->index, lane, i, end, ns);
     for (size_t k = 0; k < GROUPS; k++)
         all += ns[k];
@@ -209,14 +210,12 @@ static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t
         const int to = (int)(high * (double)before / (double)all + 0.5);
         if (to == from)
             continue;
-        const uint32_t colour = group_colour(brush->view, brush->track, k);
-        fill(brush->view, x, top + from, right - x, to - from, blend(PAPER, colour, 0.5 + 0.5 * busy));
+        fill(brush->view, x, top + from, right - x, to - from, group_colour(brush->view, brush->track, k));
         if (brush->view->colour == BY_KIND)
             brush->drawn->kind[k] = true;
         else
             brush->drawn->plain |= k == GROUPS - 1;
     }
-    brush->drawn->pale |= busy < 0.5;
 }
 
 static void draw_spans(const struct brush *brush, uint32_t lane)

@@ -3,7 +3,7 @@
  * Where a step is a few pixels wide, a column of pixels shows a part of a step that chance has chosen, and neighbours
  * differ though all steps are alike.  So whole steps are taken together, as many as are wide enough to be seen.  Such a
  * *span* begins at a step whose number is a multiple of some power of two, so it is the same wherever the view is
- * moved.
+ * moved.  An evaluation that is wide enough to be seen is a span of its own.
  *
  *     |B|F|B|W|F|B|F|        |FFFFFFF|FFFFFFF|
  *     |B|F|B|W|F|B|F|   ->   |BBBBBBB|BBBBBBB|    a span of four steps, and another one
@@ -44,6 +44,14 @@ static bool begins_span(const struct trace_step *steps, size_t i, uint32_t span)
     return i == 0 || steps[i].step % span == 0;
 }
 
+/* Is the time from one clock to another wide enough to be seen as a span of its own? */
+static bool is_wide(const struct view *view, const struct track *track, uint64_t from, uint64_t to)
+{
+    enum { LEAST_WIDTH_OF_LIST = 3 }; /* dots */
+    const double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
+    return (axis_of(track, to) - axis_of(track, from)) * pixels >= LEAST_WIDTH_OF_LIST * view->scale;
+}
+
 /* Finds the clocks between which the spans in sight lie. */
 static void find_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
@@ -52,6 +60,7 @@ static void find_edges(const struct view *view, const struct track *track, struc
     const uint64_t from = clock_of(track, view->sight.from), to = clock_of(track, view->sight.to);
     const uint32_t span = steps_of_span(view, track);
     uint64_t edge = 0;
+    bool begins = true; /* a span begins at step i */
     size_t i;
     FIND_FIRST(i, n, steps[i].work <= from);
     i -= i > 0; /* the step that is under way at the left end */
@@ -59,10 +68,16 @@ static void find_edges(const struct view *view, const struct track *track, struc
         i--;
     shares->n_edges = 0;
     for (; i < n && edge < to; i++) {
-        if (!begins_span(steps, i, span))
-            continue;
-        edge = i > 0 ? steps[i].work : MIN(steps[i].work, track->trace->records[0].start);
-        *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = edge;
+        const struct other_list other = find_other_list(track, &steps[i]);
+        if (begins || begins_span(steps, i, span)) {
+            edge = i > 0 ? steps[i].work : MIN(steps[i].work, track->trace->records[0].start);
+            *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = edge;
+        }
+        begins = other.name && is_wide(view, track, other.start, i + 1 < n ? steps[i + 1].work : track->last);
+        if (begins) {
+            edge = other.start;
+            *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = edge;
+        }
     }
     if (edge < to)
         *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = MAX(track->last, edge);

@@ -392,6 +392,41 @@ static void expect_same_picture(const struct canvas *expected, struct view *view
     free_canvas(canvas);
 }
 
+/* Far out an evaluation is a span of its own, and spans of steps go on after it. */
+TEST(an_evaluation_is_a_span_of_its_own)
+{
+    enum { EVEN_STEPS = 12, BEFORE = 6, STEP_NS = 12 * 1000 };
+    const char *path = temp_path("spans.trace");
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = now_ns(), eval = 0;
+    for (uint32_t step = 1; step <= EVEN_STEPS; step++) {
+        clock = write_step(writer, step, clock, 1000);
+        if (step == BEFORE) {
+            eval = clock + 1000;
+            clock += 5 * STEP_NS;
+        }
+    }
+    close_trace_writer(writer);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    const struct track *track = view->tracks[0];
+    const struct trace_step *steps = track->steps->steps;
+    const double length = places_of(view).rows.w / 4.0 * STEP_NS; /* four pixels a step */
+    put_list(view, 1, "eval", eval);
+    look_at(view, -length / 2, length / 2);
+    find_shares(view);
+    const struct shares *shares = &view->shares[0];
+    const uint64_t expected[] = {steps[0].work, steps[3].work, eval, steps[6].work, steps[7].work, steps[11].work};
+    assert_int_equal(shares->n_edges, COUNT(expected) + 1);
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_int_equal(shares->edges[i], expected[i]);
+    assert_int_equal(shares->edges[COUNT(expected)], track->last);
+    look_at(view, -50 * length, 50 * length); /* it is narrower than a pixel */
+    find_shares(view);
+    for (size_t i = 0; i < shares->n_edges; i++)
+        assert_true(shares->edges[i] != eval);
+    end_view(view);
+}
+
 /* Where another list begins to run, its name is on the ruler, right of that time: nothing else changes.  Of two lists
  * after one step the first is named. */
 TEST(another_list_is_named_where_it_begins)

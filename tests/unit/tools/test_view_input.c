@@ -476,6 +476,22 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     end_view(view);
 }
 
+/* Sums of bars by colour are those of the list as it was, so that none is left after a move. */
+TEST(a_move_forgets_the_sums_of_bars)
+{
+    struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    run_script(view, "pagedown -");
+    drag_bar(view,
+             (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
+    release_button(view);
+    look_at(view, 0, 1e11);
+    find_shares(view);
+    assert_non_null(view->shares[0].lanes);
+    press_key(view, "u");
+    assert_null(view->shares[0].lanes);
+    end_view(view);
+}
+
 /* ---- any input -------------------------------------------------------------------------------------------------- */
 
 static void do_anything(struct view *view, struct random4 random4)

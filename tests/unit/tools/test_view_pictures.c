@@ -39,10 +39,10 @@ static const struct picture {
     {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xcdbc7ab9abf098f8,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x164146b4d6995eca,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x79524a505ac84070,
      "the whole trace is 28 pixels wide: on each compute lane forwards, backwards and backwards of weights have a "
      "third of the height each; before it each device has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x6b7b2bc2a96280b1,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x115052505693c8c9,
      "the whole trace is 6 pixels wide: a single span"},
     {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xb2921de4acf024ee,
      "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
