@@ -12,6 +12,7 @@ enum {
     INK = 0xff14181f,
     SOFT = 0xff5b6573,
     RULE = 0xffd3d9e1,
+    STEP_BAR = 0xffc5ccd6,
     BORDER = 0xff9aa5b4,
     QUEUED = 0xffb5becb,
     ACCENT = 0xffc2185b,

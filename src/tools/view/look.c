@@ -5,6 +5,7 @@
 #include <math.h>
 
 #define NARROWEST_NS 100.0
+#define AIR 0.015        /* the part of what is in sight that is free on a side */
 #define FARTHEST_NS 1e16 /* four months: whole nanoseconds can still be told apart */
 
 void look_at(struct view *view, double from, double to)
@@ -18,7 +19,7 @@ void look_at(struct view *view, double from, double to)
 /* The same, with a little air on both sides. */
 static void look_around(struct view *view, double from, double to)
 {
-    const double air = 0.015 * (to - from);
+    const double air = AIR * (to - from);
     look_at(view, from - air, to + air);
 }
 
@@ -104,6 +105,7 @@ void look_at_end(struct view *view)
     set_anchor(view, newest ? newest->step : 0);
     if (!view->sight.zoomed && (length > SLACK * wanted || length < wanted / SLACK))
         length = wanted;
-    double end = axis_of(track, track->now);
-    look_at(view, end - 0.87 * length, end + 0.13 * length);
+    const double end = axis_of(track, track->now);
+    const double free = is_living(track) ? 0.13 : AIR; /* for what comes */
+    look_at(view, end - (1 - free) * length, end + free * length);
 }

@@ -45,7 +45,7 @@ static void draw_step(const struct view *view, size_t i, double top)
         width--;
     width = MAX(width, 1);
     high = MAX(high, view->scale);
-    fill(view, left, box.y + box.h - high, width, high, step->step == view->sight.anchor ? SOFT : RULE);
+    fill(view, left, box.y + box.h - high, width, high, step->step == view->sight.anchor ? SOFT : STEP_BAR);
 }
 
 /* Where there are many steps some stand for all: every one, every second, every fourth ..., so that those that are
@@ -105,7 +105,7 @@ static void draw_quiet_overview(const struct view *view)
     char text[32];
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, 1);
-    fill(view, box.x, box.y, box.w, box.h - high, PAPER);
+    fill(view, box.x, box.y, box.w, box.h - high, PANEL);
     put_text(view, 10 * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
     put_small(view, AT_RIGHT, box.y, box.x - 8 * dot, SOFT, "median %s",
               format_ns(text, median_step_ns(view->tracks[0])));
@@ -209,16 +209,42 @@ void draw_borders(const struct view *view, const struct track *track, int y, int
             fill(view, border_x(view, track, i), y, view->scale, height, BORDER);
 }
 
-/* Writes the name of a list that runs after step i, from `least` on, if that is in sight and ends up to `free_to`.
- * Returns where it begins, or `free_to`. */
+static bool begins_before_sight(const struct view *view, uint64_t clock)
+{
+    return axis_of(view->tracks[0], clock) < view->sight.from;
+}
+
+/* The other list that has begun last before what is in sight and after a step, unless all has ended by then. */
+static struct other_list list_at_left(const struct view *view, const struct trace_step *step)
+{
+    const struct track *track = view->tracks[0];
+    const uint64_t clock = clock_of(track, view->sight.from);
+    struct other_list other = {.start = step->work};
+    for (uint32_t k = 0; k < TRACE_LISTS && clock < track->last; k++) {
+        const struct trace_step_list *steps = &track->trace->steps[k];
+        size_t i;
+        if (k == track->list)
+            continue;
+        FIND_FIRST(i, steps->n, steps->steps[i].work < clock);
+        if (i > 0 && steps->steps[i - 1].work > other.start)
+            other = (struct other_list){track->trace->header.list[k], steps->steps[i - 1].work};
+    }
+    return other;
+}
+
+/* Writes the name of a list that runs after step i, from `least` on, if that is in sight and ends up to `free_to`.  One
+ * that goes on at the left edge has its name there.  Returns where it begins, or `free_to`. */
 static int draw_other_list(const struct view *view, size_t i, int least, int free_to)
 {
     const struct track *track = view->tracks[0];
-    const struct other_list other = find_other_list(track, &track->steps->steps[i]);
+    const struct trace_step *step = &track->steps->steps[i];
+    struct other_list other = find_other_list(track, step);
+    if (other.name && begins_before_sight(view, other.start))
+        other = list_at_left(view, step);
     if (!other.name)
         return free_to;
-    const double at = x_of(view, axis_of(track, other.start));
-    if (at < places_of(view).ruler.x || at > free_to)
+    const double at = fmax(x_of(view, axis_of(track, other.start)), places_of(view).ruler.x);
+    if (at > free_to)
         return free_to;
     const int x = MAX((int)at, least);
     const int wide = width_of(view, other.name);
@@ -250,6 +276,9 @@ static struct step_number place_number(const struct view *view, size_t i, const 
     const bool is_asked = i == room->newest || i == room->anchor;
     struct step_number number = {.shown = false};
     if (step->step % room->stride != 0 && !is_asked) /* most steps of a long run: no text is made for them */
+        return number;
+    if (begins_before_sight(view, step->work) &&
+        (step->step == view->sight.anchor || list_at_left(view, step).name)) /* then it is beside the ruler, or over */
         return number;
     snprintf(number.text, sizeof number.text, "step %" PRIu32, step->step);
     number.wide = width_of(view, number.text);
@@ -291,8 +320,8 @@ static struct number_room find_room(const struct view *view, size_t first, size_
 }
 
 /* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
- * ... as there is room, that of the anchor, and that of the newest.  At the left edge is that of the step that goes on.
- * Other lists that run between steps have their names there.  Returns whether the anchor's number is among them. */
+ * ... as there is room, that of the anchor, and that of the newest.  At the left edge is that of the step that goes on,
+ * unless it is the anchor.  Other lists that run between steps have their names there.  Returns whether the anchor's number is among them. */
 static bool draw_step_numbers(const struct view *view)
 {
     const struct track *track = view->tracks[0];
@@ -329,15 +358,18 @@ static void draw_anchor_beside(const struct view *view)
               view->sight.anchor);
 }
 
+/* The overview has the ground of the first line, and a line below it: numbers of steps below that line are not names of
+ * the bars above it. */
 void draw_strip(const struct view *view)
 {
-    struct places places = places_of(view);
-    fill(view, 0, places.header.h, view->width, places.rows.y - places.header.h, PAPER);
-    if (view->layout.low)
-        fill(view, 0, places.ruler.y, view->width, view->scale, RULE);
-    else if (view->tracks[0]->trace->header.kind == TRACE_SIMULATED)
+    const struct places places = places_of(view);
+    const bool simulated = view->tracks[0]->trace->header.kind == TRACE_SIMULATED;
+    fill(view, 0, places.header.h, view->width, places.ruler.y - places.header.h, PANEL);
+    fill(view, 0, places.ruler.y, view->width, places.rows.y - places.ruler.y, PAPER);
+    fill(view, 0, places.ruler.y, view->width, view->scale, RULE);
+    if (!view->layout.low && simulated)
         draw_quiet_overview(view);
-    else
+    else if (!view->layout.low)
         draw_overview(view);
     draw_ticks(view);
     if (!draw_step_numbers(view) && view->tracks[0]->steps->n > 0)

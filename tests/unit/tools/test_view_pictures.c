@@ -19,10 +19,10 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x49729319567d0ee3,
+    {"1f1b", 1280, 720, 1, "pagedown", 0xcd7a97aecb5fb72f,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xd0b8d12677cf53ed,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x9aa0f5590480155a,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
@@ -30,24 +30,24 @@ static const struct picture {
      "the same, each dot four pixels, so that the window is low: no overview, a legend of two lines that begins "
      "with memory, and rows are cut off: it begins at stage1; what is not on the critical path is pale, and "
      "stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xb7522cee08600704,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xffaf9db9af4c678b,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xdb119425f7446cec,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x6e1c53beb1eafd19,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, the first 3 backwards of 4.054 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xcdbc7ab9abf098f8,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x88a6e51b57b77d44,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x79524a505ac84070,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x4cafec1a1b8291ee,
      "the whole trace is 28 pixels wide: on each compute lane forwards, backwards and backwards of weights have a "
      "third of the height each; before it each device has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x115052505693c8c9,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x51845156ba859f52,
      "the whole trace is 6 pixels wide: a single span"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xb2921de4acf024ee,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xe9411386eacdbb90,
      "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
      "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x9963e6cdef97395f,
+    {"chain", 1280, 720, 1, "h", 0x609a3dd799a0cc7f,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };
@@ -281,14 +281,14 @@ static const char *write_lists(const struct list_run *runs, size_t n)
 }
 
 /* Does this text begin at x in the upper half of the ruler? */
-static bool has_text(struct view *view, const struct canvas *canvas, int x, const char *text)
+static bool has_text(struct view *view, const struct canvas *canvas, int x, const char *text, uint32_t colour)
 {
     struct canvas *wanted = new_canvas(view->width, view->height);
     const int y = places_of(view).ruler.y + 2 * view->scale;
     bool same = true;
     fill_rect(wanted, 0, 0, view->width, view->height, PAPER);
     view->canvas = wanted;
-    put_text(view, x, y, view->width, SOFT, "%s", text);
+    put_text(view, x, y, view->width, colour, "%s", text);
     view->canvas = NULL;
     for (int row = y; row < y + GLYPH_HEIGHT; row++)
         for (int at = x; at < x + width_of(view, text); at++)
@@ -307,10 +307,32 @@ TEST(the_ruler_names_lists_between_steps)
     for (size_t i = 0; i < COUNT(runs); i++) {
         const int x = (int)x_of(view, axis_of(view->tracks[0], (uint64_t)runs[i].at * MS));
         const bool first = i > 0 && runs[i - 1].list == 0; /* after a step */
-        assert_int_equal(has_text(view, canvas, x, "eval"), first && runs[i].list == 1);
-        assert_int_equal(has_text(view, canvas, x, "sample"), first && runs[i].list == 2);
+        assert_int_equal(has_text(view, canvas, x, "eval", SOFT), first && runs[i].list == 1);
+        assert_int_equal(has_text(view, canvas, x, "sample", SOFT), first && runs[i].list == 2);
     }
     free_canvas(canvas);
+    end_view(view);
+}
+
+/* What runs at the left edge has its name there, but the number of the anchor stands only where that begins. */
+TEST(the_ruler_names_what_goes_on_at_the_left)
+{
+    static const struct list_run runs[] = {{1, 0, 1}, {1, 1, 20}, {1, 2, 40}, {2, 0, 60}, {3, 0, 80}};
+    static const struct {
+        int from; /* in milliseconds from step 1 */
+        const char *name;
+    } seen[] = {{5, ""}, {25, "eval"}, {45, "sample"}, {65, "step 2"}};
+    struct view *view = open_test_view(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
+    const int x = places_of(view).ruler.x;
+    for (size_t i = 0; i < COUNT(seen); i++) {
+        look_at(view, seen[i].from * (double)MS, (seen[i].from + 14) * (double)MS);
+        struct canvas *canvas = new_picture(view);
+        for (size_t k = 0; k < COUNT(seen); k++)
+            if (seen[k].name[0])
+                assert_int_equal(has_text(view, canvas, x, seen[k].name, k < 3 ? SOFT : INK), i == k);
+        assert_false(has_text(view, canvas, x, "step 1", ACCENT));
+        free_canvas(canvas);
+    }
     end_view(view);
 }
 
