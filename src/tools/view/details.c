@@ -249,12 +249,15 @@ char *describe_step(const struct view *view)
     return all;
 }
 
+/* While a task is dragged, others under the mouse do not count. */
+bool is_hovered(const struct view *view) { return is_picked(&view->mouse.hover) && view->mouse.drag != DRAG_TASK; }
+
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
  * The caller frees it. */
 char *find_details(const struct view *view)
 {
     const struct pick after_gap = pick_after_gap(view);
-    const struct pick *pick = is_picked(&view->mouse.hover) ? &view->mouse.hover : &view->selection.task;
+    const struct pick *pick = is_hovered(view) ? &view->mouse.hover : &view->selection.task;
     if (is_picked(&after_gap) && view->mouse.drag != DRAG_TASK) {
         char *task = describe_record(view->tracks[after_gap.track], (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);

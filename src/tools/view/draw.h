@@ -143,7 +143,8 @@ struct times {
 bool is_covered(const struct times *times, int x, int wide); /* would one of them cover text from x on? */
 struct times find_times(const struct view *view);
 void draw_times(const struct view *view);
-void draw_blocker(const struct view *view); /* the task that is in the way of one that is moved, and why */
+bool shows_blocker(const struct view *view); /* is a task in sight that is in the way of one that is moved? */
+void draw_blocker(const struct view *view);  /* that task, and why */
 
 /* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */
 
@@ -157,6 +158,7 @@ enum sign_shape {
     LOW_BOX,
     PALE_BOX,
     FRAME,
+    DASHED_FRAME,
     FLAT_LINE,
     DOTTED_LINE,
     DASHES,
@@ -169,7 +171,7 @@ struct sign {
     enum sign_shape shape;
     uint32_t colour;
 };
-enum { MOST_SIGNS = 18 };
+enum { MOST_SIGNS = 19 };
 size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *view, struct box box);
 extern const char *const life_name[];                     /* by enum trace_life: "live", "paused", "stopped", ... */

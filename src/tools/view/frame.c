@@ -209,7 +209,7 @@ static void draw_details(const struct view *view)
     char *text = find_details(view);
     fill(view, box.x, box.y, box.w, box.h, PANEL);
     put_lines(view, x, y, view->width - x, high, INK, SOFT, text);
-    if (view->message[0]) { /* it takes the place of the last line */
+    if (view->message[0] && !shows_blocker(view)) { /* it takes the place of the last line */
         const int last = y + (view->layout.details_lines - 1) * high;
         fill(view, box.x, last, box.w, high, PANEL);
         put_text(view, x, last, view->width - x, SOFT, "%s", view->message);
@@ -269,7 +269,7 @@ static void draw_over_bars(const struct view *view)
         draw_names(view);
     if (picked)
         draw_outline(view, &view->selection.task, INK);
-    if (is_picked(&view->mouse.hover))
+    if (is_hovered(view))
         draw_outline(view, &view->mouse.hover, ACCENT);
     if (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING)
         outline_gap(view, &after_gap, ACCENT);

@@ -40,6 +40,12 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
     }
     if (shape == FRAME)
         fill(view, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
+    for (int at = 0; at < size && shape == DASHED_FRAME; at += 7 * dot) {
+        fill(view, x + at, y, 5 * dot, 2 * dot, colour);
+        fill(view, x + at, y + size - 2 * dot, 5 * dot, 2 * dot, colour);
+        fill(view, x, y + at, 2 * dot, 5 * dot, colour);
+        fill(view, x + size - 2 * dot, y + at, 2 * dot, 5 * dot, colour);
+    }
     if (shape == FLAT_LINE)
         fill(view, x, middle - dot, size, 2 * dot, colour);
     for (int at = 0; at < size && shape == DOTTED_LINE; at += QUEUED_APART * dot)
@@ -185,7 +191,7 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
     const uint32_t bar = colour_number(view, 0), dimmed = blend(bar, PAPER, 0.85);
     const struct pick after_gap = pick_after_gap(view);
     const bool picked = is_picked(&selection->task), room = !view->still && !view->canvas;
-    const bool hovers = is_picked(&view->mouse.hover) || (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING);
+    const bool hovers = is_hovered(view) || (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING);
     const struct {
         bool seen;
         struct sign sign;
@@ -207,6 +213,7 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {selection->region.kind == PLACE, {"selected place", UPRIGHT_LINE, ACCENT}},
         {shows_mark(view), {"mark", UPRIGHT_DASHES, INK}},
         {room || is_inside(&rows, view->mouse.x, view->mouse.y), {"time at the mouse", UPRIGHT_LINE, SOFT}},
+        {shows_blocker(view), {"in the way", DASHED_FRAME, ACCENT}},
         {room || hovers, {"under the mouse", FRAME, ACCENT}},
     };
     size_t n = 0;

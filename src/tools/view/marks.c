@@ -254,22 +254,61 @@ void draw_times(const struct view *view)
 
 /* ---- moving a task ----------------------------------------------------------------------------------------------- */
 
-/* Marks the task that is in the way of the dragged one, and says why. */
-void draw_blocker(const struct view *view)
+/* The row of the task that is in the way of the dragged one; NULL: none is, or its lane has no row. */
+static const struct view_row *row_of_blocker(const struct view *view)
 {
     const struct gesture *gesture = &view->mouse.gesture;
+    const struct pick *blocker = &gesture->blocker;
+    if (!is_picked(blocker) || !view->message[0])
+        return NULL;
+    return row_of_lane(view, gesture->track, view->tracks[gesture->track]->trace->tasks[blocker->copy.task].lane);
+}
+
+bool shows_blocker(const struct view *view) { return row_of_blocker(view) != NULL; }
+
+/* Frames the task that is in the way with dashes. */
+static void frame_blocker(const struct view *view, const struct view_row *row, int from, int to)
+{
+    enum { DASH = 5, GAP = 3 };
+    const int dot = view->scale, bottom = row->y + row->height;
+    for (int x = from; x < to; x += (DASH + GAP) * dot) {
+        const int wide = MIN(DASH * dot, to - x);
+        fill(view, x, row->y, wide, 2 * dot, ACCENT);
+        fill(view, x, bottom - 2 * dot, wide, 2 * dot, ACCENT);
+    }
+    for (int y = row->y; y < bottom; y += (DASH + GAP) * dot) {
+        const int high = MIN(DASH * dot, bottom - y);
+        fill(view, from, y, 2 * dot, high, ACCENT);
+        fill(view, to - 2 * dot, y, 2 * dot, high, ACCENT);
+    }
+}
+
+/* Marks the task that is in the way, and says why, in short lines below it. */
+void draw_blocker(const struct view *view)
+{
+    enum { COLUMNS = 56, LINE = 17 };
+    const struct gesture *gesture = &view->mouse.gesture;
     const struct track *track = view->tracks[gesture->track];
-    const struct pick *in_way = &gesture->blocker;
     const struct box rows = places_of(view).rows;
+    const struct view_row *row = row_of_blocker(view);
     const int dot = view->scale;
-    if (!is_picked(in_way) || !view->message[0])
-        return;
-    const struct view_row *row = row_of_lane(view, gesture->track, track->trace->tasks[in_way->copy.task].lane);
     if (!row)
         return;
-    int wide = width_of(view, view->message) + 12 * dot, y = row->y + row->height;
-    int x = MAX(MIN(x_in_rows(view, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
-    draw_outline(view, in_way, ACCENT);
-    fill(view, x, y, wide, 20 * dot, ACCENT);
-    put_text(view, x + 6 * dot, y + 2 * dot, view->width, PAPER, "%s", view->message);
+    char *text = fold_text(view->message, COLUMNS);
+    int wide = 0, lines = 1;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
+        char *cut = format_string("%.*s", (int)strcspn(line, "\n"), line);
+        wide = MAX(wide, width_of(view, cut) + 12 * dot);
+        lines += line[strcspn(line, "\n")] == '\n';
+        free(cut);
+    }
+    const int from = x_in_rows(view, axis_of(track, gesture->blocker.copy.start)) - 2 * dot;
+    const int to = MAX(x_in_rows(view, axis_of(track, gesture->blocker.copy.end)) + 2 * dot, from + 5 * dot);
+    const int x = MAX(MIN(from, rows.x + rows.w - wide), rows.x);
+    const int high = (lines * LINE + 4) * dot, below = row->y + row->height;
+    const int y = below + high <= rows.y + rows.h ? below : row->y - high;
+    frame_blocker(view, row, from, to);
+    fill(view, x, y, wide, high, ACCENT);
+    put_lines(view, x + 6 * dot, y + 2 * dot, view->width, LINE * dot, PAPER, PAPER, text);
+    free(text);
 }

@@ -453,6 +453,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     release_button(view);
     assert_string_equal(view->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
     assert_int_equal(view->mouse.gesture.blocker.copy.task, 0);
+    assert_true(has_sign(view, "in the way"));
     drag_bar(view, (struct bar_drag){.lane = "a compute", .nth = 1, .to_lane = "b compute", .to_nth = 0, .right = 0});
     release_button(view);
     assert_non_null(strstr(view->message, "and not on b compute"));
