@@ -57,34 +57,52 @@ static const char *short_name(const struct track *track, uint32_t lane)
     return strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name;
 }
 
-/* A folded device names its lanes in the order of their rows, which are too low for names. */
-static void append_lane_names(const struct view *view, const struct view_row *device, char **text)
+enum { LEAST_NAMED = 9 }; /* dots: a lower row has no room for its name */
+
+/* Is this a row of a lane of the device? */
+static bool is_lane_of(const struct view *view, const struct view_row *row, const struct view_row *device)
 {
-    const struct track *track = view->tracks[device->track];
-    const char *before = "  ";
-    for (size_t i = 0; i < view->layout.n_rows; i++) {
-        const struct view_row *row = &view->layout.rows[i];
-        if (row->kind != ROW_LANE || row->track != device->track ||
-            track->trace->lanes[row->index].device_index != device->index)
-            continue;
-        append_text(text, "%s %s", before, short_name(track, row->index));
-        before = ",";
-    }
+    return row->kind == ROW_LANE && row->track == device->track &&
+           view->tracks[row->track]->trace->lanes[row->index].device_index == device->index;
 }
 
+/* The names of a device's lanes in the order of their rows, if these are too low for names; else NULL. */
+static char *list_lanes(const struct view *view, const struct view_row *device)
+{
+    char *text = NULL;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.rows[i];
+        if (is_lane_of(view, row, device) && row->height < LEAST_NAMED * view->scale)
+            append_text(&text, "%s%s", text ? ", " : "lanes: ", short_name(view->tracks[row->track], row->index));
+    }
+    return text;
+}
+
+/* The device's name, such as that of its driver, unless that says no more than the one above it. */
+static const char *name_of_device(const struct view *view, const struct view_row *row)
+{
+    const struct trace_device *device = &view->tracks[row->track]->trace->devices[row->index];
+    const char *above = "";
+    for (const struct view_row *other = view->layout.rows; other < row; other++)
+        if (other->kind == ROW_DEVICE)
+            above = view->tracks[other->track]->trace->devices[other->index].name;
+    const bool known = strcmp(device->id, device->name) == 0 || strcmp(above, device->name) == 0;
+    return known ? "" : device->name;
+}
+
+/* What follows the device's id is paler. */
 static void draw_device_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->tracks[row->track];
-    const struct trace_device *device = &track->trace->devices[row->index];
     const int dot = view->scale, right = view->width - 10 * dot;
     const int y = row->y + row->height / 2 - 8 * dot;
-    const char *sign = track->folded[row->index] ? "▸" : "▾";
-    const char *name = name_of_track(view, row->track);
-    const char *driver = strcmp(device->id, device->name) == 0 ? "" : device->name;
-    char *text = format_string("%s %s%s   %s", sign, name, device->id, driver);
-    if (track->folded[row->index])
-        append_lane_names(view, row, &text);
+    const char *name = name_of_track(view, row->track), *id = track->trace->devices[row->index].id;
+    char *text = format_string("%s %s%s", track->folded[row->index] ? "▸" : "▾", name, id);
+    char *lanes = list_lanes(view, row);
     put_text(view, 6 * dot, y, right, INK, "%s", text);
+    put_text(view, 6 * dot + width_of(view, text) + 18 * dot, y, right, blend(SOFT, INK, 0.4), "%s",
+             lanes ? lanes : name_of_device(view, row));
+    free(lanes);
     free(text);
 }
 
@@ -131,7 +149,7 @@ static void draw_lane_label(const struct view *view, const struct view_row *row)
 
 static void draw_row_label(const struct view *view, const struct view_row *row)
 {
-    if (row->height < 9 * view->scale) /* two traces: keys x and m make room */
+    if (row->height < LEAST_NAMED * view->scale) /* the device's row has it; keys x and m make room */
         return;
     if (row->kind == ROW_DEVICE)
         draw_device_label(view, row);
