@@ -319,7 +319,15 @@ static bool fit_name(const struct brush *brush, uint32_t task, int width, enum f
     return false;
 }
 
-/* Writes a task's name, in small letters if the row is low or the name fits only so.  It may be cut where much of it
+/* Is the text more than a letter that needs a number? */
+static bool has_number(const struct brush *brush, uint32_t task, const char *text)
+{
+    const struct trace_task *named = &brush->track->trace->tasks[task];
+    const int number = brush->view->colour == BY_MICRO && named->micro >= 0 ? named->micro : named->layer;
+    return text[1] || number < 0;
+}
+
+/* Writes a task's name, in small letters if the row is low or the name, or a letter with its number, fits only so.  It may be cut where much of it
  * fits.  The name of a bar that is not lit is pale, too. */
 static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
 {
@@ -332,9 +340,14 @@ static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int 
     if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return;
     bool fits = fit_name(brush, task, width, font, text);
-    if (!fits && !small) {
-        font = small_font(brush->view);
-        fits = fit_name(brush, task, width, font, text);
+    if (!small && !(fits && has_number(brush, task, text))) {
+        char smaller[128];
+        const bool fits_small = fit_name(brush, task, width, small_font(brush->view), smaller);
+        if (fits_small && (!fits || has_number(brush, task, smaller))) {
+            font = small_font(brush->view);
+            fits = true;
+            snprintf(text, sizeof text, "%s", smaller);
+        }
     }
     if (!fits && (room < CUT_WIDTH * dot || !text[0]))
         return;
