@@ -115,27 +115,34 @@ static void describe_stretch(struct view *view)
 
 /* ---- a place on a memory row ----------------------------------------------------------------------------------- */
 
-/* "forward L2": the task of one of the tensor's uses; or "kept" */
-static char *name_use(char out[56], const struct trace *trace, const struct trace_tensor *tensor, uint32_t use)
+enum { USE_SIZE = 72 };
+
+/* "forward L2", or where there are several micro-batches "forward L2, micro-batch 3": the task of one of the tensor's
+ * uses; or "kept" */
+static char *name_use(char out[USE_SIZE], const struct view *view, const struct trace *trace,
+                      const struct trace_tensor *tensor, uint32_t use)
 {
     if (tensor->n_uses == 0) {
-        snprintf(out, 56, "kept");
+        snprintf(out, USE_SIZE, "kept");
         return out;
     }
     const struct trace_task *task = &trace->tasks[trace->uses[tensor->first_use + use]];
+    int n = snprintf(out, USE_SIZE, "%s", task->name);
     if (task->layer >= 0)
-        snprintf(out, 56, "%s L%d", task->name, task->layer);
-    else
-        snprintf(out, 56, "%s", task->name);
+        n += snprintf(out + n, USE_SIZE - (size_t)n, " L%d", task->layer);
+    if (task->micro >= 0 && view->n_micros > 1)
+        snprintf(out + n, USE_SIZE - (size_t)n, ", micro-batch %d", task->micro);
     return out;
 }
 
-static void add_tensor_row(struct table *table, const struct trace *trace, const struct trace_tensor *tensor)
+static void add_tensor_row(struct table *table, const struct view *view, const struct trace *trace,
+                           const struct trace_tensor *tensor)
 {
-    char first[56], last[56];
+    char first[USE_SIZE], last[USE_SIZE];
     ROW(table, text_cell(tensor->name), number_cell((double)tensor->bytes / (1 << 20)),
         number_cell((double)tensor->bytes), text_cell(trace->header.memory[tensor->class]),
-        text_cell(name_use(first, trace, tensor, 0)), text_cell(name_use(last, trace, tensor, tensor->n_uses - 1)));
+        text_cell(name_use(first, view, trace, tensor, 0)),
+        text_cell(name_use(last, view, trace, tensor, tensor->n_uses - 1)));
 }
 
 /* Adds a row for the kept tensors of a class, if there are any.  One has its name. */
@@ -178,9 +185,9 @@ static void describe_memory(struct view *view)
         add_kept_row(panel->brief, trace, alive, n, i);
     for (size_t i = 0; i < n; i++) {
         panel->bytes += (double)alive[i]->bytes;
-        add_tensor_row(panel->table, trace, alive[i]);
+        add_tensor_row(panel->table, view, trace, alive[i]);
         if (alive[i]->n_uses > 0)
-            add_tensor_row(panel->brief, trace, alive[i]);
+            add_tensor_row(panel->brief, view, trace, alive[i]);
     }
     panel->n = panel->brief->n;
     format_axis(view, time, place->at[0], (view->sight.to - view->sight.from) / 1000);
