@@ -14,11 +14,11 @@ enum {
     RULE = 0xffd3d9e1,
     STEP_BAR = 0xffc5ccd6,
     BORDER = 0xff9aa5b4,
-    QUEUED = 0xffb5becb,
+    QUEUED = 0xffbcc4d0,
     ACCENT = 0xffc2185b,
     LOSS = 0xff6a3d9a
 };
-enum { QUEUED_APART = 4 };             /* dots of the picture from one dot of what is queued to the next */
+enum { QUEUED_APART = 8 };             /* dots of the picture from one dot of what is queued to the next */
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
