@@ -76,6 +76,8 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
 /* The place of a step or loss in the canvas, in pixels times `parts`.  What the axis does not show lies outside. */
 int x_of_step(const struct frame *frame, double step, int parts);
 int y_of_loss(const struct frame *frame, double loss, int parts);
+/* Is it a floor or rate so far below the curves that it is only named? */
+bool is_below_axis(const struct frame *frame, const struct series *series);
 /* How many losses of the kinds from `first` on the axis does not show because they are below it. */
 size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first);
 const char *tick_text(char out[32], const struct plot_axis *axis, int i);
@@ -84,7 +86,7 @@ bool is_bound(const struct series *series); /* is it a floor or a rate? */
 const char *run_name(const struct plot *plot, const struct series *of);
 /* What a series is, and its last and lowest value: both lie in arrays of the caller's. */
 const char *series_title(char out[128], const struct plot *plot, const struct series *series);
-const char *series_values(char out[128], const struct series *series);
+const char *series_values(char out[128], const struct frame *frame, const struct series *series);
 
 /* ---- plot_terminal.c --------------------------------------------------------------------------------------------- */
 

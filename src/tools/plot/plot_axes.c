@@ -99,27 +99,49 @@ static void add_margins(struct plot_axis *axis)
     }
 }
 
+static void widen_by_series(struct frame *frame, const struct plot *plot, const struct series *series)
+{
+    for (size_t i = 0; i < series->n; i++)
+        widen(&frame->step, series->points[i].step);
+    if (plot->log)
+        widen_by_logarithms(&frame->loss, series);
+    else
+        for (size_t i = 0; i < series->n; i++)
+            widen(&frame->loss, series->points[i].loss);
+}
+
+/* The length of a part of the axis: a difference, or if the axis is logarithmic the logarithm of a ratio. */
+static double length_of(const struct plot_axis *axis, double from, double to)
+{
+    return axis->log ? log(to / from) : to - from;
+}
+
+/* A floor or rate is on the axis if it takes a quarter of it at most: curves have the rest. */
+static void widen_by_bounds(struct frame *frame, const struct plot *plot)
+{
+    const struct plot_axis curves = frame->loss;
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (is_bound(series) && (curves.low > curves.high || length_of(&curves, series->points->loss, curves.low) <=
+                                                                 length_of(&curves, curves.low, curves.high) / 3))
+            widen_by_series(frame, plot, series);
+}
+
 void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int loss_ticks)
 {
+    const double air = 0.03; /* above and below the curves */
     frame->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .whole = true};
     frame->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = plot->log};
-    for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
-        for (size_t i = 0; i < series->n; i++)
-            widen(&frame->step, series->points[i].step);
-        if (plot->log)
-            widen_by_logarithms(&frame->loss, series);
-        else
-            for (size_t i = 0; i < series->n; i++)
-                widen(&frame->loss, series->points[i].loss);
-    }
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (!is_bound(series))
+            widen_by_series(frame, plot, series);
+    widen_by_bounds(frame, plot);
     add_margins(&frame->step);
     if (frame->step.low > 0 && frame->step.low <= 0.05 * frame->step.high)
         frame->step.low = 0; /* where a run begins has a number */
     add_margins(&frame->loss);
-    if (plot->log)
-        frame->loss.low *= pow(frame->loss.low / frame->loss.high, 0.03);
-    else
-        frame->loss.low -= 0.03 * (frame->loss.high - frame->loss.low);
+    const double low = frame->loss.low, high = frame->loss.high;
+    frame->loss.low = plot->log ? low * pow(low / high, air) : low - air * (high - low);
+    frame->loss.high = plot->log ? high * pow(high / low, air) : high + air * (high - low);
     place_ticks(&frame->step, step_ticks);
     place_ticks(&frame->loss, loss_ticks);
 }
@@ -136,11 +158,16 @@ static double share(const struct plot_axis *axis, double value)
     return fmin(fmax(log(value / axis->low) / log(axis->high / axis->low), -1), 2);
 }
 
+bool is_below_axis(const struct frame *frame, const struct series *series)
+{
+    return is_bound(series) && series->points->loss < frame->loss.low;
+}
+
 size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first)
 {
     size_t n = 0;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        if (series->kind >= first)
+        if (series->kind >= first && !is_bound(series))
             for (size_t i = 0; i < series->n; i++)
                 n += series->points[i].loss < frame->loss.low;
     return n;
@@ -178,7 +205,7 @@ const char *series_title(char out[128], const struct plot *plot, const struct se
     return out;
 }
 
-const char *series_values(char out[128], const struct series *series)
+const char *series_values(char out[128], const struct frame *frame, const struct series *series)
 {
     const struct point *last = &series->points[series->n - 1];
     const struct point *best = series->points;
@@ -186,7 +213,7 @@ const char *series_values(char out[128], const struct series *series)
         if (point->loss < best->loss)
             best = point;
     if (is_bound(series))
-        snprintf(out, 128, "%.4f", last->loss);
+        snprintf(out, 128, "%.4f%s", last->loss, is_below_axis(frame, series) ? ", below the axis" : "");
     else
         snprintf(out, 128, "last %.4f, lowest %.4f at step %.0f", last->loss, best->loss, best->step);
     return out;

@@ -16,8 +16,8 @@
 #define QUIET 0xff5f6770u
 #define RULE 0xffdfe3e8u
 
-/* The viewer's colours of micro-batches, which colour-blind readers tell apart too, without those that are too light
- * for a thin line, or black. */
+/* Okabe and Ito's colours, which colour-blind readers tell apart too, but for yellow, and dark ones: all can be seen as a
+ * thin line. */
 static uint32_t run_colour(const struct series *series)
 {
     static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9,
@@ -25,15 +25,15 @@ static uint32_t run_colour(const struct series *series)
     return colours[series->run % COUNT(colours)];
 }
 
-/* Single steps are pale where a run has many, since they jump: then those of all runs, so that none looks bolder. */
+/* Single steps are pale where a run has many, since they jump, or has validations, which tell more: then those of all
+ * runs, so that none looks bolder. */
 static bool is_pale(const struct plot *plot, const struct series *series)
 {
     enum { MANY = 200 };
-    size_t most = 0;
+    bool pale = false;
     for (const struct series *other = plot->series; other < plot->series + plot->n; other++)
-        if (other->kind == TRAIN)
-            most = MAX(most, other->n);
-    return series->kind == EACH_STEP || (series->kind == TRAIN && !plot->smoothing && most > MANY);
+        pale |= other->kind == VAL || (other->kind == TRAIN && other->n > MANY);
+    return series->kind == EACH_STEP || (series->kind == TRAIN && !plot->smoothing && pale);
 }
 
 static uint32_t line_colour(const struct plot *plot, const struct series *series)
@@ -111,10 +111,12 @@ static void draw_curves(struct canvas *canvas, const struct plot *plot, const st
 {
     for (int kind = 0; kind < SERIES_KINDS; kind++)
         for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
-            if ((int)series->kind == kind && is_bound(series))
+            if ((int)series->kind != kind || is_below_axis(frame, series))
+                continue;
+            if (is_bound(series))
                 draw_dashes(canvas, frame->x + 1, y_of_loss(frame, series->points->loss, 1), frame->width - 1,
                             line_colour(plot, series));
-            else if ((int)series->kind == kind)
+            else
                 draw_curve(canvas, plot, frame, series);
         }
 }
@@ -135,6 +137,7 @@ static void tell_below(struct canvas *canvas, const struct plot *plot, const str
 struct legend {
     struct canvas *canvas;
     const struct plot *plot;
+    const struct frame *frame;
     int x, y, end; /* where its next line begins, and where its lines end on the right */
     int bottom;    /* what would lie below has no room */
 };
@@ -169,9 +172,10 @@ static void write_series(struct legend *legend, const struct series *series)
 {
     char title[128], values[128];
     const struct series *same = same_before(legend->plot, series);
-    draw_sample(legend, series);
+    if (!is_below_axis(legend->frame, series))
+        draw_sample(legend, series);
     series_title(title, legend->plot, series);
-    series_values(values, series);
+    series_values(values, legend->frame, series);
     if (is_bound(series)) {
         char *text = format_string("%s %s", title, values);
         write_line(legend, INDENT, NORMAL_1X, text, INK);
@@ -263,6 +267,7 @@ struct canvas *draw_picture(const struct plot *plot, int width, int height)
         .x = LEFT, .y = TOP, .width = width - LEFT - GAP - legend_width, .height = height - TOP - BELOW};
     struct legend legend = {.canvas = canvas,
                             .plot = plot,
+                            .frame = &frame,
                             .x = frame.x + frame.width + GAP,
                             .y = TOP - 8,
                             .end = width - 8,

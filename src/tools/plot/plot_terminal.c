@@ -77,7 +77,7 @@ static void draw_curves(struct screen *screen)
     for (int kind = FLOOR; kind < SERIES_KINDS; kind++)
         for (size_t i = 0; i < screen->plot->n; i++) {
             const struct series *series = &screen->plot->series[i];
-            if ((int)series->kind != kind)
+            if ((int)series->kind != kind || is_below_axis(&screen->frame, series))
                 continue;
             draw_series(screen, series, (uint32_t)i + 1);
             if (screen->across > 1 && !is_bound(series))
@@ -166,10 +166,10 @@ static void print_legend(FILE *out, const struct screen *screen, int columns)
             continue;
         const bool of_all = is_bound(series) && screen->plot->one_floor;
         const struct series *same = same_before(screen->plot, series);
-        char *text =
-            format_string("%*s%s%s%s: %s%s%s", LABEL + 2, "", of_all ? "" : run_name(screen->plot, series),
-                          of_all ? "" : " ", series_title(title, screen->plot, series), series_values(values, series),
-                          same ? ", the same as " : "", same ? run_name(screen->plot, same) : "");
+        char *text = format_string("%*s%s%s%s: %s%s%s", LABEL + 2, "", of_all ? "" : run_name(screen->plot, series),
+                                   of_all ? "" : " ", series_title(title, screen->plot, series),
+                                   series_values(values, &screen->frame, series), same ? ", the same as " : "",
+                                   same ? run_name(screen->plot, same) : "");
         char *folded = fold_text(make_printable(text, ONE_LINE), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
         fprintf(out, "%*s", LABEL - 1, "");
         print_mark(out, series, (char[]){letter_of(series), '\0'}, screen->colour);

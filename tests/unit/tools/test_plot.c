@@ -70,13 +70,13 @@ TEST(letters)
 
 TEST(dots_of_braille)
 {
-    assert_drawn(BRAILLE, "       4 |a⠢⢄⡀                                             \n"
-                          "         |   ⠈⠑⠢⢄⡀                                         \n"
-                          "         |       ⠈⠒⠤⣀     A⠒⠒⠤⠤⣀⣀                          \n"
-                          "         |           ⠉⠒⠤⣀        ⠉⠉⠒⠒⠤⢄⣀⡀                  \n"
-                          "       3 |               ⠉a⠤⠤⣀⣀         ⠈⠉⠑⠒⠢⠤⢄⣀           \n"
-                          "         |                     ⠉⠉⠒⠒⠤⠤⣀⡀         ⠉⠉⠒⠒⠤⠤⣀⣀   \n"
-                          "         |                            ⠈⠉⠑⠒⠢⠤⢄⣀⡀         ⠉⠉A\n"
+    assert_drawn(BRAILLE, "       4 |a⢄⡀                                              \n"
+                          "         |  ⠈⠑⠢⢄⡀                                          \n"
+                          "         |      ⠈⠑⠢⢄⡀     A⠤⠤⣀⣀                            \n"
+                          "         |          ⠈⠑⠢⢄⡀      ⠉⠉⠒⠒⠤⠤⣀⡀                    \n"
+                          "       3 |              ⠈⠑a⠤⠤⣀⣀       ⠈⠉⠑⠒⠢⠤⢄⣀⡀            \n"
+                          "         |                     ⠉⠉⠒⠒⠤⠤⣀⡀       ⠈⠉⠒⠒⠤⠤⣀⣀     \n"
+                          "         |                            ⠈⠉⠑⠒⠢⠤⢄⣀⡀       ⠉⠉⠒⠒A\n"
                           "         |                                    ⠈⠉⠒⠒⠤⠤⣀⣀     \n"
                           "       2 |                                            ⠉⠉⠒⠒a\n");
 }
@@ -213,6 +213,26 @@ TEST(a_logarithmic_axis_leaves_out_what_is_far_below)
         assert_int_equal(count_below(&frame, &made, TRAIN), far);
         assert_true(y_of_loss(&frame, losses[99], 1) < frame.height);
         assert_true(frame.loss.n >= 5);
+        empty_plot(&made);
+    }
+}
+
+/* Curves have most of the axis: a floor that would take more than a quarter is not on it, and not counted as a loss. */
+TEST(a_floor_far_below_is_only_named)
+{
+    for (int far = 0; far < 2; far++) {
+        const double losses[] = {9, 6}, floor = far ? 4.9 : 5.1;
+        struct plot made = make_plot(losses, COUNT(losses), floor);
+        struct frame frame = {.width = 100, .height = 1000};
+        char text[128];
+        fit_axes(&frame, &made, 5, 10);
+        for (size_t i = 0; i < made.n; i++) {
+            const bool below = far && is_bound(&made.series[i]);
+            assert_int_equal(is_below_axis(&frame, &made.series[i]), below);
+            assert_int_equal(strstr(series_values(text, &frame, &made.series[i]), "below the axis") != NULL, below);
+        }
+        assert_int_equal(count_below(&frame, &made, EACH_STEP), 0);
+        assert_true(y_of_loss(&frame, 9, 1) > 0); /* there is air above */
         empty_plot(&made);
     }
 }
