@@ -96,19 +96,16 @@ static void draw_loss(const struct view *view)
 
 /* ---- the strip --------------------------------------------------------------------------------------------------- */
 
-/* The steps of a simulation are alike: then the strip only says how many there are. */
+/* The steps of a simulation are alike: then the strip only says how many there are.  Other lines tell their length. */
 static void draw_quiet_overview(const struct view *view)
 {
     const struct box box = places_of(view).overview;
     const size_t n = view->tracks[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
     const int dot = view->scale, high = 3 * dot;
-    char text[32];
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, 1);
     fill(view, box.x, box.y, box.w, box.h - high, PANEL);
     put_text(view, 10 * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
-    put_small(view, AT_RIGHT, box.y, box.x - 8 * dot, SOFT, "median %s",
-              format_ns(text, median_step_ns(view->tracks[0])));
 }
 
 static void draw_overview(const struct view *view)

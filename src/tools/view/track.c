@@ -140,10 +140,12 @@ static uint64_t present(const struct track *track)
     return 0;
 }
 
+/* A task that is just called `backward` is a whole one: where weights are sent to the device for each task, their class
+ * does not tell that it reads them. */
 size_t kind_of_task(const struct trace *trace, const struct trace_task *task)
 {
     const uint32_t lane = trace->lanes[task->lane].kind;
-    if (task->of_weights)
+    if (task->of_weights && strcmp(task->name, trace->header.role[task->role]) != 0)
         return KIND_WEIGHTS;
     if (lane == LANE_UPLOAD && has_role(trace, task, "other"))
         return KIND_UPLOAD;
