@@ -16,8 +16,8 @@
 #define QUIET 0xff5f6770u
 #define RULE 0xffdfe3e8u
 
-/* Okabe and Ito's colours, which colour-blind readers tell apart too, but for yellow, and dark ones: all can be seen as a
- * thin line. */
+/* Okabe and Ito's colours but for yellow, which colour-blind readers tell apart too, and dark ones: all can be seen as
+ * a thin line. */
 static uint32_t run_colour(const struct series *series)
 {
     static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9,

@@ -7,8 +7,8 @@
  *     |#####| |##|              bars
  *     |#####| |##|   -  _-##-_  a short one, and merged columns, each as high as its lane was busy
  *
- * Where steps are narrow, whole steps are taken together instead (shares.c), and are as high as the lane was busy.  Only
- * bars that are wide enough to be seen are drawn over these.
+ * Where steps are narrow, whole steps are taken together instead (shares.c), as high as the lane was busy.  Only bars
+ * that are wide enough to be seen are drawn over these.
  *
  * These bars are found by searches, so a picture costs a few steps per column however many records there are.  But a
  * million bars take 32 MB, more than most caches hold, and to wait for memory would take most of the time.  So the bars
@@ -327,8 +327,8 @@ static bool has_number(const struct brush *brush, uint32_t task, const char *tex
     return text[1] || number < 0;
 }
 
-/* Writes a task's name, in small letters if the row is low or the name, or a letter with its number, fits only so.  It may be cut where much of it
- * fits.  The name of a bar that is not lit is pale, too. */
+/* Writes a task's name, in small letters if the row is low or the name, or its letter and number, fits only so.  It may
+ * be cut where much of it fits.  The name of a bar that is not lit is pale, too. */
 static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
 {
     enum { CUT_WIDTH = 48 };

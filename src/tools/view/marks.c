@@ -286,7 +286,7 @@ static void frame_blocker(const struct view *view, const struct view_row *row, i
 /* Marks the task that is in the way, and says why, in short lines below it. */
 void draw_blocker(const struct view *view)
 {
-    enum { COLUMNS = 56, LINE = 17 };
+    enum { COLUMNS = 60, LINE = 17 };
     const struct gesture *gesture = &view->mouse.gesture;
     const struct track *track = view->tracks[gesture->track];
     const struct box rows = places_of(view).rows;

@@ -318,7 +318,8 @@ static struct number_room find_room(const struct view *view, size_t first, size_
 
 /* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
  * ... as there is room, that of the anchor, and that of the newest.  At the left edge is that of the step that goes on,
- * unless it is the anchor.  Other lists that run between steps have their names there.  Returns whether the anchor's number is among them. */
+ * unless it is the anchor.  Other lists that run between steps have their names there.  Returns whether the anchor's
+ * number is among them. */
 static bool draw_step_numbers(const struct view *view)
 {
     const struct track *track = view->tracks[0];

@@ -80,7 +80,8 @@ struct other_list {   /* another list, such as eval, that runs after a step and 
     uint64_t start;   /* the clock where it begins, or else where the next step does; UINT64_MAX: none follows */
 };
 struct other_list find_other_list(const struct track *track, const struct trace_step *step);
-/* From where its work begins to where the next step's does; before another list, to its last end or where that begins. */
+/* From where its work begins to where the next step's does; before another list to its last end, or where that
+ * begins. */
 double step_ns(const struct track *track, const struct trace_step *step);
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
 double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
