@@ -3,7 +3,7 @@
  * Where a step is a few pixels wide, a column of pixels shows a part of a step that chance has chosen, and neighbours
  * differ though all steps are alike.  So whole steps are taken together, as many as are wide enough to be seen.  Such a
  * *span* begins at a step whose number is a multiple of some power of two, so it is the same wherever the view is
- * moved.  An evaluation that is wide enough to be seen is a span of its own.
+ * moved.  An evaluation that is as wide is a span of its own.
  *
  *     |B|F|B|W|F|B|F|        |FFFFFFF|FFFFFFF|
  *     |B|F|B|W|F|B|F|   ->   |BBBBBBB|BBBBBBB|    a span of four steps, and another one
@@ -44,12 +44,11 @@ static bool begins_span(const struct trace_step *steps, size_t i, uint32_t span)
     return i == 0 || steps[i].step % span == 0;
 }
 
-/* Is the time from one clock to another wide enough to be seen as a span of its own? */
+/* Is the time from one clock to another as wide as spans of steps are?  Narrower ones would only cost time. */
 static bool is_wide(const struct view *view, const struct track *track, uint64_t from, uint64_t to)
 {
-    enum { LEAST_WIDTH_OF_LIST = 3 }; /* dots */
     const double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
-    return (axis_of(track, to) - axis_of(track, from)) * pixels >= LEAST_WIDTH_OF_LIST * view->scale;
+    return (axis_of(track, to) - axis_of(track, from)) * pixels >= SPAN_WIDTH * view->scale;
 }
 
 /* Finds the clocks between which the spans in sight lie. */
