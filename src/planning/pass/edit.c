@@ -111,12 +111,11 @@ void undo_edit(struct edit *edit)
     struct list *list = edit->list;
     if (edit->before)
         end_preview(edit);
-    while (edit->n_changes) {
-        struct change *change = &edit->journal[--edit->n_changes];
-        memcpy(change->where, change->old, change->n);
-    }
-    while (list->n > edit->n_tasks)
-        free_task(list->tasks[--list->n]);
+    for (size_t i = edit->n_changes; i-- > 0;)
+        memcpy(edit->journal[i].where, edit->journal[i].old, edit->journal[i].n);
+    for (size_t i = edit->n_tasks; i < list->n; i++)
+        free_task(list->tasks[i]);
+    list->n = edit->n_tasks;
     drop_tensors(list->pool, edit->n_tensors);
     list->last_origin = edit->last_origin;
     list->last_message = edit->last_message;

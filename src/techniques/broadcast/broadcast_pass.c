@@ -34,8 +34,9 @@ static double find_bound(const struct list *list)
     return machine->n_links ? most : NAN;
 }
 
-/* How the broadcasts of a list go: all directly from device to device, or some through the host. */
 enum route { DIRECT, STAGED };
+
+/* How the broadcasts of a list go: all directly from device to device, or some through the host. */
 static enum route find_route(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {

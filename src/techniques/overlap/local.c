@@ -456,25 +456,34 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
     return NULL;
 }
 
-/* The fewest buckets that must be fixed to the CPU so that all other updates have room on both sides; only some numbers
- * are tried.  If none is enough, all buckets.  Else *expected is what the step is then expected to do. */
-static size_t fix_as_few_as_fit(struct local_rule *rule, const struct question *question, struct update_plan *expected)
+/* Fixes n_fixed buckets to the CPU, and tries the list: does it fit, with all other updates on both sides?  *plan becomes
+ * what the step is then expected to do. */
+static bool fits_with(struct local_rule *rule, const struct question *question, const struct forecast *forecast,
+                      size_t n_fixed, struct update_plan *plan)
+{
+    rule->n_fixed = n_fixed; /* by which try_plan() carries the plan out */
+    predict_choices(rule->survey, forecast, n_fixed, plan->side);
+    try_plan(question, plan);
+    return plan->score.excess_bytes == 0;
+}
+
+/* Fixes the fewest buckets to the CPU with which all other updates have room on both sides; only some numbers are
+ * tried.  *expected is what the step is then expected to do.  If no number is enough, fixes all buckets, and leaves
+ * *expected as it is. */
+static void fix_as_few_as_fit(struct local_rule *rule, const struct question *question, struct update_plan *expected)
 {
     const struct update_survey *survey = rule->survey;
     const size_t n = survey->buckets.n;
     struct forecast forecast = forecast_list(survey->list, survey->costs);
-    struct update_plan both = {.score.excess_bytes = 1};
-    for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
-        predict_choices(survey, &forecast, rule->n_fixed, both.side);
-        try_plan(question, &both);
-        if (both.score.excess_bytes == 0)
-            break;
-    }
+    struct update_plan both = {0};
+    bool fits = false;
+    for (size_t n_fixed = 0; n_fixed < n && !fits; n_fixed += ceil_div(n, MOST_STARTS))
+        fits = fits_with(rule, question, &forecast, n_fixed, &both);
     free_forecast(&forecast);
-    if (rule->n_fixed >= n)
-        return n;
-    *expected = both;
-    return rule->n_fixed;
+    if (fits)
+        *expected = both;
+    else
+        rule->n_fixed = n;
 }
 
 /* How updates are chosen, when `n_fixed` is known.  The caller frees the text. */
@@ -505,6 +514,6 @@ void leave_to_step(struct local_rule *rule, const struct question *question, con
         rule->n_fixed = buckets->n;
         return;
     }
-    rule->n_fixed = fix_as_few_as_fit(rule, question, expected);
+    fix_as_few_as_fit(rule, question, expected);
     report->reason = describe_fixed(rule);
 }

@@ -27,7 +27,7 @@ struct tensor *host_tensor(struct update_mover *mover, const struct task *update
  * follow it. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose);
-/* The same part of the host's mirror as `part` is of `whole`. */
+/* The part of the host's mirror that corresponds to `part` of `whole`. */
 struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
 
 /* How a piece gets its data on the host.  move_update() has one way, and --overlap local (local.c) another. */

@@ -56,10 +56,8 @@ static bool renews_parameters(const struct access *access)
 /* The first parameters on a device that the task writes, or NULL. */
 static const struct tensor *parameters_of(const struct task *task)
 {
-    for (int i = 0; i < task->n_accesses; i++)
-        if (renews_parameters(&task->accesses[i]))
-            return task->accesses[i].tensor;
-    return NULL;
+    const struct access *access = find_access(task, renews_parameters);
+    return access ? access->tensor : NULL;
 }
 
 /* An update of a device that the host can do too. */

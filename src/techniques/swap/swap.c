@@ -382,14 +382,14 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-bool swap_by_phases(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                    struct pass_report *report)
+bool swap_by_phases(struct list *list, const struct costs *costs, const struct swap_options *options,
+                    const struct run_facts *facts, struct pass_report *report)
 {
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *machine = list->pool->machine;
-    const enum phase_of of = swap_options.mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
-    struct gaps gaps = find_gaps(list, costs, swap_options.classes);
+    const enum phase_of of = options->mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
+    struct gaps gaps = find_gaps(list, costs, options->classes);
     struct fate *fates = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->devices; !device->is_host; device++)

@@ -15,6 +15,7 @@
 #include "planning/pass/fetch.h" /* defines: FOR_SWAP */
 #include "planning/pass/pass.h"
 #include "planning/predict/forecast.h"
+#include "swap_pass.h" /* defines: swap_options */
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
@@ -75,8 +76,8 @@ struct swaps {
 /* ---- swap.c ------------------------------------------------------------------------------------------------------ */
 
 /* --swap layer and --swap microbatch.  false: nothing can leave, and the list is as it was. */
-bool swap_by_phases(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                    struct pass_report *report);
+bool swap_by_phases(struct list *list, const struct costs *costs, const struct swap_options *options,
+                    const struct run_facts *facts, struct pass_report *report);
 /* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *gaps);

@@ -64,7 +64,7 @@ COMPARISON_POINTERS(by_decision, struct gap_facts, compare_gaps(a->gap, b->gap))
 /* How many options a decision has: KEEP, SWAP and REMAKE; or two, where there is only one remedy, which is option 1. */
 enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
-/* The same tensor of other layers and micro-batches is in one group.  last: the gap before, in order of decisions. */
+/* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the gap before, in order of decisions. */
 static void add_decision(struct swapper *swapper, struct gap_facts *facts, const struct gap_facts *last)
 {
     const struct tensor *tensor = facts->gap->tensor;
@@ -301,18 +301,18 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     return true;
 }
 
-bool swap_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                    struct pass_report *report)
+bool swap_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
+                    const struct run_facts *facts, struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(list, costs, swap_options.classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(list, costs, options->classes, SWAP_AND_REMAKE);
     bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), report);
     close_swapper(&swapper);
     return changed;
 }
 
-bool can_fit_within(struct list *list, const struct costs *costs, double seconds)
+bool can_fit_within(struct list *list, const struct costs *costs, const struct swap_options *options, double seconds)
 {
-    struct swapper swapper = open_swapper(list, costs, swap_options.classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(list, costs, options->classes, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
     unsigned char *best = allocate(swapper.n, 1);
     const struct score score = search_rounds(&swapper, best, seconds);
@@ -321,17 +321,16 @@ bool can_fit_within(struct list *list, const struct costs *costs, double seconds
     return score.excess_bytes == 0 && score.period <= seconds;
 }
 
-/* --recompute auto, whose pass comes before that of swap. */
-bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                      struct pass_report *report)
+bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
+                      const struct run_facts *facts, struct pass_report *report)
 {
     struct swapper swapper = open_swapper(list, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
-    if (swap_options.mode == SWAP_AUTO)
+    if (options->mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.fates, costs, "--swap auto chooses what is made again", report);
     else
-        changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts),
-                              report);
+        changed =
+            swap_to_fit(&swapper, options->mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts), report);
     close_swapper(&swapper);
     return changed;
 }

@@ -1,7 +1,6 @@
 /* swap_pass.c - --swap as a pass: its options, and which of two ways it goes.  swap.c has the fixed orders, and
  * swap_auto.c the search.
  */
-#include "swap_pass.h"
 #include "planning/pass/traits.h"
 #include "swap.h"
 #include "swap_auto.h"
@@ -14,8 +13,8 @@ static bool run_swap(struct list *list, const struct costs *costs, const struct 
                      struct pass_report *report)
 {
     if (swap_options.mode == SWAP_AUTO)
-        return swap_by_search(list, costs, facts, report);
-    return swap_by_phases(list, costs, facts, report);
+        return swap_by_search(list, costs, &swap_options, facts, report);
+    return swap_by_phases(list, costs, &swap_options, facts, report);
 }
 
 static bool wants_swap(const struct run_facts *facts)
@@ -35,14 +34,21 @@ static unsigned traits_by_options(void)
 
 static bool foretells_fit(struct list *list, const struct costs *costs, double seconds)
 {
-    return swap_options.mode == SWAP_AUTO && can_fit_within(list, costs, seconds);
+    return swap_options.mode == SWAP_AUTO && can_fit_within(list, costs, &swap_options, seconds);
+}
+
+/* For --recompute auto, whose pass comes before this one. */
+static bool choose_remade(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                          struct pass_report *report)
+{
+    return remake_by_search(list, costs, &swap_options, facts, report);
 }
 
 static const struct pass_traits traits = {
     .always = MAKES_ROOM,
     .by_options = traits_by_options,
     .foretells_fit = foretells_fit,
-    .choose_remade = remake_by_search,
+    .choose_remade = choose_remade,
 };
 static const struct pass pass = {
     .runs_at = 50,
@@ -58,12 +64,24 @@ static const struct pass pass = {
 static const char *classes;   /* --swap-what */
 static char more_classes[64]; /* the same with all classes, to suggest it; "": it has all already */
 
+/* The names of the classes that --swap-what takes, those before MEM_WORK.  The caller frees the text. */
+static char *name_classes(const char *between)
+{
+    char *names = NULL;
+    for (int class = 0; class < MEM_WORK; class ++)
+        append_text(&names, "%s%s", class > 0 ? between : "", memory_class_name[class]);
+    return names;
+}
+
 /* Suggests --swap-what with all classes, if it has fewer. */
 static void suggest_classes(void)
 {
     const unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
-    if (swap_options.classes != all)
-        snprintf(more_classes, sizeof more_classes, "--swap-what activations,gradients,optimizer,parameters");
+    if (swap_options.classes == all)
+        return;
+    char *names = name_classes(",");
+    snprintf(more_classes, sizeof more_classes, "--swap-what %s", names);
+    free(names);
 }
 
 static void check_swap_options(struct settings *settings)
@@ -74,10 +92,7 @@ static void check_swap_options(struct settings *settings)
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
         int class = choice_number(memory_class_name, word);
         if (class < 0 || class >= MEM_WORK)
-            fail(EXIT_USAGE,
-                 "--swap-what takes some of activations, gradients, optimizer, parameters, with commas between, not "
-                 "\"%s\"",
-                 word);
+            fail(EXIT_USAGE, "--swap-what takes some of %s, with commas between, not \"%s\"", name_classes(", "), word);
         swap_options.classes |= 1u << class;
     }
     free(text);

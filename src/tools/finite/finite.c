@@ -44,9 +44,10 @@ static size_t first_not_finite(struct tensor *tensor, const uint32_t *stale)
     return i;
 }
 
+enum moment { BEFORE_TASK, AFTER_TASK };
+
 /* Looks for a value that is not finite: before the task runs, in the parameters and optimizer state that it reads;
  * after it has run, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
-enum moment { BEFORE_TASK, AFTER_TASK };
 static bool find_bad(const struct task *task, enum moment moment, const struct tensor *out, const uint32_t *stale,
                      struct first_bad *bad)
 {
@@ -68,10 +69,8 @@ static struct tensor *partly_written(const struct task *task)
 {
     if (!task->partial)
         return NULL;
-    for (int k = 0; k < task->n_accesses; k++)
-        if (is_written(&task->accesses[k]))
-            return task->accesses[k].tensor;
-    return NULL;
+    const struct access *access = find_access(task, is_written);
+    return access ? access->tensor : NULL;
 }
 
 /* Runs that iteration again, one task at a time, until a task writes something that is not finite, or reads a

@@ -15,17 +15,17 @@ void *allocate(size_t count, size_t size);
 void *reallocate(void *old, size_t count, size_t size);
 char *copy_string(const char *text);
 void *copy_bytes(const void *from, size_t n); /* NULL when n is 0 */
-/* A new string made by printf rules.  The caller frees it. */
+/* Each makes a new string by printf rules.  The caller frees it. */
 char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
-char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0); /* the same */
+char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0);
 
 /* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
  * makes room for one more and yields a pointer to the new, zeroed element. */
 #define APPEND(items, n, cap)                                                                                          \
     ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)), (n)++, memset(&(items)[(n)-1], 0, sizeof *(items)),    \
      &(items)[(n)-1])
-/* The same, but the new element gets index i, and those from there on move up.  It still has the value of the one that
- * it moves up. */
+/* Makes room like APPEND(), but the new element gets index i, and those from there on move up.  It still has the value of
+ * the one that it moves up. */
 #define INSERT(items, n, cap, i)                                                                                       \
     ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)),                                                        \
      memmove(&(items)[(i) + 1], &(items)[(i)], ((n) - (i)) * sizeof *(items)), (n)++, &(items)[(i)])

@@ -139,7 +139,8 @@ const struct token_kind *find_further_tokens(void);
 const struct formats *find_formats(void);
 const struct order_reader *find_order_reader(void);
 const struct forecaster *find_forecaster(void);
-/* The same, for those who hold what only this part can have made, such as a run that goes on: so there must be one. */
+/* These two are for callers that hold what only this part can have made, such as a run that goes on: so a folder has
+ * it. */
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 

@@ -266,8 +266,8 @@ static void make_context(struct machine *machine, struct device *first)
 {
     cl_device_id ids[MOST_DEVICES];
     cl_uint n = 0;
-    bool alone =
-        machine->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
+    /* A test sets this variable, so that copies go through the host. */
+    bool alone = machine->options.separate || getenv("YARD_SEPARATE_CONTEXTS");
     struct context *context = &machine->contexts[machine->n_contexts];
     context->index = machine->n_contexts;
     machine->n_contexts++;

@@ -115,10 +115,12 @@ struct tensor **add_reduce_sums(struct list *list, const char *name, struct tens
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
     for (int k = 0; k < n; k++) {
         struct tensor *sum = part[k * n];
+        int collector = in_place ? k : 0; /* the slice that collects the sum in the end */
+        if (!in_place && k == 0)
+            collector = 1;
         for (int i = 1; sum && i < n; i++) {
             struct tensor *next = part[k * n + i];
-            bool is_collector = in_place ? i == k : i == 1 && k == 0;
-            if (is_collector) {
+            if (i == collector) {
                 add_into(list, JOINED(name, ".add"), next, sum);
                 sum = next;
             } else {

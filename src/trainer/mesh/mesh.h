@@ -36,7 +36,7 @@ extern const struct mesh one_rank; /* the mesh of one device, for a model of one
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh);
 /* Sets which layers each stage has: all stages as many as can be, or, where `stages` is not NULL, as "3,5,4" says. */
 struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
-/* The same where stages are recorded, perhaps of another mesh: they are kept if they fit this one. */
+/* cut_layers() for stages that are recorded, perhaps of another mesh: they are kept if they fit this one. */
 struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages);
 void free_mesh(struct mesh *mesh);
 char *format_mesh(char out[64], const struct mesh *mesh); /* "dp=2,pp=1,tp=2" into `out`, which is returned */

@@ -73,7 +73,9 @@ static struct gemm product(const struct heads *h, enum gemm_form form, int m, in
 
 /* ---- plain ----------------------------------------------------------------------------------------------------- */
 
-/* These three functions add one part each of dqkv = [dq dk dv], each (T, hs).  dv = att^T dout. */
+/* The next three functions add dv, dq and dk, the parts of dqkv = [dq dk dv], each (T, hs). */
+
+/* dv = att^T dout. */
 static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *att, struct tensor *dout)
 {
     struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);

@@ -76,14 +76,14 @@ static void sum_tied(struct build *b, int tp_rank, int group)
     for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
         struct replica *last = last_replica(b, at);
         struct replica *first = replica_of(b, at);
-        on_unit(b, at, ROLE_REDUCE);
         if (group > 0) {
             first = first->second_set;
             last = last->second_set;
         }
-        struct tensor *sum = first->others[WTE].grad;
-        if (!first->lookup_grad)
+        if (!first->lookup_grad) /* the head is not tied */
             return;
+        struct tensor *sum = first->others[WTE].grad;
+        on_unit(b, at, ROLE_REDUCE);
         if (last->rank != first->rank)
             add_move(b->list, "tied.move", sum, last->others[HEAD].grad, FOR_MOVES);
         struct tensor *words = new_view(b->list->pool, sum, "grad.wte", 0, first->lookup_grad->shape);

@@ -36,7 +36,8 @@ static cl_uint gather_waits(const struct list *list, uint32_t iteration, const s
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
-        wait[n++] = is_known ? flight->done : flight->foreign[context];
+        wait[n] = is_known ? flight->done : flight->foreign[context];
+        n++;
     }
     return n;
 }

@@ -177,9 +177,10 @@ static void retire_queue(struct list *list, struct queue *queue, uint32_t iterat
     }
 }
 
+enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
+
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
-enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 static void retire_kind(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
     for (int i = 0; i < list->running->n_queues; i++) {

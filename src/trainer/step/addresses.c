@@ -115,7 +115,7 @@ static size_t free_of_ranges(const struct taken *taken, const struct life *life,
     return at;
 }
 
-/* The same, but in a stretch, of whose lives only those count that this one meets in time. */
+/* Like free_of_ranges(), but in a stretch, of whose lives only those count that this one meets in time. */
 static size_t free_of_lives(const struct node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
@@ -143,8 +143,9 @@ static void add_to_stretch(struct node *stretch, const struct life *part)
     places_looked_at += stretch->n - i;
 }
 
-/* How much of a node's time, `positions` positions from `begin` on, a life meets. */
 enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };
+
+/* How much of a node's time, `positions` positions from `begin` on, a life meets. */
 static enum meeting meeting_of(const struct life *life, size_t begin, size_t positions)
 {
     if (life->last < begin || life->first >= begin + positions)

@@ -8,20 +8,19 @@
 
 bool is_conditional(const struct task *task) { return task->when.every > 1 || task->member.needed; }
 
-bool chooses(const struct task *task)
+static bool is_choice(const struct access *access) { return access->tensor->choice; }
+
+static bool writes_choice(const struct access *access)
 {
-    for (int i = 0; i < task->n_accesses; i++)
-        if (task->accesses[i].tensor->choice && (task->accesses[i].mode & ACCESS_WRITE) && !is_copy(task))
-            return true;
-    return false;
+    return access->tensor->choice && (access->mode & ACCESS_WRITE);
 }
+
+bool chooses(const struct task *task) { return !is_copy(task) && find_access(task, writes_choice); }
 
 struct tensor *choice_word(const struct task *task)
 {
-    for (int i = 0; i < task->n_accesses; i++)
-        if (task->accesses[i].tensor->choice)
-            return task->accesses[i].tensor;
-    return NULL;
+    const struct access *access = find_access(task, is_choice);
+    return access ? access->tensor : NULL;
 }
 
 int choice_bits(const struct task *task) { return *(int32_t *)tensor_memory(choice_word(task)); }

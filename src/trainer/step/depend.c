@@ -144,7 +144,8 @@ static size_t find_holds(const struct list *list, int *holds)
         const struct task *task = list->tasks[i];
         if (task->gate != GATE_HOLDS || passed[task->lane->index])
             continue;
-        holds[n_holds++] = (int)i;
+        holds[n_holds] = (int)i;
+        n_holds++;
         passed[task->lane->index] = !is_conditional(task);
     }
     free(passed);
@@ -259,7 +260,8 @@ static void list_crossings(struct clocks *clocks, const struct list *list)
             int producer = (int)edge->producer, lane = clocks->lane[producer];
             if (lane == clocks->lane[i] || listed[lane] == i)
                 continue;
-            clocks->crossings[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
+            clocks->crossings[n] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
+            n++;
             if (!clocks->conditional[producer])
                 listed[lane] = i;
         }

@@ -12,12 +12,12 @@ struct holding { /* from this position on a tensor's device holds this number of
 /* At one position, tensors that have ended go before those that begin. */
 COMPARISON(in_time, struct holding, BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0)))
 
-/* All changes of what the list's devices hold, in their order; *n of them. */
-static struct holding *list_holdings(const struct list *list, size_t *n)
+/* All changes of what the list's devices hold, in their order; *n_all of them. */
+static struct holding *list_holdings(const struct list *list, size_t *n_all)
 {
     const struct pool *pool = list->pool;
     struct holding *all = allocate(2 * pool->n, sizeof *all);
-    *n = 0;
+    size_t n = 0;
     for (size_t i = 0; i < pool->n; i++) {
         const struct tensor *tensor = pool->tensors[i];
         if (tensor->storage != tensor || (!tensor->persistent && tensor->list != list))
@@ -25,11 +25,15 @@ static struct holding *list_holdings(const struct list *list, size_t *n)
         struct holding begin = {
             .position = tensor->persistent ? 0 : tensor->held_from, .bytes = (int64_t)tensor->bytes, .tensor = tensor};
         struct holding end = {.position = tensor->held_until + 1, .bytes = -(int64_t)tensor->bytes, .tensor = tensor};
-        all[(*n)++] = begin;
-        if (!tensor->persistent && end.position < (int)list->n)
-            all[(*n)++] = end;
+        all[n] = begin;
+        n++;
+        if (!tensor->persistent && end.position < (int)list->n) {
+            all[n] = end;
+            n++;
+        }
     }
-    SORT(all, *n, in_time);
+    SORT(all, n, in_time);
+    *n_all = n;
     return all;
 }
 

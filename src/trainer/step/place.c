@@ -127,7 +127,7 @@ static int compare_lives(const struct tensor *a, const struct tensor *b)
 }
 COMPARISON(by_life, struct life, compare_lives(a->tensor, b->tensor))
 
-/* The same, but the others come by size, the largest first. */
+/* An order like by_life, but the tensors that do not persist come by size, the largest first. */
 static int compare_sizes(const struct tensor *a, const struct tensor *b)
 {
     if (!a->persistent && !b->persistent && a->bytes != b->bytes)
@@ -199,8 +199,8 @@ static void reset_tensors(struct pool *pool)
     }
 }
 
-/* The arenas: one per device, then the host's, one per context.  `ram` becomes the bytes that all devices and the host
- * take of the host's memory. */
+/* Gives addresses in all arenas, of which each device has one, and then the host one per context.  *ram becomes the bytes
+ * that all devices and the host take of the host's memory. */
 static struct problem *place_arenas(struct pool *pool, struct arena *arenas, size_t n, size_t n_positions, size_t *ram)
 {
     struct machine *machine = pool->machine;

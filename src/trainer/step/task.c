@@ -45,6 +45,14 @@ bool is_due(const struct task *task, uint32_t iteration)
     return iteration % task->when.every == task->when.remainder;
 }
 
+const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *))
+{
+    for (int i = 0; i < task->n_accesses; i++)
+        if (is_sought(&task->accesses[i]))
+            return &task->accesses[i];
+    return NULL;
+}
+
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode)
 {
     unsigned more = mode; /* the part of mode that it has not declared so far */

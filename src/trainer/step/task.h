@@ -228,6 +228,8 @@ static inline bool is_copy(const struct task *task) { return task->action == ACT
 static inline struct tensor *copy_target(const struct task *task) { return task->accesses[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->accesses[1].tensor; }
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
+/* The first of the task's accesses of which `is_sought` says true; NULL: there is none. */
+const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *));
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
 const char *layer_and_micro(char out[64], const struct task *task);
 

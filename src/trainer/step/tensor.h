@@ -160,7 +160,7 @@ void *tensor_memory(const struct tensor *tensor); /* the bytes of a host tensor;
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
 void write_tensor(struct tensor *tensor, const void *from); /* all its bytes; its mirrors are written too */
 void read_tensor(struct tensor *tensor, void *into);
-/* The same for n bytes of it, from byte `begin` on. */
+/* Blocking copies of n bytes of the tensor, from byte `begin` on. */
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from);
 void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
 

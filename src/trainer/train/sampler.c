@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-COMPARISON(bigger_first, float, COMPARE(*b, *a))
+COMPARISON(bigger_first, float, COMPARE(*b, *a)) /* of two elements *a and *b */
 
 static int largest(const float *logits, int vocab)
 {

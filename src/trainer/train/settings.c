@@ -312,12 +312,12 @@ static void open_init(void)
         claim_weights("--init", asked.source.path);
 }
 
-/* The first of two looks at the command line: which run does this one go on from, and which config file is there?  Both
- * are overruled by the command line, so their options are set before its own. */
-struct past {
+struct past {                      /* what the command line overrules, so that its options are set before */
     const char *config;            /* the config file; NULL: none */
-    const struct resumed_run *run; /* NULL: none */
+    const struct resumed_run *run; /* the run that this one goes on from; NULL: none */
 };
+
+/* The first of two looks at the command line: finds the config file, and the run that this one goes on from. */
 static struct past find_past(const struct page *page, int argc, char **argv)
 {
     struct past past = {0};

@@ -127,8 +127,8 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted);
 /* new_trainer() with sizes and data of the caller's (yard check); data NULL: random tokens. */
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted);
-/* The same to look at its lists, which are not to run: nothing is allocated on devices, which --hardware may describe.
- * The lists of a draft have no addresses and no edges (planning/predict/plan.h goes on from there). */
+/* new_trainer() for lists that are looked at and not run: nothing is allocated on devices, which --hardware may
+ * describe.  The lists have no addresses and no edges (planning/predict/plan.h goes on from there). */
 struct trainer *new_draft(const struct settings *settings, unsigned wanted);
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
 size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS]);

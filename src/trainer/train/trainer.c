@@ -270,16 +270,14 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
     trainer->eval_sum[trainer->evaluated & 1] = (struct losses){0};
     const uint64_t begun = now_ns();
     bool cut = false;
-    for (size_t i = 1; i <= rounds; i++) {
-        show_busy("validating", begun, (double)(i - 1) / (double)rounds);
-        execute(trainer->eval, trainer->evaluated + (uint32_t)i);
+    for (size_t done = 0; done < rounds && !cut; done++) {
+        show_busy("validating", begun, (double)done / (double)rounds);
+        trainer->evaluated++;
+        execute(trainer->eval, trainer->evaluated);
         cut = goes_on && !goes_on(context);
-        if (cut)
-            rounds = i;
     }
     drain(trainer->eval);
     erase_line();
-    trainer->evaluated += (uint32_t)rounds;
     const struct losses *all = &trainer->eval_sum[trainer->evaluated & 1];
     return all->n && !cut ? all->sum / (double)all->n : NAN;
 }
