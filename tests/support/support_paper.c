@@ -198,7 +198,7 @@ void expect_round_trip(const struct list *list, const struct simulation *sim)
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
-        assert_true(again->tasks[i]->gate != GATE_HELD);
+        assert_true(again->tasks[i]->gate != GATE_WAITS);
         assert_string_equal(again->tasks[i]->name, list->tasks[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)

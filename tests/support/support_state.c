@@ -204,30 +204,29 @@ struct checkpoint description(json_t *options, uint32_t step, int64_t session)
 
 uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step + (uint64_t)session; }
 
-void store_iteration(struct snapfile_writer *snapfile_writer, const struct stored *stored, uint32_t step,
-                     int64_t session)
+void store_iteration(struct snapfile_writer *writer, const struct stored *stored, uint32_t step, int64_t session)
 {
     struct commit_times times;
-    assert_true(snapfile_begin(snapfile_writer, step) > 0);
+    assert_true(snapfile_begin(writer, step) > 0);
     for (size_t i = 0; i < stored->plan.n; i++) {
         float *bytes = fill_payload(stored, i, seed_of(step, session));
-        snapfile_write(snapfile_writer, step, i, bytes);
+        snapfile_write(writer, step, i, bytes);
         free(bytes);
     }
-    assert_true(snapfile_finish(snapfile_writer, step, true, &times));
+    assert_true(snapfile_finish(writer, step, true, &times));
     assert_true(times.recoverable <= times.durable);
 }
 
 void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
                     uint32_t n)
 {
-    struct snapfile_writer *snapfile_writer;
+    struct snapfile_writer *writer;
     struct stored stored = new_stored(config, mesh, 2, payloads);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    must(open_snapfile_writer(path, &checkpoint, &stored.plan, &snapfile_writer));
+    must(open_snapfile_writer(path, &checkpoint, &stored.plan, &writer));
     for (uint32_t i = 1; i <= n; i++)
-        store_iteration(snapfile_writer, &stored, i, 1);
-    close_snapfile_writer(snapfile_writer);
+        store_iteration(writer, &stored, i, 1);
+    close_snapfile_writer(writer);
     json_decref(checkpoint.options);
     free_stored(&stored);
 }

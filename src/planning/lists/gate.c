@@ -28,40 +28,42 @@ static enum role holding_role(const struct list *list)
     return ROLE_BACKWARD;
 }
 
-/* Marks the tasks that hold.  Returns the number of tasks up to the last of them, this one included; 0: none holds. */
-static size_t mark_holding(struct list *list, enum role role)
+/* Marks the tasks that open the gate.  Returns the number of tasks up to the last of them, this one included; 0: there
+ * is none. */
+static size_t mark_openers(struct list *list, enum role role)
 {
     size_t end = 0;
     for (size_t i = 0; i < list->n; i++)
         if (list->tasks[i]->role == role) {
             end = i + 1;
-            list->tasks[i]->gate = GATE_HOLDS;
+            list->tasks[i]->gate = GATE_OPENS;
         }
     return end;
 }
 
-/* Marks the updates that are held: those that do not follow from a norm. */
-static void mark_held(struct list *list)
+/* Marks the updates that wait at the gate: those that do not follow from a norm. */
+static void mark_waiting(struct list *list)
 {
     bool *knows_norm = allocate(list->n, sizeof *knows_norm);
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->tasks[i];
         knows_norm[i] = task->role == ROLE_NORM || follows(task, knows_norm);
         if (task->role == ROLE_UPDATE && !knows_norm[i])
-            task->gate = GATE_HELD;
+            task->gate = GATE_WAITS;
     }
     free(knows_norm);
 }
 
-/* Among the first `end` tasks, those that are held and those that follow from them move to the end, in their order. */
-static void move_held(struct list *list, size_t end, enum role role)
+/* Among the first `end` tasks, those that wait at the gate and those that follow from them move to the end, in their
+ * order. */
+static void move_waiting(struct list *list, size_t end, enum role role)
 {
     size_t n = 0, n_moved = 0;
     bool *moves = allocate(list->n, sizeof *moves);
     size_t *order = allocate(list->n, sizeof *order), *moved = allocate(list->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
         const struct task *task = list->tasks[i];
-        moves[i] = task->gate == GATE_HELD || follows(task, moves);
+        moves[i] = task->gate == GATE_WAITS || follows(task, moves);
         if (moves[i] && task->role == role)
             fail(EXIT_USAGE,
                  "task %zu %s is of role %s and follows from an update, which --clip holds until it has ended: give "
@@ -83,9 +85,9 @@ void gate_updates(struct list *list)
 {
     enum role role = holding_role(list);
     depend(list, DATA_EDGES);
-    size_t end = mark_holding(list, role);
+    size_t end = mark_openers(list, role);
     if (end == 0)
         return;
-    mark_held(list);
-    move_held(list, end, role);
+    mark_waiting(list);
+    move_waiting(list, end, role);
 }

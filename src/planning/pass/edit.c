@@ -1,8 +1,8 @@
 /* edit.c - the verbs of passes (see edit.h).
  *
  * While an edit is open, the tasks are a ring of neighbours, so that every change of order is a change of a few
- * pointers.  The ring's head is a task that does nothing.  Before a verb changes anything else in tasks and tensors, it
- * notes the old bytes in a journal: undo_edit() writes them back, the last change first.
+ * pointers.  The ring begins with a task that does nothing.  Before a verb changes anything else in tasks and tensors,
+ * it notes the old bytes in a journal: undo_edit() writes them back, the last change first.
  */
 #include "edit.h"
 
@@ -15,7 +15,7 @@ struct change {                                    /* an entry of the journal */
 };
 struct edit {
     struct list *list;
-    struct task head; /* its `next` is the first task, its `prev` the last one */
+    struct task ring; /* its `next` is the first task, its `prev` the last one */
     /* as they were when it was opened: */
     size_t n_tasks, n_tensors;
     uint64_t last_origin;
@@ -44,19 +44,19 @@ struct edit *open_edit(struct list *list)
     edit->last_origin = list->last_origin;
     edit->last_message = list->last_message;
     edit->tags = list->tags;
-    edit->head.prev = &edit->head;
-    edit->head.next = &edit->head;
+    edit->ring.prev = &edit->ring;
+    edit->ring.next = &edit->ring;
     for (size_t i = 0; i < list->n; i++)
-        link_behind(list->tasks[i], edit->head.prev);
-    list->head = &edit->head;
-    list->cursor = edit->head.prev;
+        link_behind(list->tasks[i], edit->ring.prev);
+    list->edit_ring = &edit->ring;
+    list->cursor = edit->ring.prev;
     return edit;
 }
 
 /* What commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
-    edit->list->head = NULL;
+    edit->list->edit_ring = NULL;
     edit->list->cursor = NULL;
     edit->list->tags = edit->tags;
     free(edit->journal);
@@ -70,7 +70,7 @@ static void list_in_order(struct edit *edit)
 {
     struct list *list = edit->list;
     list->n = 0;
-    for (struct task *task = edit->head.next; task != &edit->head; task = task->next) {
+    for (struct task *task = edit->ring.next; task != &edit->ring; task = task->next) {
         task->index = list->n;
         list->tasks[list->n++] = task;
     }
@@ -82,7 +82,7 @@ void preview(struct edit *edit)
     edit->n_before = list->n;
     edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
     list_in_order(edit);
-    list->head = NULL;
+    list->edit_ring = NULL;
     list->cursor = NULL;
     list->tags = edit->tags;
 }
@@ -192,11 +192,11 @@ enum move_way { EARLIER, LATER };
  * edit's obstacle says why. */
 static bool may_pass(struct edit *edit, const struct task *task, const struct task *neighbour, enum move_way way)
 {
-    bool ends = neighbour == &edit->head;
+    bool ends = neighbour == &edit->ring;
     const struct task *first = way == LATER ? task : neighbour;
     const struct task *second = way == LATER ? neighbour : task;
     edit->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
-    if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) ||
+    if (ends || (first->gate == GATE_OPENS && second->gate == GATE_WAITS) ||
         is_after(edit->list, second, first, SAME_STEP))
         return false;
     edit->obstacle.over = find_shared(task, neighbour);
@@ -416,11 +416,11 @@ void need_choice(struct task *task, struct tensor *word, int bits, enum assumpti
 struct task **tasks_in_order(const struct list *list, size_t *n)
 {
     *n = list->n;
-    if (!list->head)
+    if (!list->edit_ring)
         return copy_bytes(list->tasks, list->n * sizeof(struct task *));
     struct task **tasks = allocate(list->n, sizeof *tasks);
     *n = 0; /* dropped tasks are in list->tasks still, but not in the ring */
-    for (struct task *t = list->head->next; t != list->head; t = t->next) {
+    for (struct task *t = list->edit_ring->next; t != list->edit_ring; t = t->next) {
         tasks[*n] = t;
         (*n)++;
     }

@@ -59,7 +59,7 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
  *
  *     - `where` is on the other side of the task; or
  *     - a task on the way and this task touch the same bytes, and one of them writes; or
- *     - one of these two is held until the norm is known (enum gate), and the other holds it; or
+ *     - one of these two waits until the norm is known (enum gate), and the other finds it; or
  *     - one of these two is_after() the other.
  *
  * Tasks that sink to the same place are reversed: begin with the last one to keep their order. */

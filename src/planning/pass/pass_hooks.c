@@ -25,7 +25,7 @@ struct run_facts facts_of(const struct settings *settings)
 
 struct pass_reports reports_of(const struct trainer *trainer)
 {
-    const struct pass_reports *reports = *own_of(trainer, &module_pass);
+    const struct pass_reports *reports = *folder_data_of(trainer, &module_pass);
     return reports ? *reports : (struct pass_reports){NULL, 0};
 }
 
@@ -44,7 +44,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
     if (list == trainer->train) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
         reports->reports = run_passes(list, costs_for(trainer), &facts, after, &reports->n);
-        *own_of(trainer, &module_pass) = reports;
+        *folder_data_of(trainer, &module_pass) = reports;
     } else {
         run_on_other_list(list, costs_for(trainer), &facts);
         fetch_state(list);
@@ -59,7 +59,7 @@ static void print_all_reports(struct trainer *trainer)
 
 static void free_all_reports(struct trainer *trainer)
 {
-    struct pass_reports *reports = *own_of(trainer, &module_pass);
+    struct pass_reports *reports = *folder_data_of(trainer, &module_pass);
     if (reports)
         free_reports(reports->reports, reports->n);
     free(reports);

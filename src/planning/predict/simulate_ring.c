@@ -15,7 +15,7 @@
 
 bool lacks_member(const struct simulator *sim, int node)
 {
-    return task_of(sim, node)->member.needed && !sim->iterations[node / sim->n].asked;
+    return task_of(sim, node)->member.needed && !sim->iterations[node / sim->n].has_asked;
 }
 
 /* A copy of what an update has made has its turn.  The update has asked, unless it skips this iteration: then the copy
@@ -32,7 +32,7 @@ bool must_ask(const struct simulator *sim, int node)
 bool ask_rings(struct simulator *sim, int iteration)
 {
     struct iteration *state = &sim->iterations[iteration];
-    state->asked = true;
+    state->has_asked = true;
     if (!is_due(sim->returning_task, (uint32_t)iteration + 1))
         return false;
     state->has_member = take_member(&sim->ring, (uint32_t)iteration + 1) > 0;
@@ -57,7 +57,7 @@ bool asks_at_once(const struct simulator *sim, int iteration)
 
 bool asks_at_end(const struct simulator *sim, int i, int iteration)
 {
-    return is_stored(sim, i) && !sim->iterations[iteration].asked;
+    return is_stored(sim, i) && !sim->iterations[iteration].has_asked;
 }
 
 void return_at_end(struct simulator *sim, int i, int iteration)

@@ -42,7 +42,7 @@ struct iteration {
     int compute_tasks_left; /* how many of these are on compute lanes */
     double end;             /* when it and all iterations before it had ended */
     double issue_begin;     /* when the host begins to issue it */
-    bool asked;             /* it has asked for a member of the rings */
+    bool has_asked;         /* it has asked for a member of the rings */
     bool has_member;        /* it has got one */
 };
 

@@ -8,7 +8,7 @@
 struct predict_options predict_options;
 static struct costs *trial; /* what was measured where no file says; NULL: nothing was */
 
-struct costs *costs_of(const struct trainer *trainer) { return *own_of(trainer, &module_predict); }
+struct costs *costs_of(const struct trainer *trainer) { return *folder_data_of(trainer, &module_predict); }
 
 static const char *costs_file(void)
 {
@@ -65,7 +65,7 @@ static struct machine *paper_machine(const struct settings *settings, const stru
 static struct machine *bring_costs_and_machine(struct trainer *trainer)
 {
     struct costs *costs = find_costs(trainer->settings);
-    *own_of(trainer, &module_predict) = costs;
+    *folder_data_of(trainer, &module_predict) = costs;
     trainer->separate = costs && !costs->measured;
     return is_on_paper(trainer) ? paper_machine(trainer->settings, costs) : NULL;
 }

@@ -14,7 +14,7 @@ struct list_values { /* one of the trainer's lists, and its values */
 
 struct values *values_of(const struct trainer *trainer, const struct list *list)
 {
-    const struct list_values *known = *own_of(trainer, &module_proof);
+    const struct list_values *known = *folder_data_of(trainer, &module_proof);
     while (known && known->list != list)
         known = known->next;
     return known ? known->values : NULL;
@@ -27,8 +27,8 @@ static void keep_values(struct trainer *trainer, struct list *list)
     struct list_values *added = allocate(1, sizeof *added);
     added->list = list;
     added->values = number_values(list);
-    added->next = *own_of(trainer, &module_proof);
-    *own_of(trainer, &module_proof) = added;
+    added->next = *folder_data_of(trainer, &module_proof);
+    *folder_data_of(trainer, &module_proof) = added;
 }
 
 static void choose_runner(struct trainer *trainer)
@@ -40,7 +40,7 @@ static void choose_runner(struct trainer *trainer)
 
 static void free_all_values(struct trainer *trainer)
 {
-    struct list_values *first = *own_of(trainer, &module_proof);
+    struct list_values *first = *folder_data_of(trainer, &module_proof);
     while (first) {
         struct list_values *next = first->next;
         free_values(first->values);

@@ -72,7 +72,7 @@ static struct problem *describe_conflict(const struct list *list, int first, int
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return new_problem(EXIT_FAILED, "task %d %s has two tensors on the same bytes", i, earlier->name);
-    if (later->gate == GATE_HELD && earlier->gate == GATE_HOLDS && together)
+    if (later->gate == GATE_WAITS && earlier->gate == GATE_OPENS && together)
         return new_problem(EXIT_FAILED, "task %d %s, an update, may start before task %d %s has ended", k, later->name,
                            i, earlier->name);
     if (is_after(list, later, earlier, together ? SAME_STEP : STEP_BEFORE))
@@ -262,17 +262,17 @@ static void verify_order(struct proof *proof)
     free(ends);
 }
 
-/* Held tasks come after all tasks of their iteration that hold, whatever bytes they touch.  This is so in each
- * iteration or in none, so only the second one is looked at. */
+/* Tasks that wait at the gate come after all tasks of their iteration that open it, whatever bytes they touch.  This is
+ * so in each iteration or in none, so only the second one is looked at. */
 static void need_gates(struct proof *proof)
 {
     const struct list *list = proof->list;
     int n = (int)list->n;
     for (int i = 0; i < n; i++) {
-        if (list->tasks[i]->gate != GATE_HOLDS)
+        if (list->tasks[i]->gate != GATE_OPENS)
             continue;
         for (int k = 0; k < n; k++)
-            if (list->tasks[k]->gate == GATE_HELD)
+            if (list->tasks[k]->gate == GATE_WAITS)
                 *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){n + i, n + k};
     }
 }

@@ -179,7 +179,7 @@ static void measure_peaks(const struct machine *machine)
 char *describe_shape(const struct trainer *trainer)
 {
     struct config config = trainer->config;
-    config.seq_len = trainer->seq;
+    config.seq_len = trainer->seq_len;
     const int n = trainer->machine->n_devices;
     char sizes[160];
     return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &config), trainer->batch,

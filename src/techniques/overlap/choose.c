@@ -104,7 +104,7 @@ static void measure_serial(struct update_survey *survey)
 {
     struct list *list = survey->list;
     struct edit *edit = move_some(survey, survey->buckets.n, NONE);
-    for (const struct task *task = list->head->next; task != list->head; task = task->next)
+    for (const struct task *task = list->edit_ring->next; task != list->edit_ring; task = task->next)
         survey->serial += seconds_of(survey, task);
     undo_edit(edit);
 }

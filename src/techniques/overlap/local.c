@@ -282,11 +282,12 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
     list->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < sides->host_update->n_accesses; i++) {
         struct tensor *part = device_update->accesses[i].tensor;
-        struct tensor *mirror = sides->host_update->accesses[i].tensor->storage;
-        if (!mirror->mirror.of)
+        struct tensor *on_host = sides->host_update->accesses[i].tensor->storage;
+        const struct tensor *mirrored = on_host->mirror.of;
+        if (!mirrored)
             continue;
-        size_t begin = part->offset - mirror->mirror.of->offset;
-        struct tensor *host = new_range(list->pool, mirror, part->name, begin, begin + part->bytes);
+        size_t begin = part->offset - mirrored->offset;
+        struct tensor *host = new_range(list->pool, on_host, part->name, begin, begin + part->bytes);
         struct task *fetch = add_copy_for(list, "overlap.fetch", host, part, FOR_STATE);
         need_choice(fetch, sides->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
         if (part->class != MEM_OPTIMIZER)
@@ -456,8 +457,8 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
     return NULL;
 }
 
-/* Fixes n_fixed buckets to the CPU, and tries the list: does it fit, with all other updates on both sides?  *plan becomes
- * what the step is then expected to do. */
+/* Fixes n_fixed buckets to the CPU, and tries the list: does it fit, with all other updates on both sides?  *plan
+ * becomes what the step is then expected to do. */
 static bool fits_with(struct local_rule *rule, const struct question *question, const struct forecast *forecast,
                       size_t n_fixed, struct update_plan *plan)
 {

@@ -23,7 +23,7 @@ struct run_record { /* what checkpoints say of a training */
     int64_t session;
 };
 
-static struct run_record *record_of(const struct trainer *trainer) { return *own_of(trainer, &module_reshard); }
+static struct run_record *record_of(const struct trainer *trainer) { return *folder_data_of(trainer, &module_reshard); }
 
 /* ---- the run that this one goes on from -------------------------------------------------------------------------- */
 
@@ -124,7 +124,7 @@ static void record_training(struct trainer *trainer, struct list *list)
     char text[64];
     record->options = options_json(RECORDED_OPTIONS);
     json_object_set_new(record->options, "mesh", json_string(format_mesh(text, &strategy)));
-    *own_of(trainer, &module_reshard) = record;
+    *folder_data_of(trainer, &module_reshard) = record;
 }
 
 /* A random number from the system, so that no two runs have the same. */

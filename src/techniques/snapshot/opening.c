@@ -30,7 +30,7 @@
 /* A second run, or a file that is no snapshot, is refused before anything is changed. */
 
 struct opening { /* the argument of open_file(), for attempt() */
-    struct snapfile_writer *snapfile_writer;
+    struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
     bool made;              /* this run has made the file that has the name: it is empty, and there to be locked */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
@@ -48,14 +48,14 @@ static bool make_empty_file(const char *path)
 /* Opens and locks the file that has the name, or makes it. */
 static void lock_name(struct opening *opening)
 {
-    struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
-    const char *path = snapfile_writer->file->path;
+    struct snapfile_writer *writer = opening->writer;
+    const char *path = writer->file->path;
     struct stat status;
     const bool made = make_empty_file(path);
     int fd = open_locked("--snapshot", path, O_RDWR | O_CREAT);
     if (fd == NONE)
         fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
-    snapfile_writer->named_fd = fd;
+    writer->named_fd = fd;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
         fstat(fd, &status) != 0) /* where files cannot be locked, none is written */
         fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
@@ -68,41 +68,40 @@ static void lock_name(struct opening *opening)
 
 /* A new file lies beside its name until it takes the name from the old file. */
 
-static void make_file(struct snapfile_writer *snapfile_writer, const char *manifest)
+static void make_file(struct snapfile_writer *writer, const char *manifest)
 {
     enum { CHUNK = 1 << 18 };
     char page[SNAPFILE_PAGE], bytes[32];
-    const struct snapfile *snapfile = snapfile_of(snapfile_writer->file);
-    struct writer *writer = open_writer(snapfile_writer->file->path);
-    snapfile_writer->beside = writer;
+    const struct snapfile *snapfile = snapfile_of(writer->file);
+    struct writer *beside = open_writer(writer->file->path);
+    writer->beside = beside;
     uint64_t end = slot_at(snapfile, snapfile->slots + 1);
-    int code = reserve_bytes(writer->fd, end);
+    int code = reserve_bytes(beside->fd, end);
     if (code)
         fail(EXIT_IO,
              "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
-             snapfile_writer->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
+             writer->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
     fill_page(snapfile, &(struct snapfile_commit){0}, page);
-    write_bytes(writer, page, SNAPFILE_PAGE);
-    write_bytes(writer, page, SNAPFILE_PAGE);
-    write_bytes(writer, manifest, (size_t)snapfile->manifest_bytes);
+    write_bytes(beside, page, SNAPFILE_PAGE);
+    write_bytes(beside, page, SNAPFILE_PAGE);
+    write_bytes(beside, manifest, (size_t)snapfile->manifest_bytes);
     char *zeros = allocate(CHUNK, 1);
-    while (writer->offset < end)
-        write_bytes(writer, zeros, (size_t)MIN(CHUNK, end - writer->offset));
+    while (beside->offset < end)
+        write_bytes(beside, zeros, (size_t)MIN(CHUNK, end - beside->offset));
     free(zeros);
-    snapfile_writer->fd = fcntl(writer->fd, F_DUPFD_CLOEXEC, 0);
-    if (snapfile_writer->fd < 0 || flush_file(snapfile_writer->fd) != 0 ||
-        flock(snapfile_writer->fd, LOCK_EX | LOCK_NB) != 0)
-        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", snapfile_writer->file->path, strerror(errno));
+    writer->fd = fcntl(beside->fd, F_DUPFD_CLOEXEC, 0);
+    if (writer->fd < 0 || flush_file(writer->fd) != 0 || flock(writer->fd, LOCK_EX | LOCK_NB) != 0)
+        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", writer->file->path, strerror(errno));
 }
 
 void take_name(void *argument)
 {
-    struct snapfile_writer *snapfile_writer = argument;
-    struct writer *writer = snapfile_writer->beside;
-    snapfile_writer->beside = NULL;
-    publish(writer);
-    close(snapfile_writer->named_fd);
-    snapfile_writer->named_fd = NONE;
+    struct snapfile_writer *writer = argument;
+    struct writer *beside = writer->beside;
+    writer->beside = NULL;
+    publish(beside);
+    close(writer->named_fd);
+    writer->named_fd = NONE;
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
@@ -112,14 +111,14 @@ void take_name(void *argument)
 static void read_old(void *argument)
 {
     struct opening *opening = argument;
-    opening->old = read_locked_snapshot(opening->snapfile_writer->file->path);
+    opening->old = read_locked_snapshot(opening->writer->file->path);
 }
 
 /* Reads the snapshot that is on the disk for sure into opening->old. */
 static void recover(struct opening *opening)
 {
-    sync_folder_of(opening->snapfile_writer->file->path);
-    forget_cached(opening->snapfile_writer->named_fd);
+    sync_folder_of(opening->writer->file->path);
+    forget_cached(opening->writer->named_fd);
     struct problem *problem = attempt(read_old, opening);
     if (problem)
         warn("%s; another file takes its place when an iteration is stored", problem->sentence);
@@ -133,12 +132,12 @@ static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
 }
 
 /* Goes on with the old file, whose newest commit is kept. */
-static void take_over(struct snapfile_writer *snapfile_writer, const struct snapfile *old)
+static void take_over(struct snapfile_writer *writer, const struct snapfile *old)
 {
-    snapfile_writer->fd = snapfile_writer->named_fd;
-    snapfile_writer->named_fd = NONE;
-    snapfile_writer->ring->durable = (int)old->newest.slot;
-    snapfile_writer->page = old->page;
+    writer->fd = writer->named_fd;
+    writer->named_fd = NONE;
+    writer->ring->durable = (int)old->newest.slot;
+    writer->page = old->page;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -146,27 +145,26 @@ static void take_over(struct snapfile_writer *snapfile_writer, const struct snap
 /* A run either makes a new file or takes over the one that is there. */
 
 /* Decides where everything lies in the file and in a slot.  Returns the manifest, which the caller frees. */
-static char *plan_layout(struct snapfile_writer *snapfile_writer, const struct snapfile_plan *plan)
+static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_plan *plan)
 {
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
     snapfile->base.form = &snapfile_form;
-    snapfile_writer->file->other_form = &snapfile->base;
-    snapfile_writer->n = plan->n;
-    snapfile_writer->payload_at = allocate(plan->n + 1, sizeof *snapfile_writer->payload_at);
+    writer->file->other_form = &snapfile->base;
+    writer->n = plan->n;
+    writer->payload_at = allocate(plan->n + 1, sizeof *writer->payload_at);
     for (size_t i = 0; i < plan->n; i++)
-        snapfile_writer->payload_at[i + 1] = snapfile_writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
-    snapfile_writer->file->pieces = cut_stored(plan);
-    snapfile->base.n = count_pieces(snapfile_writer->file->pieces);
-    char *manifest = manifest_text(snapfile_writer->file);
+        writer->payload_at[i + 1] = writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
+    writer->file->pieces = cut_stored(plan);
+    snapfile->base.n = count_pieces(writer->file->pieces);
+    char *manifest = manifest_text(writer->file);
     snapfile->slots = plan->ring->n;
-    snapfile->base.bytes =
-        snapfile_writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
+    snapfile->base.bytes = writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
     snapfile->manifest_bytes = strlen(manifest);
     snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAPFILE_PAGE);
-    snapfile->run = snapfile_writer->file->run;
+    snapfile->run = writer->file->run;
     for (int k = 1; k <= snapfile->slots; k++)
-        snapfile_writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *snapfile_writer->slots[k].hashes);
+        writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *writer->slots[k].hashes);
     return manifest;
 }
 
@@ -176,13 +174,13 @@ static void refuse_other_model(const struct opening *opening)
     const struct config *old = &opening->old->pieces->config;
     if (snapfile_of(opening->old)->newest.slot != NO_SLOT && !same_sizes(old, opening->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file",
-             opening->snapfile_writer->file->path, describe_sizes(sizes, old));
+             opening->writer->file->path, describe_sizes(sizes, old));
 }
 
 /* A new run writes over the snapshots of an earlier one: says so while they are still there. */
 static void warn_of_replaced(const struct opening *opening)
 {
-    const struct checkpoint *old = opening->old, *file = opening->snapfile_writer->file;
+    const struct checkpoint *old = opening->old, *file = opening->writer->file;
     if (snapfile_of(old)->newest.slot != NO_SLOT && old->run != file->run)
         warn("%s has step %u of an earlier run, which this run's snapshots will replace; --resume %s goes on from it, "
              "and --snapshot in another file keeps it",
@@ -199,27 +197,25 @@ static int open_once_more(int fd)
 
 /* Chooses how the file is written: as memory; or past the page cache; or, where the system can do neither, through the
  * cache. */
-static void choose_way_to_write(struct snapfile_writer *snapfile_writer)
+static void choose_way_to_write(struct snapfile_writer *writer)
 {
-    const struct snapfile *snapfile = snapfile_of(snapfile_writer->file);
-    forget_cached(
-        snapfile_writer->fd); /* else each write past the cache would have to look for its page in the cache */
-    snapfile_writer->memory =
-        map_memory(snapfile_writer->fd, slot_at(snapfile, snapfile->slots + 1), &snapfile_writer->persist);
-    snapfile_writer->counts.in_memory = snapfile_writer->memory;
-    if (!snapfile_writer->memory)
-        snapfile_writer->direct_fd = open_once_more(snapfile_writer->fd);
+    const struct snapfile *snapfile = snapfile_of(writer->file);
+    forget_cached(writer->fd); /* else each write past the cache would have to look for its page in the cache */
+    writer->memory = map_memory(writer->fd, slot_at(snapfile, snapfile->slots + 1), &writer->persist);
+    writer->counts.in_memory = writer->memory;
+    if (!writer->memory)
+        writer->direct_fd = open_once_more(writer->fd);
 }
 
 static void open_file(void *argument)
 {
     struct opening *opening = argument;
-    struct snapfile_writer *snapfile_writer = opening->snapfile_writer;
+    struct snapfile_writer *writer = opening->writer;
     struct stat status;
     lock_name(opening);
-    char *manifest = plan_layout(snapfile_writer, opening->plan);
-    if (fstat(snapfile_writer->named_fd, &status) != 0 || flush_file(snapfile_writer->named_fd) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", snapfile_writer->file->path, strerror(errno));
+    char *manifest = plan_layout(writer, opening->plan);
+    if (fstat(writer->named_fd, &status) != 0 || flush_file(writer->named_fd) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", writer->file->path, strerror(errno));
     bool empty = status.st_size == 0;
     if (!empty)
         recover(opening);
@@ -228,16 +224,16 @@ static void open_file(void *argument)
         refuse_other_model(opening);
         warn_of_replaced(opening);
         old = snapfile_of(opening->old);
-        snapfile_writer->seq = old->last_seq; /* also for a new file: its commits are newer */
+        writer->seq = old->last_seq; /* also for a new file: its commits are newer */
     }
     bool nothing_to_lose = empty || (old && old->newest.slot == NO_SLOT);
-    if (old && has_same_layout(snapfile_of(snapfile_writer->file), old))
-        take_over(snapfile_writer, old);
+    if (old && has_same_layout(snapfile_of(writer->file), old))
+        take_over(writer, old);
     else
-        make_file(snapfile_writer, manifest);
-    choose_way_to_write(snapfile_writer);
-    if (snapfile_writer->beside && nothing_to_lose)
-        take_name(snapfile_writer);
+        make_file(writer, manifest);
+    choose_way_to_write(writer);
+    if (writer->beside && nothing_to_lose)
+        take_name(writer);
     if (opening->old)
         free_checkpoint(opening->old);
     free(manifest);
@@ -247,16 +243,16 @@ static void open_file(void *argument)
 static struct snapfile_writer *new_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                                    const struct snapfile_plan *plan)
 {
-    struct snapfile_writer *snapfile_writer = allocate(1, sizeof *snapfile_writer);
-    snapfile_writer->file = like_checkpoint(checkpoint, path);
-    snapfile_writer->batch = plan->batch;
-    snapfile_writer->ring = plan->ring;
-    snapfile_writer->page = NONE;
-    snapfile_writer->fd = NONE;
-    snapfile_writer->direct_fd = NONE;
-    snapfile_writer->named_fd = NONE;
-    pthread_mutex_init(&snapfile_writer->lock, NULL);
-    return snapfile_writer;
+    struct snapfile_writer *writer = allocate(1, sizeof *writer);
+    writer->file = like_checkpoint(checkpoint, path);
+    writer->batch = plan->batch;
+    writer->ring = plan->ring;
+    writer->page = NONE;
+    writer->fd = NONE;
+    writer->direct_fd = NONE;
+    writer->named_fd = NONE;
+    pthread_mutex_init(&writer->lock, NULL);
+    return writer;
 }
 
 struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
@@ -265,55 +261,55 @@ struct problem *open_snapfile_writer(const char *path, const struct checkpoint *
     const int slots = plan->ring->n;
     CHECK(slots > 0 && slots <= MOST_MEMBERS && plan->n, "%d slots of %zu payloads", slots, plan->n);
     *plan->ring = (struct ring){.n = slots};
-    struct snapfile_writer *snapfile_writer = new_snapfile_writer(path, checkpoint, plan);
-    struct opening opening = {.snapfile_writer = snapfile_writer, .plan = plan};
+    struct snapfile_writer *writer = new_snapfile_writer(path, checkpoint, plan);
+    struct opening opening = {.writer = writer, .plan = plan};
     struct problem *problem = attempt(open_file, &opening);
     if (problem && opening.made)
         unlink(path);
     if (problem) {
-        snapfile_writer->beside = NULL; /* fail() has removed it */
-        close_snapfile_writer(snapfile_writer);
+        writer->beside = NULL; /* fail() has removed it */
+        close_snapfile_writer(writer);
     }
-    *out = problem ? NULL : snapfile_writer;
+    *out = problem ? NULL : writer;
     return problem;
 }
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 /* A file without its name is lost: to this run, and to any run that would resume it. */
-bool give_up_if_lost(struct snapfile_writer *snapfile_writer)
+bool give_up_if_lost(struct snapfile_writer *writer)
 {
-    if (leads_to(snapfile_writer->file->path, snapfile_writer->fd))
+    if (leads_to(writer->file->path, writer->fd))
         return false;
-    pthread_mutex_lock(&snapfile_writer->lock);
-    snapfile_writer->failed = true;
-    snapfile_writer->counts.dropped += snapfile_writer->counts.stored;
-    snapfile_writer->counts.stored = 0;
-    pthread_mutex_unlock(&snapfile_writer->lock);
+    pthread_mutex_lock(&writer->lock);
+    writer->failed = true;
+    writer->counts.dropped += writer->counts.stored;
+    writer->counts.stored = 0;
+    pthread_mutex_unlock(&writer->lock);
     warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
          "held went with it; training goes on, but stores nothing any more",
-         snapfile_writer->file->path);
+         writer->file->path);
     return true;
 }
 
-struct snapfile_counts close_snapfile_writer(struct snapfile_writer *snapfile_writer)
+struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer)
 {
-    if (snapfile_writer->counts.stored > 0)
-        give_up_if_lost(snapfile_writer);
-    const struct snapfile_counts counts = snapfile_writer->counts;
-    if (snapfile_writer->beside)
-        abandon(snapfile_writer->beside);
-    int fds[] = {snapfile_writer->fd, snapfile_writer->direct_fd, snapfile_writer->named_fd};
+    if (writer->counts.stored > 0)
+        give_up_if_lost(writer);
+    const struct snapfile_counts counts = writer->counts;
+    if (writer->beside)
+        abandon(writer->beside);
+    int fds[] = {writer->fd, writer->direct_fd, writer->named_fd};
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] != NONE)
             close(fds[i]);
-    if (snapfile_writer->memory)
-        munmap(snapfile_writer->memory, slot_at(snapfile_of(snapfile_writer->file), snapfile_writer->ring->n + 1));
+    if (writer->memory)
+        munmap(writer->memory, slot_at(snapfile_of(writer->file), writer->ring->n + 1));
     for (int k = 1; k <= MOST_MEMBERS; k++)
-        free(snapfile_writer->slots[k].hashes);
-    free_checkpoint(snapfile_writer->file);
-    pthread_mutex_destroy(&snapfile_writer->lock);
-    free(snapfile_writer->payload_at);
-    free(snapfile_writer);
+        free(writer->slots[k].hashes);
+    free_checkpoint(writer->file);
+    pthread_mutex_destroy(&writer->lock);
+    free(writer->payload_at);
+    free(writer);
     return counts;
 }

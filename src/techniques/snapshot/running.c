@@ -33,7 +33,7 @@ struct snapshot_run {
 
 static struct snapshot_run *snapshot_run_of(const struct trainer *trainer)
 {
-    return *own_of(trainer, &module_snapshot);
+    return *folder_data_of(trainer, &module_snapshot);
 }
 
 /* ---- the tasks' work -------------------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ void start_snapshots(struct trainer *trainer)
     must(open_snapfile_writer(snapshot_options.file, checkpoint, &plan, &snapshot_run->file));
     free_checkpoint(checkpoint);
     free(plan.ranges);
-    *own_of(trainer, &module_snapshot) = snapshot_run;
+    *folder_data_of(trainer, &module_snapshot) = snapshot_run;
     start_late(trainer->train, begin_iteration, snapshot_run);
 }
 

@@ -70,29 +70,28 @@ struct snapfile_writer {     /* a file that is being written */
 struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                      const struct snapfile_plan *plan, struct snapfile_writer **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
-struct snapfile_counts close_snapfile_writer(struct snapfile_writer *snapfile_writer);
+struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
 /* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snapfile_writer. */
 void take_name(void *argument);
 /* For writer.c: has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
-bool give_up_if_lost(struct snapfile_writer *snapfile_writer);
+bool give_up_if_lost(struct snapfile_writer *writer);
 
 /* ---- writer.c ---------------------------------------------------------------------------------------------------- */
 
 /* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
  * then the iteration is dropped. */
-int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration);
+int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snapfile_finish() drops the iteration. */
-void snapfile_write(struct snapfile_writer *snapfile_writer, uint32_t iteration, size_t payload, const void *bytes);
+void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
 struct commit_times { /* the times of a step that was committed */
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snapfile_finish(struct snapfile_writer *snapfile_writer, uint32_t iteration, bool sound,
-                     struct commit_times *times);
+bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
 
 /* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 

@@ -37,13 +37,13 @@
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* Stores nothing any more, and warns once.  failure: "cannot write snapshot file run.snap: ..."; it is freed. */
-static void stop_storing(struct snapfile_writer *snapfile_writer, char *failure)
+static void stop_storing(struct snapfile_writer *writer, char *failure)
 {
-    pthread_mutex_lock(&snapfile_writer->lock);
-    bool first = !snapfile_writer->failed;
-    const struct snapfile_counts counts = snapfile_writer->counts;
-    snapfile_writer->failed = true;
-    pthread_mutex_unlock(&snapfile_writer->lock);
+    pthread_mutex_lock(&writer->lock);
+    bool first = !writer->failed;
+    const struct snapfile_counts counts = writer->counts;
+    writer->failed = true;
+    pthread_mutex_unlock(&writer->lock);
     if (first && counts.stored > 0)
         warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, counts.newest);
     else if (first)
@@ -53,16 +53,15 @@ static void stop_storing(struct snapfile_writer *snapfile_writer, char *failure)
 
 /* This is not write_all() of publish.c, which writes where the file stands, and cuts the bytes: then writing past the
  * page cache would take twice as long.  false: the file has failed. */
-static bool put_bytes(struct snapfile_writer *snapfile_writer, int fd, const char *bytes, size_t n, uint64_t at)
+static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {
         ssize_t done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            stop_storing(snapfile_writer,
-                         format_string("cannot write snapshot file %s: %s", snapfile_writer->file->path,
-                                       done ? strerror(errno) : "nothing was taken"));
+            stop_storing(writer, format_string("cannot write snapshot file %s: %s", writer->file->path,
+                                               done ? strerror(errno) : "nothing was taken"));
             return false;
         }
         bytes += done;
@@ -74,16 +73,15 @@ static bool put_bytes(struct snapfile_writer *snapfile_writer, int fd, const cha
 
 /* ---- a slot ------------------------------------------------------------------------------------------------------ */
 
-int snapfile_begin(struct snapfile_writer *snapfile_writer, uint32_t iteration)
+int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration)
 {
-    pthread_mutex_lock(&snapfile_writer->lock);
-    int slot = snapfile_writer->failed ? NO_SLOT : take_member(snapfile_writer->ring, iteration);
+    pthread_mutex_lock(&writer->lock);
+    int slot = writer->failed ? NO_SLOT : take_member(writer->ring, iteration);
     if (slot != NO_SLOT)
-        snapfile_writer->slots[slot] =
-            (struct held_slot){.iteration = iteration, .hashes = snapfile_writer->slots[slot].hashes};
+        writer->slots[slot] = (struct held_slot){.iteration = iteration, .hashes = writer->slots[slot].hashes};
     else
-        snapfile_writer->counts.dropped++;
-    pthread_mutex_unlock(&snapfile_writer->lock);
+        writer->counts.dropped++;
+    pthread_mutex_unlock(&writer->lock);
     return slot;
 }
 
@@ -105,10 +103,10 @@ static bool all_finite(const uint32_t *words, size_t n)
 }
 
 /* Checks and hashes the pieces that lie in bytes [first, end) of a slot, in the order of all pieces. */
-static void hash_pieces(const struct snapfile_writer *snapfile_writer, struct held_slot *held, const char *bytes,
-                        uint64_t first, uint64_t end)
+static void hash_pieces(const struct snapfile_writer *writer, struct held_slot *held, const char *bytes, uint64_t first,
+                        uint64_t end)
 {
-    const struct pieces *all = snapfile_writer->file->pieces;
+    const struct pieces *all = writer->file->pieces;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensors[i].n; k++) {
@@ -123,119 +121,115 @@ static void hash_pieces(const struct snapfile_writer *snapfile_writer, struct he
 }
 
 /* Writes by one of the three ways that the file's head comment names.  false: the file has failed. */
-static bool put_payload(struct snapfile_writer *snapfile_writer, const void *bytes, size_t n, uint64_t at)
+static bool put_payload(struct snapfile_writer *writer, const void *bytes, size_t n, uint64_t at)
 {
-    if (snapfile_writer->memory) {
-        snapfile_writer->persist(snapfile_writer->memory + at, bytes, n);
+    if (writer->memory) {
+        writer->persist(writer->memory + at, bytes, n);
         return true;
     }
-    if (snapfile_writer->direct_fd != NONE && (uintptr_t)bytes % SNAPFILE_PAGE == 0)
-        return put_bytes(snapfile_writer, snapfile_writer->direct_fd, bytes, n, at);
-    if (!put_bytes(snapfile_writer, snapfile_writer->fd, bytes, n, at))
+    if (writer->direct_fd != NONE && (uintptr_t)bytes % SNAPFILE_PAGE == 0)
+        return put_bytes(writer, writer->direct_fd, bytes, n, at);
+    if (!put_bytes(writer, writer->fd, bytes, n, at))
         return false;
-    start_writing(snapfile_writer->fd, at, n);
+    start_writing(writer->fd, at, n);
     return true;
 }
 
-void snapfile_write(struct snapfile_writer *snapfile_writer, uint32_t iteration, size_t payload, const void *bytes)
+void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes)
 {
-    const int slot = member_of(snapfile_writer->ring, iteration);
-    struct held_slot *held = &snapfile_writer->slots[slot];
-    const uint64_t first = snapfile_writer->payload_at[payload],
-                   end = snapfile_writer->payload_at[payload + 1]; /* in the slot */
+    const int slot = member_of(writer->ring, iteration);
+    struct held_slot *held = &writer->slots[slot];
+    const uint64_t first = writer->payload_at[payload], end = writer->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
     if (!held->not_finite)
-        hash_pieces(snapfile_writer, held, bytes, first, end);
-    if (held->not_finite || snapfile_writer->failed)
+        hash_pieces(writer, held, bytes, first, end);
+    if (held->not_finite || writer->failed)
         return;
     size_t n = (size_t)(end - first);
-    if (put_payload(snapfile_writer, bytes, n, slot_at(snapfile_of(snapfile_writer->file), slot) + first))
-        snapfile_writer->counts.bytes += n;
-    snapfile_writer->counts.ns += now_ns() - begun;
+    if (put_payload(writer, bytes, n, slot_at(snapfile_of(writer->file), slot) + first))
+        writer->counts.bytes += n;
+    writer->counts.ns += now_ns() - begun;
 }
 
 /* ---- a commit ---------------------------------------------------------------------------------------------------- */
 
 /* Writes the hashes, and the commit's page: then the iteration is recoverable. */
-static bool write_commit(struct snapfile_writer *snapfile_writer, int slot)
+static bool write_commit(struct snapfile_writer *writer, int slot)
 {
     char page[SNAPFILE_PAGE];
-    const struct snapfile *snapfile = snapfile_of(snapfile_writer->file);
-    const struct held_slot *held = &snapfile_writer->slots[slot];
+    const struct snapfile *snapfile = snapfile_of(writer->file);
+    const struct held_slot *held = &writer->slots[slot];
     size_t n = sizeof *held->hashes * snapfile->base.n;
     struct snapfile_commit commit = {
-        .seq = snapfile_writer->seq + 1,
+        .seq = writer->seq + 1,
         .step = held->iteration,
         .slot = (uint32_t)slot,
-        .samples = snapfile_writer->file->samples +
-                   ((int64_t)held->iteration - snapfile_writer->file->step) * snapfile_writer->batch,
-        .session = snapfile_writer->file->session,
+        .samples = writer->file->samples + ((int64_t)held->iteration - writer->file->step) * writer->batch,
+        .session = writer->file->session,
         .hash = hash_bytes(held->hashes, n, 0),
     };
-    int other = snapfile_writer->page == 0 ? 1 : 0;
+    int other = writer->page == 0 ? 1 : 0;
     fill_page(snapfile, &commit, page);
-    if (!put_bytes(snapfile_writer, snapfile_writer->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
+    if (!put_bytes(writer, writer->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
         return false;
-    if (!put_bytes(snapfile_writer, snapfile_writer->fd, page, SNAPFILE_PAGE, (uint64_t)other * SNAPFILE_PAGE))
+    if (!put_bytes(writer, writer->fd, page, SNAPFILE_PAGE, (uint64_t)other * SNAPFILE_PAGE))
         return false;
-    snapfile_writer->page = other;
-    snapfile_writer->seq++;
+    writer->page = other;
+    writer->seq++;
     return true;
 }
 
-static bool make_durable(struct snapfile_writer *snapfile_writer)
+static bool make_durable(struct snapfile_writer *writer)
 {
-    if (flush_file(snapfile_writer->fd) != 0) {
-        stop_storing(snapfile_writer,
-                     format_string("cannot sync snapshot file %s: %s", snapfile_writer->file->path, strerror(errno)));
+    if (flush_file(writer->fd) != 0) {
+        stop_storing(writer, format_string("cannot sync snapshot file %s: %s", writer->file->path, strerror(errno)));
         return false;
     }
-    struct problem *problem = snapfile_writer->beside ? attempt(take_name, snapfile_writer) : NULL;
+    struct problem *problem = writer->beside ? attempt(take_name, writer) : NULL;
     if (problem) {
-        stop_storing(snapfile_writer, format_string("cannot put the new snapshot file in the place of %s: %s",
-                                                    snapfile_writer->file->path, problem->sentence));
+        stop_storing(writer, format_string("cannot put the new snapshot file in the place of %s: %s",
+                                           writer->file->path, problem->sentence));
         free(problem);
         return false;
     }
-    return !give_up_if_lost(snapfile_writer);
+    return !give_up_if_lost(writer);
 }
 
 /* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */
-static void return_slot(struct snapfile_writer *snapfile_writer, uint32_t iteration, bool durable, uint64_t ns)
+static void return_slot(struct snapfile_writer *writer, uint32_t iteration, bool durable, uint64_t ns)
 {
-    pthread_mutex_lock(&snapfile_writer->lock);
-    return_member(snapfile_writer->ring, iteration, durable);
+    pthread_mutex_lock(&writer->lock);
+    return_member(writer->ring, iteration, durable);
     if (durable) {
-        snapfile_writer->counts.stored++;
-        snapfile_writer->counts.newest = iteration;
-        snapfile_writer->counts.ns += ns;
+        writer->counts.stored++;
+        writer->counts.newest = iteration;
+        writer->counts.ns += ns;
     } else {
-        snapfile_writer->counts.dropped++;
+        writer->counts.dropped++;
     }
-    pthread_mutex_unlock(&snapfile_writer->lock);
+    pthread_mutex_unlock(&writer->lock);
 }
 
-bool snapfile_finish(struct snapfile_writer *snapfile_writer, uint32_t iteration, bool sound,
-                     struct commit_times *times)
+bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times)
 {
-    const int slot = member_of(snapfile_writer->ring, iteration);
-    const struct held_slot *held = &snapfile_writer->slots[slot];
-    const bool has_name = !snapfile_writer->beside; /* without its name nobody finds the file */
+    const int slot = member_of(writer->ring, iteration);
+    const struct held_slot *held = &writer->slots[slot];
+    const bool has_name = !writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (slot == NO_SLOT) /* an audit runs the task several times */
         return false;
-    CHECK(!sound || held->payloads == snapfile_writer->n, "iteration %u is committed with %zu of %zu payloads",
-          iteration, held->payloads, snapfile_writer->n);
-    bool recoverable = sound && !held->not_finite && !snapfile_writer->failed && write_commit(snapfile_writer, slot);
+    CHECK(!sound || held->payloads == writer->n, "iteration %u is committed with %zu of %zu payloads", iteration,
+          held->payloads, writer->n);
+    bool recoverable = sound && !held->not_finite && !writer->failed && write_commit(writer, slot);
     times->step = iteration;
     times->recoverable = now_ns();
-    bool durable = recoverable && make_durable(snapfile_writer);
+    bool durable = recoverable && make_durable(writer);
     times->durable = now_ns();
     if (!has_name)
         times->recoverable = times->durable;
-    return_slot(snapfile_writer, iteration, durable, times->durable - begin);
+    return_slot(writer, iteration, durable, times->durable - begin);
     return durable;
 }

@@ -64,7 +64,8 @@ COMPARISON_POINTERS(by_decision, struct gap_facts, compare_gaps(a->gap, b->gap))
 /* How many options a decision has: KEEP, SWAP and REMAKE; or two, where there is only one remedy, which is option 1. */
 enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
-/* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the gap before, in order of decisions. */
+/* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the
+ * gap before, in order of decisions. */
 static void add_decision(struct swapper *swapper, struct gap_facts *facts, const struct gap_facts *last)
 {
     const struct tensor *tensor = facts->gap->tensor;

@@ -5,8 +5,8 @@
 #include "planning/pass/pass.h"
 #include "swap_pass.h" /* defines: swap_options */
 
-/* --swap auto and --recompute auto, the latter before the pass of swap.  false: all fits, or the other of the two passes chooses; the list is as it was.
- * Ends the program (EXIT_USAGE) where nothing fits. */
+/* --swap auto and --recompute auto, the latter before the pass of swap.  false: all fits, or the other of the two
+ * passes chooses; the list is as it was.  Ends the program (EXIT_USAGE) where nothing fits. */
 bool swap_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report);
 bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,

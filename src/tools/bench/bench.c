@@ -309,7 +309,8 @@ static json_t *bench_training(struct bench *bench)
     struct trainer *trainer = new_trainer(bench->settings, LIST_TRAIN | OPEN_GIVEN_DATA);
     init_random(trainer->model, 1);
     uint32_t n = was_given("steps") ? (uint32_t)bench->settings->steps : TRAIN_STEPS;
-    double tokens = tokens_per_step(trainer), flops = flops_per_token(trainer->model->params, trainer->seq) * tokens;
+    double tokens = tokens_per_step(trainer),
+           flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens;
     struct timing step = time_runs(bench, run_training, trainer, n, SINGLE_RUN, flops);
     char share[80];
     fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",

@@ -232,7 +232,7 @@ int check_gradients(const struct settings *settings)
     FILE *text = settings->json ? stderr : stdout;
     trainer.micro_batch = SEQUENCES;
     trainer.micros = 1;
-    trainer.seq = TOKENS;
+    trainer.seq_len = TOKENS;
     size_t n = check_operation(&trainer, 0, table);
     for (size_t i = 1; i < n; i++)
         check_operation(&trainer, i, table);

@@ -32,7 +32,7 @@ static bool wanted; /* --search */
 /* What the search finds out before it chooses: the model's sizes, and what the machine has. */
 struct mesh_search new_mesh_search(const struct settings *settings, int devices)
 {
-    struct mesh_search search = {.asked = settings,
+    struct mesh_search search = {.given = settings,
                                  .settings = *settings,
                                  .devices = devices,
                                  .prunes = true,
@@ -88,7 +88,7 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
         return;
     for (int zero = 0; zero <= 3; zero++) {
         struct mesh_candidate candidate = *like;
-        bool is_wanted = chooses ? zero != 2 || candidate.micros == 1 : zero == search->asked->zero;
+        bool is_wanted = chooses ? zero != 2 || candidate.micros == 1 : zero == search->given->zero;
         if (!is_wanted)
             continue;
         candidate.number = (int)search->n_candidates;
@@ -113,7 +113,7 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     *APPEND(search->meshes, search->n_meshes, search->cap_meshes) = mesh;
     int begin = 1, end = share;
     if (was_given("micro-batch")) {
-        begin = search->asked->micro_batch;
+        begin = search->given->micro_batch;
         end = begin;
     }
     for (int b = begin; b <= end && !problem; b *= 2) {
@@ -134,7 +134,7 @@ static void add_candidates(struct mesh_search *search)
                 continue;
             struct mesh mesh = {.dp = dp, .pp = pp, .tp = n / dp / pp, .chunks = 1};
             if (pp > 1 && was_given("pipeline"))
-                add_order(search, mesh, search->asked->order, search->asked->pipeline);
+                add_order(search, mesh, search->given->order, search->given->pipeline);
             else
                 for (int o = 0; o < (pp > 1 ? PIPELINES : 1); o++)
                     add_order(search, mesh, &pipeline_orders[o], pipeline_name[o]);
@@ -229,7 +229,7 @@ static void print_search(const struct mesh_search *search, size_t n)
             text_cell(words));
         free(words);
     }
-    if (search->asked->json) {
+    if (search->given->json) {
         json_t *j = json_pack("{s:o, s:I, s:I, s:I, s:I}", "front", table_json(table), "candidates",
                               (json_int_t)search->n_candidates, "too_large", (json_int_t)search->too_large, "too_slow",
                               (json_int_t)search->too_slow, "not_simulated", (json_int_t)search->left);

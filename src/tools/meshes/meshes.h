@@ -16,7 +16,7 @@ struct mesh_outcome { /* a candidate that was simulated */
 };
 
 struct mesh_search {
-    const struct settings *asked;
+    const struct settings *given;
     struct settings settings; /* the same without mesh, devices and limits of memory */
     struct config config;
     int devices;

@@ -108,7 +108,7 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
     settings.pipeline = candidate->pipeline;
     settings.micro_batch = candidate->micro_batch;
     if (candidate->swap != SWAP_OFF)
-        settings.device_memory = search->asked->device_memory;
+        settings.device_memory = search->given->device_memory;
     (void)try_option("recompute", word_of("recompute", candidate->recompute));
     (void)try_option("swap", word_of("swap", candidate->swap));
     struct trainer *trainer = try_new_draft(&settings, LIST_TRAIN, &problem);

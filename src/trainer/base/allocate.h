@@ -24,8 +24,8 @@ char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0);
 #define APPEND(items, n, cap)                                                                                          \
     ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)), (n)++, memset(&(items)[(n)-1], 0, sizeof *(items)),    \
      &(items)[(n)-1])
-/* Makes room like APPEND(), but the new element gets index i, and those from there on move up.  It still has the value of
- * the one that it moves up. */
+/* Makes room like APPEND(), but the new element gets index i, and those from there on move up.  It still has the value
+ * of the one that it moves up. */
 #define INSERT(items, n, cap, i)                                                                                       \
     ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)),                                                        \
      memmove(&(items)[(i) + 1], &(items)[(i)], ((n) - (i)) * sizeof *(items)), (n)++, &(items)[(i)])

@@ -35,11 +35,11 @@ static void end_with_parent(void) {} /* the child of a parent that is killed goe
 
 /* What the first signal lets end before the program ends, such as "the step".  NULL: the first signal ends it. */
 static const char *_Atomic unfinished;
-static atomic_bool told;      /* the user has been told what is being finished */
-static atomic_bool asked[2];  /* the flags: [0] for a signal from elsewhere, [1] for one from the parent process */
-static pid_t parent;          /* in a child, its parent's number; otherwise 0 */
-static atomic_int child;      /* in a parent, its child's number; otherwise 0 */
-static atomic_bool is_helper; /* in a child: the parent acts on signals */
+static atomic_bool told;          /* the user has been told what is being finished */
+static atomic_bool interrupts[2]; /* has a signal come: [0] from elsewhere, [1] from the parent process */
+static pid_t parent;              /* in a child, its parent's number; otherwise 0 */
+static atomic_int child;          /* in a parent, its child's number; otherwise 0 */
+static atomic_bool is_helper;     /* in a child: the parent acts on signals */
 
 static void write_plainly(const char *text)
 {
@@ -53,7 +53,7 @@ static void say_plainly(const char *text)
     write_plainly(text);
 }
 
-bool interrupted(void) { return asked[0] || asked[1]; }
+bool interrupted(void) { return interrupts[0] || interrupts[1]; }
 
 /* The user is told once that the program ends after what it is at. */
 static void tell_what_is_finished(int signal_number)
@@ -78,7 +78,7 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
     if (signal_number == SIGXCPU && interrupted())
         return; /* the system sends it every second; all of them count as one */
     bool handed_on = parent && from->si_pid == parent;
-    bool again = atomic_exchange(&asked[handed_on], true);
+    bool again = atomic_exchange(&interrupts[handed_on], true);
     if (child) {
         kill(child, signal_number);
         return;

@@ -61,7 +61,7 @@ static void expect_no_overwriting(const struct claim *writer, const struct claim
 
 enum file_use { READS, WRITES };
 
-/* Adds the claim, and ends the program if it and an earlier one cannot both be kept.  may_replace: see claim_output(). */
+/* Adds the claim, or ends the program if an earlier one excludes it.  may_replace: see claim_output(). */
 static void add_claim(const char *claimant, const char *path, enum file_use use, const char *may_replace)
 {
     if (!*path)

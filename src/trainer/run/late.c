@@ -30,7 +30,7 @@ struct late {
     member_asker *ask;
     void *context;
     pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */
-    uint32_t asked;          /* the last iteration that has asked */
+    uint32_t last_request;   /* the last iteration that has asked */
     struct job_queue parked; /* jobs whose iterations have not asked, in list order */
     struct job_queue ended;  /* parked jobs that have ended, in the order of their ends */
 };
@@ -72,7 +72,7 @@ static void run_or_free(struct job *job)
 static void ask(struct late *late, uint32_t iteration)
 {
     late->ask(late->context, iteration);
-    late->asked = iteration;
+    late->last_request = iteration;
     while (late->parked.first && late->parked.first->iteration == iteration)
         run_or_free(take_job(&late->parked));
 }
@@ -89,7 +89,7 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
     if (!late)
         return false;
     pthread_mutex_lock(&late->lock);
-    if (late->asked < iteration)
+    if (late->last_request < iteration)
         ask(late, iteration);
     bool has_one = has_member(list, iteration);
     pthread_mutex_unlock(&late->lock);
@@ -156,7 +156,7 @@ static void park_job(struct list *list, const struct job *job)
     parked->flight = &parked->parked_flight;
     parked->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
     pthread_mutex_lock(&late->lock);
-    if (late->asked < job->iteration)
+    if (late->last_request < job->iteration)
         append_job(&late->parked, parked);
     else
         run_or_free(parked);

@@ -133,23 +133,23 @@ static void note_touches(struct walk *walk, int node, enum edge_kind kind)
 
 COMPARISON(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->producer, a->producer)))
 
-/* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
- * hold after it.  Returns how many. */
-static size_t find_holds(const struct list *list, int *holds)
+/* The tasks for which a task at the gate must wait: on each lane the last of those that open the gate and always run,
+ * and those that open it after that one.  Returns how many. */
+static size_t find_openers(const struct list *list, int *openers)
 {
-    /* By lane: has the last task that holds and always runs been found? */
+    /* By lane: has the last task been found that opens the gate and always runs? */
     bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
-    size_t n_holds = 0;
+    size_t n_openers = 0;
     for (size_t i = list->n; i-- > 0;) {
         const struct task *task = list->tasks[i];
-        if (task->gate != GATE_HOLDS || passed[task->lane->index])
+        if (task->gate != GATE_OPENS || passed[task->lane->index])
             continue;
-        holds[n_holds] = (int)i;
-        n_holds++;
+        openers[n_openers] = (int)i;
+        n_openers++;
         passed[task->lane->index] = !is_conditional(task);
     }
     free(passed);
-    return n_holds;
+    return n_openers;
 }
 
 /* Adds the edges of a node that the list asks for by `after=`. */
@@ -193,8 +193,8 @@ static void find_edges(struct list *list, int n_kinds)
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
     const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
                                          (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
-    int *holds = allocate(list->n, sizeof *holds);
-    size_t n_holds = find_holds(list, holds);
+    int *openers = allocate(list->n, sizeof *openers);
+    size_t n_openers = find_openers(list, openers);
     walk.pairs = find_after_pairs(list, &walk.n_pairs);
     for (int kind = 0; kind < n_kinds; kind++)
         walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
@@ -205,15 +205,15 @@ static void find_edges(struct list *list, int n_kinds)
         size_t before = list->n_edges;
         for (int kind = 0; kind < n_kinds; kind++)
             note_touches(&walk, node, (enum edge_kind)kind);
-        if (task->gate == GATE_HELD)
-            for (size_t i = 0; i < n_holds; i++)
-                add_edge(&walk, first_of_copy + holds[i], node, EDGE_DATA);
+        if (task->gate == GATE_WAITS)
+            for (size_t i = 0; i < n_openers; i++)
+                add_edge(&walk, first_of_copy + openers[i], node, EDGE_DATA);
         add_after_edges(&walk, node);
         task->n_edges = list->n_edges - before;
     }
     deal_edges(list);
     free_walk(&walk, n_kinds, n_spaces);
-    free(holds);
+    free(openers);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */

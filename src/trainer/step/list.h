@@ -60,8 +60,8 @@ struct list {
     struct tags tags;    /* put on every task that is added */
     struct after *after; /* in the order of their origins */
     size_t n_after, cap_after;
-    struct task *head;   /* while the list is edited: stands before the first task */
-    struct task *cursor; /* while the list is edited: new tasks come right after it; else NULL */
+    struct task *edit_ring; /* while the list is edited: stands before the first task and after the last one */
+    struct task *cursor;    /* while the list is edited: new tasks come right after it; else NULL */
 
     /* set by depend(): the edges of task 0, of task 1 ... */
     struct edge *edges;

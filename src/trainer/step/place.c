@@ -199,8 +199,8 @@ static void reset_tensors(struct pool *pool)
     }
 }
 
-/* Gives addresses in all arenas, of which each device has one, and then the host one per context.  *ram becomes the bytes
- * that all devices and the host take of the host's memory. */
+/* Gives addresses in all arenas, of which each device has one, and then the host one per context.  *ram becomes the
+ * bytes that all devices and the host take of the host's memory. */
 static struct problem *place_arenas(struct pool *pool, struct arena *arenas, size_t n, size_t n_positions, size_t *ram)
 {
     struct machine *machine = pool->machine;

@@ -132,8 +132,9 @@ struct member_use {
     bool aside;    /* with `needed`: it waits outside of its lane, and only tasks that need a member wait for it */
 };
 
-/* A gate.  Each task that is held waits for all tasks of its iteration that hold, as if it read what they write. */
-enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
+/* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they
+ * write. */
+enum gate { GATE_NONE, GATE_OPENS, GATE_WAITS };
 
 /* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
 struct host_version {

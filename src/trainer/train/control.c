@@ -130,15 +130,15 @@ void add_report(struct trainer *trainer)
 void report_evaluation(void *context, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = context;
-    size_t n_windows = validation_windows(trainer->data, trainer->seq);
+    size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
     struct losses all = trainer->eval_sum[(iteration - 1) & 1];
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const float *losses = tensor_memory(task->accesses[dp_rank].tensor);
         size_t window = first_window(trainer, dp_rank, iteration);
         for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
-            int counted = validation_count(trainer->data, window, trainer->seq);
-            for (int at = trainer->seq - counted; at < trainer->seq; at++)
-                all.sum += losses[i * trainer->seq + at];
+            int counted = validation_count(trainer->data, window, trainer->seq_len);
+            for (int at = trainer->seq_len - counted; at < trainer->seq_len; at++)
+                all.sum += losses[i * trainer->seq_len + at];
             all.n += (uint64_t)counted;
             window++;
         }

@@ -5,14 +5,14 @@
 
 void new_feeds(struct trainer *trainer)
 {
-    const int dp = trainer->mesh.dp, n = trainer->micro_batch * trainer->seq;
+    const int dp = trainer->mesh.dp, n = trainer->micro_batch * trainer->seq_len;
     trainer->train_feeds = allocate((size_t)(trainer->micros * dp), sizeof *trainer->train_feeds);
     trainer->eval_feeds = allocate((size_t)dp, sizeof *trainer->eval_feeds);
     for (int i = 0; i < trainer->micros * dp; i++)
         trainer->train_feeds[i] = (struct feed){.trainer = trainer, .dp_rank = i % dp, .micro = i / dp, .n = n};
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         trainer->eval_feeds[dp_rank] = (struct feed){.trainer = trainer, .dp_rank = dp_rank, .n = n};
-    trainer->sample_feed = (struct feed){.trainer = trainer, .n = trainer->seq};
+    trainer->sample_feed = (struct feed){.trainer = trainer, .n = trainer->seq_len};
 }
 
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank)
@@ -102,8 +102,8 @@ static void random_window(const struct trainer *trainer, uint32_t iteration, int
                           int32_t *targets)
 {
     const uint32_t vocab = (uint32_t)trainer->config.vocab;
-    uint64_t first = (uint64_t)sample * (uint64_t)(trainer->seq + 1);
-    for (int at = 0; at < trainer->seq; at++) {
+    uint64_t first = (uint64_t)sample * (uint64_t)(trainer->seq_len + 1);
+    for (int at = 0; at < trainer->seq_len; at++) {
         uint64_t draw = first + (uint64_t)at;
         tokens[at] = (int32_t)(random_words(1, STREAM_DATA, iteration, draw).word[0] % vocab);
         targets[at] = (int32_t)(random_words(1, STREAM_DATA, iteration, draw + 1).word[0] % vocab);
@@ -117,17 +117,17 @@ static struct window data_window(const struct trainer *trainer, uint32_t iterati
                            .step = iteration - 1 + trainer->ahead,
                            .sample = sample,
                            .batch = trainer->batch,
-                           .seq_len = trainer->seq};
+                           .seq_len = trainer->seq_len};
 }
 
 /* Fills in window `sample` of step `iteration`: fixed tokens, a window of the data, or random tokens. */
 static void fill_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                         int32_t *targets)
 {
-    const size_t bytes = (size_t)trainer->seq * sizeof *tokens;
+    const size_t bytes = (size_t)trainer->seq_len * sizeof *tokens;
     if (trainer->fixed_tokens) {
-        memcpy(tokens, trainer->fixed_tokens + sample * trainer->seq, bytes);
-        memcpy(targets, trainer->fixed_targets + sample * trainer->seq, bytes);
+        memcpy(tokens, trainer->fixed_tokens + sample * trainer->seq_len, bytes);
+        memcpy(targets, trainer->fixed_targets + sample * trainer->seq_len, bytes);
     } else if (trainer->data) {
         struct window window = data_window(trainer, iteration, sample);
         dataset_window(trainer->data, &window, tokens, targets);
@@ -145,13 +145,13 @@ void prepare_batch(void *context, const struct task *task, uint32_t iteration)
     int32_t *targets = tensor_memory(feed->host.targets);
     int first = (feed->dp_rank * trainer->micros + feed->micro) * trainer->micro_batch;
     for (int i = 0; i < trainer->micro_batch; i++)
-        fill_window(trainer, iteration, first + i, tokens + i * trainer->seq, targets + i * trainer->seq);
+        fill_window(trainer, iteration, first + i, tokens + i * trainer->seq_len, targets + i * trainer->seq_len);
     complete_batch(feed, task);
 }
 
 size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration)
 {
-    return ((size_t)(iteration - trainer->evaluated - 1) * (size_t)trainer->mesh.dp + (size_t)dp_rank) *
+    return ((size_t)(iteration - trainer->eval_iterations - 1) * (size_t)trainer->mesh.dp + (size_t)dp_rank) *
            (size_t)trainer->micro_batch;
 }
 
@@ -164,9 +164,10 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t iterati
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
     size_t window = first_window(trainer, feed->dp_rank, iteration);
-    size_t n_windows = validation_windows(trainer->data, trainer->seq);
+    size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
     for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
-        validation_window(trainer->data, window, trainer->seq, tokens + i * trainer->seq, targets + i * trainer->seq);
+        validation_window(trainer->data, window, trainer->seq_len, tokens + i * trainer->seq_len,
+                          targets + i * trainer->seq_len);
         window++;
     }
     complete_batch(feed, task);

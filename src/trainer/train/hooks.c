@@ -120,7 +120,7 @@ double ask_predicted_seconds(const struct trainer *trainer, const struct task *t
 
 /* ---- what a folder knows of a trainer ---------------------------------------------------------------------------- */
 
-void **own_of(const struct trainer *trainer, const struct module *module)
+void **folder_data_of(const struct trainer *trainer, const struct module *module)
 {
     size_t i = 0;
     while (modules[i] != module)

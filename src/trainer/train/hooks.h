@@ -22,7 +22,7 @@
  * check, if the command gets that far.  At a moment with a question mark a folder is asked, as by ask_machine(), and
  * answers; of the other moments it is told, as by tell_list_built().
  *
- * What a folder knows of a trainer hangs on one pointer, own_of().
+ * What a folder knows of a trainer hangs on one pointer, folder_data_of().
  */
 #ifndef HOOKS_H
 #define HOOKS_H
@@ -64,7 +64,7 @@ struct hooks {
     double (*predicted_seconds)(const struct trainer *trainer, const struct task *task);
 };
 /* Where the folder keeps a pointer of its own for this trainer.  The pointer is NULL at first. */
-void **own_of(const struct trainer *trainer, const struct module *module);
+void **folder_data_of(const struct trainer *trainer, const struct module *module);
 
 /* Each calls this function of all folders that have it. */
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */

@@ -195,7 +195,7 @@ void build_train(struct trainer *trainer)
     struct turn *order = merge_orders(trainer->order, &trainer->mesh, trainer->micros, &n);
     trainer->train = new_list(trainer->pool, "train");
     struct build build =
-        new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
+        new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
     build.backward_wanted = true;
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
     struct train_builder builder = {.trainer = trainer, .build = &build, .tapes = allocate(count, sizeof(struct tape))};
@@ -241,7 +241,7 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
 {
     struct feed *feed = &trainer->eval_feeds[dp_rank];
     struct tensor *losses = NULL;
-    const int n = trainer->micro_batch * trainer->seq;
+    const int n = trainer->micro_batch * trainer->seq_len;
     add_batch(trainer->eval, feed, prepare_evaluation);
     add_stages(build, feed, dp_rank, tape);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
@@ -262,7 +262,7 @@ void build_eval(struct trainer *trainer)
 {
     trainer->eval = new_list(trainer->pool, "eval");
     struct build build =
-        new_build(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
+        new_build(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
     const int dp = trainer->mesh.dp;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tape);
@@ -306,10 +306,10 @@ static void add_sampled_logits(struct build *build, struct trainer *trainer, str
 void build_sample(struct trainer *trainer)
 {
     trainer->sample = new_list(trainer->pool, "sample");
-    struct build build = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq);
+    struct build build = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
     struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
     struct feed *feed = &trainer->sample_feed;
-    trainer->sample_window = allocate((size_t)trainer->seq, sizeof *trainer->sample_window);
+    trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
     trainer->sample_logits =
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     trainer->sample_logits->persistent = true;

@@ -18,7 +18,7 @@ struct training {
     struct progress *progress;
     uint32_t shown; /* results up to this step have been shown */
     /* The last step after which the model was saved, was written for other programs, was evaluated; 0: none yet. */
-    uint32_t saved, exported, evaluated;
+    uint32_t saved_step, exported_step, evaluated_step;
     const char *bad; /* a parameter that is not finite: such a model is not saved; NULL: none */
 };
 
@@ -38,13 +38,13 @@ static void save_run(struct training *training, uint32_t step, bool last)
     const struct archive *archive = find_archive();
     if (!training->trainer->settings->save || training->bad)
         return;
-    if (archive && training->saved != step)
-        archive->save(training->trainer, step, training->saved == 0);
-    if ((last || !archive) && training->exported != step) {
+    if (archive && training->saved_step != step)
+        archive->save(training->trainer, step, training->saved_step == 0);
+    if ((last || !archive) && training->exported_step != step) {
         write_model(training->trainer, step);
-        training->exported = step;
+        training->exported_step = step;
     }
-    training->saved = step;
+    training->saved_step = step;
 }
 
 /* Shows all results up to `step`, waiting for those that have not been reported. */
@@ -76,7 +76,7 @@ static bool evaluate_model(struct training *training, uint32_t step)
     struct trainer *trainer = training->trainer;
     bool was_interrupted = interrupted();
     double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &was_interrupted);
-    training->evaluated = step;
+    training->evaluated_step = step;
     if (!was_interrupted && interrupted()) {
         note("the evaluation after step %u was interrupted, and has no loss", step);
         return true;
@@ -91,7 +91,7 @@ static void after_step(struct training *training, uint32_t step, bool last)
 {
     struct trainer *trainer = training->trainer;
     const struct settings *settings = trainer->settings;
-    bool evaluates = trainer->eval && training->evaluated != step && (last || due(settings->val_every, step));
+    bool evaluates = trainer->eval && training->evaluated_step != step && (last || due(settings->val_every, step));
     bool saves = settings->save && (last || due(settings->save_every, step));
     bool sound = true;
     if (!evaluates && !saves && !last)

@@ -172,7 +172,7 @@ static void print_data(const struct trainer *trainer)
         snprintf(length, sizeof length, ", %.2f bytes each", dataset->bytes_per_token);
     print_line(stdout, "data        %s: %zu tokens (%s%s) to train, %zu to validate", path ? path : default_data(),
                dataset->train.n, dataset->tokenizer.kind->noun, length, dataset->val.n);
-    print_floor(dataset, trainer->seq);
+    print_floor(dataset, trainer->seq_len);
 }
 
 /* The line of a single device, which shows its memory by class.  Of several devices there is a table. */
@@ -214,8 +214,8 @@ static void print_training(const struct progress *progress)
     char *place = n == 1 ? copy_string("1 device") : format_string("each of %d devices", n);
     print_line(stdout,
                "step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s, %zu tasks, %.3g GFLOP",
-               trainer->batch, trainer->batch == 1 ? "" : "s", trainer->seq, tokens_per_step(trainer), trainer->micros,
-               trainer->micros == 1 ? "" : "es", place, trainer->train->n, progress->flops / 1e9);
+               trainer->batch, trainer->batch == 1 ? "" : "s", trainer->seq_len, tokens_per_step(trainer),
+               trainer->micros, trainer->micros == 1 ? "" : "es", place, trainer->train->n, progress->flops / 1e9);
     free(place);
     tell_summary_printed(trainer);
     printf("\n");
@@ -232,7 +232,7 @@ struct progress *begin_progress(struct trainer *trainer)
     progress->last = last_step(settings);
     progress->screen = is_screen(STDOUT_FILENO);
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
-    progress->flops = flops_per_token(trainer->model->params, trainer->seq) * tokens_per_step(trainer);
+    progress->flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens_per_step(trainer);
     trainer->progress = progress;
     begin_log(progress);
     print_training(progress);

@@ -74,13 +74,13 @@ static void print_token(struct text_stream *shown, const struct tokenizer *token
     fflush(stdout);
 }
 
-/* Runs the sample list, as that iteration.  Returns the logits for the token after these n tokens.  The last
- * `seq` of them go into the window.  What stands after them in the window is never seen, since attention is causal. */
+/* Runs the sample list, as that iteration.  Returns the logits for the token after these n tokens.  The last `seq_len`
+ * of them go into the window.  What stands after them in the window is never seen, since attention is causal. */
 static const float *find_logits(struct trainer *trainer, const int32_t *tokens, size_t n, uint32_t iteration)
 {
     const float *logits = tensor_memory(trainer->sample_logits);
-    size_t used = MIN(n, (size_t)trainer->seq);
-    memset(trainer->sample_window, 0, (size_t)trainer->seq * sizeof *trainer->sample_window);
+    size_t used = MIN(n, (size_t)trainer->seq_len);
+    memset(trainer->sample_window, 0, (size_t)trainer->seq_len * sizeof *trainer->sample_window);
     memcpy(trainer->sample_window, tokens + n - used, used * sizeof *tokens);
     trainer->sample_position = (int)used - 1;
     execute(trainer->sample, iteration);

@@ -101,10 +101,10 @@ static void check_batch(const struct trainer *trainer)
 {
     const int dp = trainer->mesh.dp;
     const int micro_batch = trainer->micro_batch;
-    const bool asked = trainer->settings->micro_batch; /* for micro-batches of this size */
+    const bool is_given = trainer->settings->micro_batch; /* for micro-batches of this size */
     if (trainer->batch % (dp * micro_batch) == 0)
         return;
-    if (!asked)
+    if (!is_given)
         fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is %d", trainer->batch, dp,
              nearest_multiple(trainer->batch, dp));
     const int near = nearest_multiple(trainer->batch, dp * micro_batch);
@@ -163,14 +163,14 @@ static void check_whole_rounds(const struct trainer *trainer)
 static void check_size(const struct trainer *trainer)
 {
     const struct config *config = &trainer->config;
-    const double tokens = (double)trainer->micro_batch * trainer->seq;
+    const double tokens = (double)trainer->micro_batch * trainer->seq_len;
     if ((double)trainer->micros * trainer->mesh.dp * config->layers > most_layer_passes)
         fail(EXIT_USAGE, "--batch %d makes a list of millions of tasks: use a larger --micro-batch than %d",
              trainer->batch, trainer->micro_batch);
     if (tokens * MAX(4 * config->channels, config->vocab) > most_elements ||
-        tokens * config->heads * trainer->seq > most_elements)
+        tokens * config->heads * trainer->seq_len > most_elements)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2e9 elements: use a %s",
-             trainer->micro_batch, trainer->seq,
+             trainer->micro_batch, trainer->seq_len,
              trainer->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }
 
@@ -179,7 +179,7 @@ void set_batch(struct trainer *trainer, unsigned wanted)
     const struct settings *settings = trainer->settings;
     const bool samples_only = (wanted & ALL_LISTS) == LIST_SAMPLE;
     trainer->batch = samples_only ? trainer->mesh.dp : settings->batch;
-    trainer->seq = settings->seq_len;
+    trainer->seq_len = settings->seq_len;
     trainer->micro_batch = settings->micro_batch ? settings->micro_batch : MAX(trainer->batch / trainer->mesh.dp, 1);
     check_groups(trainer);
     check_batch(trainer);

@@ -57,7 +57,7 @@ struct feed { /* what a batch.prepare task needs to know */
 
 struct trainer {
     const struct settings *settings;
-    void **folder_data; /* a pointer for each folder, in the order of modules[]: see own_of() */
+    void **folder_data; /* a pointer for each folder, in the order of modules[]: see folder_data_of() */
 
     bool is_draft; /* see new_draft() */
 
@@ -73,10 +73,10 @@ struct trainer {
     /* the data, and sizes of a step */
     struct rate rate;
     struct dataset *data;                        /* NULL: random tokens */
-    const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq), for yard check; NULL: from data */
+    const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
     int64_t ahead; /* how many batches the data are ahead of the step, where the run before had another --batch */
     int batch;     /* sequences of a step, over all ranks */
-    int seq;       /* tokens of a sequence */
+    int seq_len;   /* tokens of a sequence */
     int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */
 
     /* feed.c: what the batch.prepare tasks of its lists need to know */
@@ -95,11 +95,11 @@ struct trainer {
 
     /* the eval list's */
     struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
-    uint32_t evaluated;        /* the last iteration of the evaluation before: numbers of iterations only grow */
+    uint32_t eval_iterations;  /* how many iterations the list has run: an evaluation goes on counting from there */
 
     /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */
-    int32_t *sample_window;       /* (seq) window for the next sampled token */
+    int32_t *sample_window;       /* (seq_len) window for the next sampled token */
     int sample_position;          /* where the last token stands in that window */
 
     /* what it writes */

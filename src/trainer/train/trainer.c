@@ -8,7 +8,7 @@
 #include <math.h>
 #include <unistd.h>
 
-double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq; }
+double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq_len; }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
@@ -262,23 +262,23 @@ bool has_result(struct trainer *trainer, uint32_t step)
 
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
 {
-    size_t windows = validation_windows(trainer->data, trainer->seq);
+    size_t windows = validation_windows(trainer->data, trainer->seq_len);
     size_t per_round = (size_t)(trainer->mesh.dp * trainer->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));
-    trainer->eval_sum[trainer->evaluated & 1] = (struct losses){0};
+    trainer->eval_sum[trainer->eval_iterations & 1] = (struct losses){0};
     const uint64_t begun = now_ns();
     bool cut = false;
     for (size_t done = 0; done < rounds && !cut; done++) {
         show_busy("validating", begun, (double)done / (double)rounds);
-        trainer->evaluated++;
-        execute(trainer->eval, trainer->evaluated);
+        trainer->eval_iterations++;
+        execute(trainer->eval, trainer->eval_iterations);
         cut = goes_on && !goes_on(context);
     }
     drain(trainer->eval);
     erase_line();
-    const struct losses *all = &trainer->eval_sum[trainer->evaluated & 1];
+    const struct losses *all = &trainer->eval_sum[trainer->eval_iterations & 1];
     return all->n && !cut ? all->sum / (double)all->n : NAN;
 }
 

@@ -142,8 +142,8 @@ TEST(what_stands_in_the_way_of_a_move)
     struct task *a = add_paper(&paper, lane, "a", new_range(paper.pool, tensor, "x[0:512]", 0, 512), NULL, NULL);
     struct task *b = add_paper(&paper, lane, "b", new_range(paper.pool, tensor, "x[512:1024]", 512, 1024), NULL, NULL);
     struct task *update = add_paper(&paper, lane, "update", NULL, NULL, NULL);
-    b->gate = GATE_HOLDS;
-    update->gate = GATE_HELD;
+    b->gate = GATE_OPENS;
+    update->gate = GATE_WAITS;
     struct edit *edit = open_edit(paper.list);
     assert_true(sink(edit, a, b));
     assert_true(hoist(edit, a, b));

@@ -218,7 +218,7 @@ static struct life {
     const char *path;
     const struct stored *stored;
     json_t *options;
-    struct snapfile_writer *snapfile_writer;
+    struct snapfile_writer *writer;
     uint32_t first, step, actions;
     int64_t session;
     struct flight flight[MOST_MEMBERS];
@@ -230,7 +230,7 @@ static uint32_t acknowledged;
 static void begin_one(void)
 {
     life.step++;
-    if (snapfile_begin(life.snapfile_writer, life.step))
+    if (snapfile_begin(life.writer, life.step))
         life.flight[life.n++] = (struct flight){.step = life.step, .written = 0};
 }
 
@@ -243,7 +243,7 @@ static void write_one(void)
         return;
     struct flight *flight = &life.flight[k];
     float *bytes = fill_payload(life.stored, flight->written, seed_of(flight->step, life.session));
-    snapfile_write(life.snapfile_writer, flight->step, flight->written, bytes);
+    snapfile_write(life.writer, flight->step, flight->written, bytes);
     flight->written++;
     free(bytes);
 }
@@ -257,8 +257,8 @@ static void commit_one(void)
     life.n--;
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (draw(20) == 0)
-        snapfile_finish(life.snapfile_writer, flight.step, false, &(struct commit_times){0});
-    else if (snapfile_finish(life.snapfile_writer, flight.step, true, &step))
+        snapfile_finish(life.writer, flight.step, false, &(struct commit_times){0});
+    else if (snapfile_finish(life.writer, flight.step, true, &step))
         acknowledged = flight.step;
 }
 
@@ -267,7 +267,7 @@ static void go_on_meanwhile(void)
 {
     void (*hook)(void) = disk.while_syncing;
     disk.while_syncing = NULL;
-    for (uint32_t i = draw(6); life.snapfile_writer && i; i--)
+    for (uint32_t i = draw(6); life.writer && i; i--)
         if (draw(3))
             write_one();
         else
@@ -279,11 +279,11 @@ static void live(void *unused)
 {
     (void)unused;
     struct checkpoint checkpoint = description(life.options, life.first, life.session);
-    struct snapfile_writer *snapfile_writer;
-    life.problem = open_snapfile_writer(life.path, &checkpoint, &life.stored->plan, &snapfile_writer);
+    struct snapfile_writer *writer;
+    life.problem = open_snapfile_writer(life.path, &checkpoint, &life.stored->plan, &writer);
     if (life.problem)
         return;
-    life.snapfile_writer = snapfile_writer;
+    life.writer = writer;
     for (uint32_t i = life.actions; i; i--)
         switch (draw(4)) {
         case 0:
@@ -295,8 +295,8 @@ static void live(void *unused)
         default:
             write_one();
         }
-    life.snapfile_writer = NULL;
-    close_snapfile_writer(snapfile_writer);
+    life.writer = NULL;
+    close_snapfile_writer(writer);
 }
 
 static void close_from(int first)
@@ -309,7 +309,7 @@ static void close_from(int first)
 static void run_life(void)
 {
     int first_fd = dup(0);
-    life.snapfile_writer = NULL;
+    life.writer = NULL;
     life.n = 0;
     life.step = life.first;
     free(life.problem);
@@ -320,8 +320,8 @@ static void run_life(void)
     struct problem *problem = attempt(live, NULL);
     disk.on = false;
     disk.while_syncing = NULL;
-    if (problem && life.snapfile_writer)
-        close_snapfile_writer(life.snapfile_writer);
+    if (problem && life.writer)
+        close_snapfile_writer(life.writer);
     free(problem);
     close_from(first_fd); /* their locks go with them */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {

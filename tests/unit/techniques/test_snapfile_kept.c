@@ -92,25 +92,25 @@ TEST(one_value_that_is_not_finite_stops_the_commit)
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_object(), 0, 1);
-    struct snapfile_writer *snapfile_writer;
-    must(open_snapfile_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &snapfile_writer));
+    struct snapfile_writer *writer;
+    must(open_snapfile_writer(temp_path("finite.snap"), &checkpoint, &stored.plan, &writer));
     for (size_t i = 0; i < stored.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
-            assert_true(snapfile_begin(snapfile_writer, 1) > 0);
+            assert_true(snapfile_begin(writer, 1) > 0);
             for (size_t at = 0; at < stored.plan.n; at++) {
                 float *values = fill_payload(&stored, at, 1);
                 if (at == i) {
                     between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
                     values[k] = INFINITY;
                 }
-                snapfile_write(snapfile_writer, 1, at, values);
+                snapfile_write(writer, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snapfile_finish(snapfile_writer, 1, true, &(struct commit_times){0}), between);
-            store_iteration(snapfile_writer, &stored, 2, 1);
+            assert_int_equal(snapfile_finish(writer, 1, true, &(struct commit_times){0}), between);
+            store_iteration(writer, &stored, 2, 1);
         }
-    close_snapfile_writer(snapfile_writer);
+    close_snapfile_writer(writer);
     json_decref(checkpoint.options);
     free_stored(&stored);
     free_mesh(&mesh);
@@ -130,28 +130,28 @@ static void read_first(void *argument)
 TEST(reading_notices_that_a_run_writes)
 {
     struct snapfile snapfile;
-    struct snapfile_writer *snapfile_writer;
+    struct snapfile_writer *writer;
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
                       *opened = open_newest_snapshot(image.path);
     read_first(opened);
-    must(open_snapfile_writer(image.path, &novel, &stored.plan, &snapfile_writer));
-    assert_int_equal(snapfile_begin(snapfile_writer, 3), 1);
+    must(open_snapfile_writer(image.path, &novel, &stored.plan, &writer));
+    assert_int_equal(snapfile_begin(writer, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
-    snapfile_write(snapfile_writer, 3, 0, bytes);
+    snapfile_write(writer, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snapfile_finish(snapfile_writer, 3, false, &(struct commit_times){0});
-    store_iteration(snapfile_writer, &stored, 3, 1);
+    snapfile_finish(writer, 3, false, &(struct commit_times){0});
+    store_iteration(writer, &stored, 3, 1);
     read_first(opened); /* still it is */
-    assert_int_equal(snapfile_begin(snapfile_writer, 4), 2);
-    snapfile_write(snapfile_writer, 4, 0, bytes);
+    assert_int_equal(snapfile_begin(writer, 4), 2);
+    snapfile_write(writer, 4, 0, bytes);
     struct problem *problem = attempt(read_first, opened);
     assert_true(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
     assert_true(strstr(problem->sentence, "or a run writes there"));
-    close_snapfile_writer(snapfile_writer);
+    close_snapfile_writer(writer);
     free(problem);
     free(bytes);
     free(image.bytes);
@@ -211,11 +211,11 @@ TEST(a_page_that_is_being_written_is_read_again)
 static void commit_for_ever(const struct stored *stored, const char *path, int told)
 {
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snapfile_writer *snapfile_writer;
-    must(open_snapfile_writer(path, &checkpoint, &stored->plan, &snapfile_writer));
+    struct snapfile_writer *writer;
+    must(open_snapfile_writer(path, &checkpoint, &stored->plan, &writer));
     const pid_t reader = getppid();
     for (uint32_t step = 1; getppid() == reader; step++) { /* it ends with its reader */
-        store_iteration(snapfile_writer, stored, step, 1);
+        store_iteration(writer, stored, step, 1);
         if (step == 2)
             assert_int_equal(write(told, "x", 1), 1);
         nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
@@ -256,7 +256,7 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
 {
     for (int damaged = 0; damaged < 2; damaged++) {
         struct snapfile snapfile;
-        struct snapfile_writer *snapfile_writer;
+        struct snapfile_writer *writer;
         size_t n;
         struct image image = make_image(temp_path("found.snap"), &snapfile);
         struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
@@ -265,9 +265,9 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
         put_bytes(&image, 0, image.n);
-        must(open_snapfile_writer(image.path, &d, &stored.plan, &snapfile_writer));
-        store_iteration(snapfile_writer, &stored, 3, 1);
-        close_snapfile_writer(snapfile_writer);
+        must(open_snapfile_writer(image.path, &d, &stored.plan, &writer));
+        store_iteration(writer, &stored, 3, 1);
+        close_snapfile_writer(writer);
         char *now = read_whole(image.path, &n);
         size_t page = (size_t)(slot - 1) * SNAPFILE_PAGE, bytes = slot_at(&snapfile, slot);
         assert_memory_equal(now + page, image.bytes + page, SNAPFILE_PAGE);
@@ -293,19 +293,19 @@ static void lose_the_name(void *path)
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snapfile_writer *snapfile_writer;
-    must(open_snapfile_writer(path, &checkpoint, &stored.plan, &snapfile_writer));
-    store_iteration(snapfile_writer, &stored, 1, 1);
+    struct snapfile_writer *writer;
+    must(open_snapfile_writer(path, &checkpoint, &stored.plan, &writer));
+    store_iteration(writer, &stored, 1, 1);
     unlink(path);
-    assert_true(snapfile_begin(snapfile_writer, 2) > 0);
+    assert_true(snapfile_begin(writer, 2) > 0);
     for (size_t i = 0; i < stored.plan.n; i++) {
         float *bytes = fill_payload(&stored, i, 5);
-        snapfile_write(snapfile_writer, 2, i, bytes);
+        snapfile_write(writer, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snapfile_finish(snapfile_writer, 2, true, &(struct commit_times){0}));
-    assert_int_equal(snapfile_begin(snapfile_writer, 3), 0);
-    struct snapfile_counts counts = close_snapfile_writer(snapfile_writer);
+    assert_false(snapfile_finish(writer, 2, true, &(struct commit_times){0}));
+    assert_int_equal(snapfile_begin(writer, 3), 0);
+    struct snapfile_counts counts = close_snapfile_writer(writer);
     assert_int_equal(counts.stored, 0);
 }
 

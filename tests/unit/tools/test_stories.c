@@ -185,7 +185,7 @@ static double probability(struct trainer *trainer, const char *text, const char 
     double product = 1;
     char *all = format_string("%s%s", text, word);
     for (size_t n = strlen(text); all[n]; n++) {
-        assert_true(n <= (size_t)trainer->seq);
+        assert_true(n <= (size_t)trainer->seq_len);
         for (size_t i = 0; i < n; i++)
             trainer->sample_window[i] = (unsigned char)all[i];
         trainer->sample_position = (int)n - 1;

@@ -96,7 +96,7 @@ static double look(const char *words, float *logits, int vocab)
     assert_int_equal(trainer->config.vocab, vocab);
     init_with_biases(trainer->model);
     double loss = evaluate(trainer, 2, NULL, NULL);
-    for (int i = 0; i < trainer->seq; i++)
+    for (int i = 0; i < trainer->seq_len; i++)
         trainer->sample_window[i] = i;
     trainer->sample_position = 5;
     execute(trainer->sample, 1);

@@ -139,7 +139,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     assert_true(evaluate(trainer, 0, NULL, NULL) == ours);
-    assert_int_equal(trainer->evaluated % 2, 0); /* its iterations go on from there */
+    assert_int_equal(trainer->eval_iterations % 2, 0); /* its iterations go on from there */
     free_trainer(trainer);
 }
 
