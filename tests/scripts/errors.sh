@@ -200,7 +200,7 @@ refuse 2 'from three groups on a tied head needs pp=1' \
     $plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
 refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
     $plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
-refuse 2 'at least 924 KiB are needed, 1 B more than the budget of 924 KiB' \
+refuse 2 'All tensors need at least 924 KiB, 1 B more than the budget of 924 KiB' \
     $plan $server --mesh dp=2 --device-mem 946175
 refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is 9' $plan -d 0:0x3 --batch 8
 refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is 6' \
@@ -234,7 +234,7 @@ refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --
 refuse 2 'a step file has no words for slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
 refuse 2 '--snapshot-slots takes a whole number from 1 to 16' plan --list data/steps/chain.txt --snapshot x \
     --snapshot-slots 0
-refuse 2 'device host: the state that is kept from step to step does not fit' $plan $server --snapshot x --simulate \
+refuse 2 'of the state that is kept from step to step does not fit. ' $plan $server --snapshot x --simulate \
     --host-mem 512K
 
 # ---- going on -------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 
 refuse 2 '2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
 refuse 2 'enough would be' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
     --device-mem 1M
-refuse 2 'or use --recompute full, --swap-what activations,gradients,optimizer,parameters, a smaller --micro-batch' \
+refuse 2 'or use --recompute full, --swap-what parameters,gradients,optimizer,activations, a smaller --micro-batch' \
     plan --model tiny --swap layer --device-mem 700K
 unharmed 'wrong sizes'
 
@@ -309,16 +309,18 @@ refuse 2 '--devices (-d) takes P:D' train -d 0:0,
 refuse 2 '--devices (-d) takes P:D' train -d 0:0/0
 refuse 2 '--devices (-d) takes P:D' train -d gpu
 refuse 2 'as in -d 0:0/2, not "-1"' plan --devices -1
-refuse 3 'run `yard devices`' train -d 77:0
-refuse 3 'run `yard devices`' train -d 0:99
-refuse 2 'can be cut into at most' train -d 0:0/999
+refuse 3 '-d 77:0: there is no such device; `yard devices` describes those that there are: 0:0' train -d 77:0
+refuse 3 '-d 0:99: there is no such device; `yard devices` describes those that there are: 0:0' train -d 0:99
+refuse 2 '; 0:0xN makes N logical devices of it, up to 16' train -d 0:0/999
+refuse 2 '--vector 3: take ' train --vector 3
 refuse 2 'more than 16 devices' train -d 0:0x17
 refuse 2 'compute units' train -d 0:0,0:0
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
 refuse 2 '--mesh pp=2 needs 2 devices, and without -d there is 1' train --mesh pp=2
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' train --mesh rows
 refuse_train 2 'use a smaller model, or a larger --device-mem' --device-mem 200K
-refuse_train 2 'with tensor head (activations, 128 KiB) the budget is full' --device-mem 700K
+refuse_train 2 'tensor head (activations, 128 KiB) of task head (micro-batch 0) of the train list does not fit. All' \
+    --device-mem 700K
 ! grep -q '^step ' "$TMP/out"
 result $? 'what does not fit is refused before the first step'
 refuse_train 2 '--host-mem' --host-mem 1K

@@ -65,12 +65,12 @@ refuse_with "$shim SHIM_FAIL=fill" 2 \
     'device 0:0 cannot allocate ...(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model' $tiny -d 0:0
 refuse_with "$shim SHIM_FAIL=finish" 2 \
     'device 0:0 cannot allocate ...(CL_OUT_OF_RESOURCES): use a smaller model' $tiny -d 0:0
-matrix='device 0:0: task attn.scores (layer 0...tensor attn.att needs ...in one piece, the device allows 8.00 MiB'
+matrix='tensor attn.att ... of task attn.scores (layer 0...does not fit. The device allows 8.00 MiB in one piece'
 refuse_with "$gpu SHIM_PIECE=$((8 * mib))" 2 \
-    "$matrix; use --attention flash, a smaller --micro-batch or --seq-len" \
+    "$matrix: use --attention flash, a smaller --micro-batch or --seq-len" \
     plan --model nano -d 0:0 --seq-len 512 --batch 4
 refuse_with "$gpu SHIM_PIECE=$((2 * mib))" 2 \
-    'the state that is kept from step to step does not fit: tensor ... in one piece...; use a smaller model' \
+    'of the state that is kept from step to step does not fit. The device ... in one piece: use a smaller model' \
     plan --model nano -d 0:0 --vocab 20000 --batch 1
 
 # ---- parts of buffers -----------------------------------------------------------------------------------------------

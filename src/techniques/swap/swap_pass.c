@@ -120,7 +120,7 @@ static const struct option options[] = {
      .argument = "CLASS,...",
      .group = GROUP_TECHNIQUES,
      .classes = OF_LIST,
-     .help = "which of activations, gradients, optimizer and parameters may leave the device. All but "
+     .help = "which of parameters, gradients, optimizer and activations may leave the device. All but "
              "activations then stay on the host between their tasks"},
 };
 static const struct option_rule rules[] = {{"swap-what", "swap", NULL}};

@@ -58,22 +58,34 @@ static bool read_selection(const char **text, struct selection *selection)
     return part[end] == '\0' && known_characters && complete;
 }
 
+static _Noreturn void refuse_device(const struct selection *selection, const cl_platform_id *platforms, cl_uint n)
+{
+    cl_device_id devices[MOST_PER_PLATFORM];
+    char *known = NULL;
+    for (unsigned p = 0; p < n; p++) {
+        const cl_uint count = get_devices(platforms[p], devices);
+        for (unsigned d = 0; d < count; d++)
+            append_text(&known, "%s%u:%u", known ? ", " : "", p, d);
+    }
+    if (!known)
+        fail_without_device(platforms, n, EXIT_IO);
+    fail(EXIT_NO_DEVICE, "-d %u:%u: there is no such device; `yard devices` describes those that there are: %s",
+         selection->platform, selection->device, known);
+}
+
 static cl_device_id find_device(const struct selection *selection)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
-    cl_uint n = get_platforms(platforms);
-    if (n == 0)
-        fail_without_device(platforms, n, EXIT_IO);
-    if (selection->platform >= n)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: OpenCL platforms here: %u, numbered from 0; run `yard devices`",
-             selection->platform, selection->device, n);
-    cl_uint count = get_devices(platforms[selection->platform], devices);
-    if (count == 0)
-        check_kernel_cache(platforms[selection->platform], EXIT_IO);
+    const cl_uint n = get_platforms(platforms);
+    cl_uint count = 0; /* devices of the platform */
+    if (selection->platform < n) {
+        count = get_devices(platforms[selection->platform], devices);
+        if (count == 0)
+            check_kernel_cache(platforms[selection->platform], EXIT_IO);
+    }
     if (selection->device >= count)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`",
-             selection->platform, selection->device, selection->platform, count);
+        refuse_device(selection, platforms, n);
     return devices[selection->device];
 }
 
@@ -151,6 +163,21 @@ static void describe_memory(struct device *device)
     device->shape.local_memory = device_number(device->cl, CL_DEVICE_LOCAL_MEM_SIZE);
 }
 
+/* The widths that --vector can ask for on a device with vectors of `own` floats. */
+static const char *widths_up_to(unsigned own)
+{
+    switch (own) {
+    case 16:
+        return "1, 4, 8 or 16";
+    case 8:
+        return "1, 4 or 8";
+    case 4:
+        return "1 or 4";
+    default:
+        return "1";
+    }
+}
+
 /* The shapes of vectors, work-groups and tiles with which kernels are compiled.  vector: the width that --vector asks
  * for; 0: the device's own. */
 static void choose_shapes(struct device *device, unsigned vector)
@@ -158,10 +185,8 @@ static void choose_shapes(struct device *device, unsigned vector)
     unsigned own = own_vector_width(device->cl);
     bool power_of_two = (vector & (vector - 1)) == 0;
     if (vector > own || !power_of_two || vector == 2)
-        fail(EXIT_USAGE,
-             "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats, and %s computes with vectors of %u "
-             "floats; take that or fewer",
-             vector, device->name, own);
+        fail(EXIT_USAGE, "--vector %u: take %s, since %s computes with vectors of %u float%s", vector,
+             widths_up_to(own), device->name, own, own == 1 ? "" : "s");
     device->shape.vector = vector ? vector : own;
     device->shape.one_item = device->is_cpu && own > 1;
     device->shape.forced = getenv("YARD_VEC") || getenv("YARD_WG");
@@ -202,12 +227,12 @@ static void add_sub_devices(struct machine *machine, const struct selection *sel
     cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
     cl_device_id pieces[64];
     cl_uint n = 0;
-    if (most < 2 || selection->pieces > units || selection->pieces > COUNT(pieces))
+    if (most < 2 || selection->pieces > MIN(units, MOST_DEVICES))
         fail(EXIT_USAGE,
-             "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
-             "logical devices",
-             selection->platform, selection->device, selection->pieces, units, most < 2 ? 1 : units,
-             selection->platform, selection->device, selection->pieces);
+             "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; %u:%uxN makes N logical "
+             "devices of it, up to %d",
+             selection->platform, selection->device, selection->pieces, units, most < 2 ? 1 : MIN(units, MOST_DEVICES),
+             selection->platform, selection->device, MOST_DEVICES);
     cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY,
                                               (cl_device_partition_property)(units / selection->pieces), 0};
     CL(clCreateSubDevices(root, equally, COUNT(pieces), pieces, &n));

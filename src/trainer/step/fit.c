@@ -68,46 +68,42 @@ static const struct task *first_task(const struct tensor *tensor)
     return NULL;
 }
 
-static char *why_not_in_one_piece(const struct device *device, const struct tensor *tensor)
+static char *describe_piece(const struct device *device)
 {
-    char size[32], have[32];
-    format_bytes(size, (double)tensor->bytes);
-    format_bytes(have, (double)slab_limit(device));
-    return format_string("tensor %s needs %s in one piece, the device allows %s", tensor->name, size, have);
+    char most[32];
+    return format_string("The device allows %s in one piece", format_bytes(most, (double)slab_limit(device)));
 }
 
-static char *why_not_in_budget(const struct arena *arena, const struct tensor *tensor)
+static char *describe_needs(const struct arena *arena)
 {
-    char need[32], more[32], have[128], size[32];
+    char need[32], more[32], have[128];
     const struct device *device = arena->device;
     /* what lies in the arena already, with this tensor; or what the whole list needs */
     const size_t least = MAX(arena_bytes(arena), arena->least_bytes);
-    format_bytes(size, (double)tensor->bytes);
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - device->budget));
     format_budget(have, device);
-    return format_string("with tensor %s (%s, %s) the budget is full; for all tensors at least %s are needed, %s more "
-                         "than the budget of %s",
-                         tensor->name, memory_class_name[counted_as(tensor)], size, need, more, have);
+    return format_string("All tensors need at least %s, %s more than the budget of %s", need, more, have);
 }
 
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit)
 {
-    char where[64];
+    char where[64], size[32];
     const struct device *device = arena->device;
     const struct task *task = first_task(tensor);
-    char *holder = NULL; /* what needs the tensor */
+    char *user = NULL; /* what needs the tensor */
     if (task)
-        holder =
-            format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), tensor->list->name);
+        user =
+            format_string("of task %s%s of the %s list", task->name, layer_and_micro(where, task), tensor->list->name);
     else
-        holder = copy_string("the state that is kept from step to step");
-    char *why = limit == LIMIT_OF_SLAB ? why_not_in_one_piece(device, tensor) : why_not_in_budget(arena, tensor);
+        user = copy_string("of the state that is kept from step to step");
+    char *reason = limit == LIMIT_OF_SLAB ? describe_piece(device) : describe_needs(arena);
     char *advice = advice_on_room(device, task, tensor, limit);
-    struct problem *problem =
-        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s", device->id, holder, why, advice);
+    struct problem *problem = new_problem(EXIT_USAGE, "device %s: tensor %s (%s, %s) %s does not fit. %s: use %s",
+                                          device->id, tensor->name, memory_class_name[counted_as(tensor)],
+                                          format_bytes(size, (double)tensor->bytes), user, reason, advice);
     free(advice);
-    free(holder);
-    free(why);
+    free(reason);
+    free(user);
     return problem;
 }

@@ -255,7 +255,7 @@ static void print_step_line(struct progress *progress, uint32_t step, const stru
                     format_number(time, ms, 1));
     else if (!isnan(progress->trainer->data->floor))
         append_text(&line, "  floor %.4f", progress->trainer->data->floor);
-    append_text(&line, "  %5.0f tok/s", tokens_per_step(progress->trainer) / progress->average_ms * 1e3);
+    append_text(&line, "  %7.0f tok/s", tokens_per_step(progress->trainer) / progress->average_ms * 1e3);
     if (wrapper && wrapper->word)
         append_text(&line, "  %s", wrapper->word);
     if (progress->counted > 1 && step < progress->steps)

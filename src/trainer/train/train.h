@@ -95,7 +95,7 @@ struct trainer {
 
     /* the eval list's */
     struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
-    uint32_t eval_iterations;  /* how many iterations the list has run: an evaluation goes on counting from there */
+    uint32_t eval_iterations;  /* of all evaluations before: the next one counts on from there */
 
     /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */

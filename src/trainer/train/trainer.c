@@ -269,15 +269,17 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));
     trainer->eval_sum[trainer->eval_iterations & 1] = (struct losses){0};
     const uint64_t begun = now_ns();
+    size_t done = 0; /* rounds that have been issued */
     bool cut = false;
-    for (size_t done = 0; done < rounds && !cut; done++) {
+    while (done < rounds && !cut) {
         show_busy("validating", begun, (double)done / (double)rounds);
-        trainer->eval_iterations++;
-        execute(trainer->eval, trainer->eval_iterations);
+        done++;
+        execute(trainer->eval, trainer->eval_iterations + (uint32_t)done);
         cut = goes_on && !goes_on(context);
     }
     drain(trainer->eval);
     erase_line();
+    trainer->eval_iterations += (uint32_t)done;
     const struct losses *all = &trainer->eval_sum[trainer->eval_iterations & 1];
     return all->n && !cut ? all->sum / (double)all->n : NAN;
 }

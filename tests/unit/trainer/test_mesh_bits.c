@@ -4,7 +4,7 @@
  * of one device, to the bit, as far as a mesh promises that; losses of validation and logits of samples are close to
  * those of one device.  A sum in another order, a gradient that is added twice and a stale parameter are found.
  *
- * To see it fail: in collective.c, let no sum move on to where it is to stay: is_collector = false.
+ * To see it fail: in collective.c, let no sum move on to where it is to stay: collector = 0 in add_reduce_sums().
  *
  * What is expected is another mesh's training.  (Other sizes, and passes: test_grid.c.)
  */

@@ -76,7 +76,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
     struct device *device = &list->pool->machine->devices[0];
     const size_t held = list->peak_total[0];
-    const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
+    const char *need = lasting("need at least %s, ", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         device->budget = held / part;
         struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
@@ -246,7 +246,7 @@ TEST(place_refuses_what_does_not_fit)
     expect_case("over_budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
     expect_case("over_host_budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
     expect_case("shared_memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
-    expect_case("larger_than_a_slab", 2, "device 0:0", "tensor t0 needs 19.5 KiB in one piece", NULL);
+    expect_case("larger_than_a_slab", 2, "device 0:0", "tensor t0 (activations, 19.5 KiB)", "in one piece", NULL);
 }
 
 /* ---- where bytes lie --------------------------------------------------------------------------------------------- */

@@ -223,7 +223,7 @@ TEST(impossible_widths_are_refused)
                 "train --model tiny --vector 3");
     expect_yard(EXIT_USAGE, "--vector takes a whole number from 0 to 16", "train --model tiny --vector 32");
     set_number("YARD_VEC", 4);
-    expect_yard(EXIT_USAGE, "computes with vectors of 4 floats; take that or fewer", "train --model tiny --vector 8");
+    expect_yard(EXIT_USAGE, "--vector 8: take 1 or 4, since ", "train --model tiny --vector 8");
     set_number("YARD_VEC", 0);
 }
 
