@@ -312,7 +312,7 @@ refuse 2 'as in -d 0:0/2, not "-1"' plan --devices -1
 refuse 3 '-d 77:0: there is no such device; `yard devices` describes those that there are: 0:0' train -d 77:0
 refuse 3 '-d 0:99: there is no such device; `yard devices` describes those that there are: 0:0' train -d 0:99
 refuse 2 '; 0:0xN makes N logical devices of it, up to 16' train -d 0:0/999
-refuse 2 '--vector 3: take ' train --vector 3
+refuse 2 '--vector 3: take 1, 4, 8 or 16, and at most ...has vectors of that many floats' train --vector 3
 refuse 2 'more than 16 devices' train -d 0:0x17
 refuse 2 'compute units' train -d 0:0,0:0
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3

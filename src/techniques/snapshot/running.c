@@ -17,6 +17,7 @@
 #include "snapfile_writer.h"
 #include "snapshot.h"
 #include "techniques/reshard/resume.h"
+#include "trainer/train/progress.h"
 
 struct snapshot_run {
     struct snapfile_writer *file;

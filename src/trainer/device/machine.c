@@ -58,12 +58,20 @@ static bool read_selection(const char **text, struct selection *selection)
     return part[end] == '\0' && known_characters && complete;
 }
 
-static _Noreturn void refuse_device(const struct selection *selection, const cl_platform_id *platforms, cl_uint n)
+static cl_device_id find_device(const struct selection *selection)
 {
+    cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
-    char *known = NULL;
+    char *known = NULL; /* the devices that there are, as -d names them */
+    const cl_uint n = get_platforms(platforms);
     for (unsigned p = 0; p < n; p++) {
         const cl_uint count = get_devices(platforms[p], devices);
+        if (p == selection->platform && count == 0)
+            check_kernel_cache(platforms[p], EXIT_IO);
+        if (p == selection->platform && selection->device < count) {
+            free(known);
+            return devices[selection->device];
+        }
         for (unsigned d = 0; d < count; d++)
             append_text(&known, "%s%u:%u", known ? ", " : "", p, d);
     }
@@ -71,22 +79,6 @@ static _Noreturn void refuse_device(const struct selection *selection, const cl_
         fail_without_device(platforms, n, EXIT_IO);
     fail(EXIT_NO_DEVICE, "-d %u:%u: there is no such device; `yard devices` describes those that there are: %s",
          selection->platform, selection->device, known);
-}
-
-static cl_device_id find_device(const struct selection *selection)
-{
-    cl_platform_id platforms[MOST_PLATFORMS];
-    cl_device_id devices[MOST_PER_PLATFORM];
-    const cl_uint n = get_platforms(platforms);
-    cl_uint count = 0; /* devices of the platform */
-    if (selection->platform < n) {
-        count = get_devices(platforms[selection->platform], devices);
-        if (count == 0)
-            check_kernel_cache(platforms[selection->platform], EXIT_IO);
-    }
-    if (selection->device >= count)
-        refuse_device(selection, platforms, n);
-    return devices[selection->device];
 }
 
 /* ---- one device ------------------------------------------------------------------------------------------------ */
@@ -163,21 +155,6 @@ static void describe_memory(struct device *device)
     device->shape.local_memory = device_number(device->cl, CL_DEVICE_LOCAL_MEM_SIZE);
 }
 
-/* The widths that --vector can ask for on a device with vectors of `own` floats. */
-static const char *widths_up_to(unsigned own)
-{
-    switch (own) {
-    case 16:
-        return "1, 4, 8 or 16";
-    case 8:
-        return "1, 4 or 8";
-    case 4:
-        return "1 or 4";
-    default:
-        return "1";
-    }
-}
-
 /* The shapes of vectors, work-groups and tiles with which kernels are compiled.  vector: the width that --vector asks
  * for; 0: the device's own. */
 static void choose_shapes(struct device *device, unsigned vector)
@@ -185,8 +162,8 @@ static void choose_shapes(struct device *device, unsigned vector)
     unsigned own = own_vector_width(device->cl);
     bool power_of_two = (vector & (vector - 1)) == 0;
     if (vector > own || !power_of_two || vector == 2)
-        fail(EXIT_USAGE, "--vector %u: take %s, since %s computes with vectors of %u float%s", vector,
-             widths_up_to(own), device->name, own, own == 1 ? "" : "s");
+        fail(EXIT_USAGE, "--vector %u: take 1, 4, 8 or 16, and at most %u: %s has vectors of that many floats", vector,
+             own, device->name);
     device->shape.vector = vector ? vector : own;
     device->shape.one_item = device->is_cpu && own > 1;
     device->shape.forced = getenv("YARD_VEC") || getenv("YARD_WG");

@@ -14,7 +14,7 @@
  * So a life, however long, looks at few nodes.  There it looks at ranges of addresses rather than at lives: ranges that
  * meet become one.
  */
-#include "place.h"
+#include "step_parts.h"
 
 /* Addresses that are in use, as ranges in ascending order.  Ranges that meet are made one. */
 struct address_range {

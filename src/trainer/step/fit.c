@@ -2,7 +2,7 @@
  * which option would make room.  The options that are named here are the trainer's own; what other folders can do, they
  * say themselves (ways_to_make_room()).
  */
-#include "place.h"
+#include "step_parts.h"
 #include "trainer/base/module.h"
 
 size_t arena_bytes(const struct arena *arena)

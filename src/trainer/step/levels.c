@@ -1,7 +1,7 @@
 /* levels.c - how many bytes each device holds, by class, from which position of the list on.  Reports and the viewer
  * show this.
  */
-#include "place.h"
+#include "step_parts.h"
 
 struct holding { /* from this position on a tensor's device holds this number of bytes more, or fewer */
     int position;
@@ -25,12 +25,9 @@ static struct holding *list_holdings(const struct list *list, size_t *n_all)
         struct holding begin = {
             .position = tensor->persistent ? 0 : tensor->held_from, .bytes = (int64_t)tensor->bytes, .tensor = tensor};
         struct holding end = {.position = tensor->held_until + 1, .bytes = -(int64_t)tensor->bytes, .tensor = tensor};
-        all[n] = begin;
-        n++;
-        if (!tensor->persistent && end.position < (int)list->n) {
-            all[n] = end;
-            n++;
-        }
+        all[n++] = begin;
+        if (!tensor->persistent && end.position < (int)list->n)
+            all[n++] = end;
     }
     SORT(all, n, in_time);
     *n_all = n;

@@ -22,7 +22,7 @@
  *     list.h     a list, and adding tasks to it       list.c, task.c
  *                waits that no tensor says            after.c
  *                edges                                depend.c
- *                addresses                            place.h: place.c, addresses.c, fit.c, levels.c
+ *                addresses                            place.c; with step_parts.h addresses.c, fit.c, levels.c
  *
  * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_lists() for all lists that share the arena,
  * or place() and depend() where nothing is to run.
@@ -81,11 +81,13 @@ struct list {
 };
 
 struct list *new_list(struct pool *pool, const char *name);
-void free_list(struct list *list); /* nothing of it may be in flight: see drain() in run.h */
+void free_list(struct list *list);           /* nothing of it may be in flight: see drain() in run.h */
+struct task *append_task(struct list *list); /* an empty task, which the list owns: at its end, or at the cursor */
+void free_task(struct task *task);           /* for a task that has left its list */
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* ---- adding tasks: task.c, and list.c an empty one --------------------------------------------------------------- */
+/* ---- adding tasks: task.c ---------------------------------------------------------------------------------------- */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
@@ -101,8 +103,6 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
 /* description: these `bytes` bytes are copied, and issue() is given the copy as its context. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
-struct task *append_task(struct list *list); /* an empty task */
-void free_task(struct task *task);           /* for a task that has left its list */
 
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);

@@ -17,7 +17,7 @@
  *
  * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */
-#include "place.h"
+#include "step_parts.h"
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 

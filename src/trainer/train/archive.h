@@ -44,7 +44,5 @@ struct archive {
     /* Writes the run as it is after that step to --save's folder.  first: it is this process's first save. */
     void (*save)(struct trainer *trainer, uint32_t step, bool first);
 };
-/* For `compare` (trainer.c): ends the program, since the model at `path` has sizes of its own. */
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include "archive.h"
 #include "hooks.h"
-#include "train_parts.h"
+#include "progress.h"
 
 #include <math.h>
 

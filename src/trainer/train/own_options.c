@@ -1,12 +1,16 @@
 /* own_options.c - the trainer's own options, a row each.  Folders bring rows like these (base/module.h).
  *
  * The help shows the groups in the order of gather_options(), in settings.c, and a group's options in the order of
- * their rows.
+ * their rows.  Each row has its group and classes, as rows of folders must: a row can then be read, copied and moved
+ * alone.
  */
 #include "own_options.h"
+#include "presets.h"
 #include "trainer/base/module.h"
 
 #include <float.h>
+
+struct settings asked;
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
 const struct option own_options[] = {

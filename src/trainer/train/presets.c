@@ -2,7 +2,7 @@
  *
  * A size that no option gives comes from the run that this one goes on from, or from --init; else from --model.
  */
-#include "own_options.h"
+#include "presets.h"
 
 static const struct preset {
     const char *name;            /* its word in --model */

@@ -5,8 +5,8 @@
  *
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
+#include "progress.h"
 #include "hooks.h"
-#include "train_parts.h"
 #include "trainer/base/json.h"
 
 #include <errno.h>

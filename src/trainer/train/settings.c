@@ -4,9 +4,8 @@
  */
 #include "archive.h"
 #include "own_options.h"
+#include "presets.h"
 #include "trainer/base/json.h"
-
-struct settings asked;
 
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
 static struct option_table table = {.options = options};

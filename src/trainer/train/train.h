@@ -6,17 +6,19 @@
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
  *
- *     settings   options, presets, config file: what the user asked for       settings.h: settings.c, own_options.c,
- *                                                                             presets.c
- *     source     the file or the run with which a model begins                source.h: source.c
- *     rate       the learning rate of a step                                  rate.h: rate.c
- *     vocabulary which tokenizer a run has                                    vocabulary.c
- *     trainer    machine + model + the lists of tasks (train, eval, sample)   trainer.c, sizes.c, lists.c, feed.c,
- *                                                                             control.c
- *     loop       steps, evaluation, progress, log, saving                     loop.c, progress.c
- *     sampler    text from the model                                          sampler.c
+ * What is asked for; these files have headers of their names:
  *
- * train_parts.h has what these files need of one another.
+ *     settings    options, config file, and what they come to             with own_options, presets
+ *     source      the file or the run with which a model begins
+ *     rate        the learning rate of a step
+ *
+ * What is trained; this header is for all of these files, and train_parts.h has what they need of one another:
+ *
+ *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, lists.c, feed.c,
+ *                                                                         control.c
+ *     vocabulary  which tokenizer a run has                               vocabulary.c
+ *     loop        steps, evaluation, saving                               loop.c, which shows them by progress.h
+ *     sampler     text from the model                                     sampler.c
  */
 #ifndef TRAIN_H
 #define TRAIN_H
@@ -27,8 +29,6 @@
 #include "trainer/data/data.h"   /* defines: dataset */
 #include "trainer/model/model.h" /* defines: model, replica, config, params, batch */
 #include "trainer/run/run.h"     /* defines: list, task, tensor, machine, execute, execution, observer */
-
-#include <jansson.h>
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 
@@ -142,6 +142,8 @@ bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() 
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *trainer);
+/* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
+_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
@@ -170,11 +172,5 @@ void sample_text(struct trainer *trainer, const char *prompt, int count);
 /* Trains by the settings, a resumed run from the step after its last.  The trainer has data.  Returns the exit
  * code, 130 when interrupted. */
 int train_loop(struct trainer *trainer);
-
-/* ---- progress.c -------------------------------------------------------------------------------------------------- */
-
-/* Adds a line to the log, if there is one; takes over the JSON. */
-void write_log(struct trainer *trainer, json_t *line);
-uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
 
 #endif

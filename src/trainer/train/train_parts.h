@@ -54,14 +54,4 @@ void build_sample(struct trainer *trainer);
  * the source's; 0: there is none. */
 struct dataset *open_training_data(const struct settings *settings, int vocab);
 
-/* ---- progress.c ------------------------------------------------------------------------------------------------ */
-
-struct progress;
-void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
-struct progress *begin_progress(struct trainer *trainer);
-void show_step(struct progress *progress, uint32_t step, const struct result *result);
-void show_evaluation(struct progress *progress, uint32_t step, double loss);
-/* Closes the log, and shows the mean speed of a run that took some time and was not interrupted. */
-enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
-
 #endif

@@ -3,6 +3,7 @@
  */
 #include "archive.h"
 #include "hooks.h"
+#include "progress.h"
 #include "train_parts.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
-#include "trainer/step/place.h"
+#include "trainer/step/step_parts.h"
 
 /* ---- budgets ----------------------------------------------------------------------------------------------------- */
 
@@ -243,7 +243,7 @@ CASE(larger_than_a_slab)
 
 TEST(place_refuses_what_does_not_fit)
 {
-    expect_case("over_budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
+    expect_case("over_budget", 2, "tensor camel", "3.91 KiB", "task straw (layer 4", "19.5 KiB", "--device-mem", NULL);
     expect_case("over_host_budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
     expect_case("shared_memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
     expect_case("larger_than_a_slab", 2, "device 0:0", "tensor t0 (activations, 19.5 KiB)", "in one piece", NULL);

@@ -10,7 +10,7 @@
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "trainer/train/train_parts.h"
+#include "trainer/train/progress.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,12 +1,12 @@
-/* place.h - what the four files that place tensors know of each other.
+/* step_parts.h - what the four files that place tensors know of each other: list.h has place() for others.
  *
  *     place.c       the idea: lives, the order in which they get addresses, one arena after another      begin here
  *     addresses.c   the lowest address that is free for the whole of a life
  *     fit.c         the sentence that says what does not fit, and what would make room
  *     levels.c      how many bytes each device holds from which position of the list on
  */
-#ifndef PLACE_H
-#define PLACE_H
+#ifndef STEP_PARTS_H
+#define STEP_PARTS_H
 
 #include "list.h"
 
@@ -38,7 +38,8 @@ void close_map(struct map *map);
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
 void hold_lowest(struct map *map, struct life *life, size_t limit);
-/* How many ranges and lives all calls so far have looked at or moved: a measure of the work, for a test. */
+/* How many ranges and lives all calls so far have looked at or moved.  It is only counted for a test, which compares
+ * the work for short and long lists, and calls nothing but place(). */
 extern size_t places_looked_at;
 
 /* ---- fit.c ------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,19 @@
+/* progress.h - what a run shows of itself, on the terminal and in the log: progress.c. */
+#ifndef PROGRESS_H
+#define PROGRESS_H
+
+#include "train.h"
+
+#include <jansson.h>
+
+void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
+struct progress *begin_progress(struct trainer *trainer);
+void show_step(struct progress *progress, uint32_t step, const struct result *result);
+void show_evaluation(struct progress *progress, uint32_t step, double loss);
+/* Closes the log, and shows the mean speed of a run that took some time and was not interrupted. */
+enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
+/* For other folders: adds a line to the log, if there is one; takes over the JSON. */
+void write_log(struct trainer *trainer, json_t *line);
+uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
+
+#endif
