@@ -44,10 +44,6 @@ struct window_list {
     struct read_window **items;
     size_t n, cap;
 };
-struct copy_list {
-    struct task **items;
-    size_t n, cap;
-};
 struct survey { /* what the pass finds in the list */
     struct list *list;
     size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
@@ -57,9 +53,10 @@ struct survey { /* what the pass finds in the list */
     struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
     struct window_list *devices; /* by device: its windows in list order */
     struct window_list all;      /* all windows in list order */
-    struct copy_list dropped;    /* copies from replica to replica, which are needed no more */
-    size_t gathered;             /* how many windows have been gathered */
-    bool sliced;                 /* another pass is to send what is gathered, over several queues */
+    struct task **dropped;       /* copies from replica to replica, which are needed no more */
+    size_t n_dropped, cap_dropped;
+    size_t gathered; /* how many windows have been gathered */
+    bool sliced;     /* another pass is to send what is gathered, over several queues */
 };
 
 static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
@@ -149,7 +146,7 @@ static void note_task(struct survey *survey, struct task *task)
         if (!is_copy(task))
             note_reader(survey, task, storage);
         else if (k == 0)
-            *APPEND(survey->dropped.items, survey->dropped.n, survey->dropped.cap) = task;
+            *APPEND(survey->dropped, survey->n_dropped, survey->cap_dropped) = task;
     }
 }
 
@@ -186,7 +183,7 @@ static void free_survey(struct survey *survey, int n_devices)
     free(survey->windows);
     free(survey->devices);
     free(survey->all.items);
-    free(survey->dropped.items);
+    free(survey->dropped);
 }
 
 /* ---- gathering -------------------------------------------------------------------------------------------------- */
@@ -344,8 +341,8 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
     int *readers = allocate(survey->n_tensors, sizeof *readers);
     int *lost = allocate(survey->n_tensors, sizeof *lost); /* readers that are dropped */
     count_readers(survey, n, readers);
-    for (size_t i = 0; i < survey->dropped.n; i++) {
-        const struct task *task = survey->dropped.items[i];
+    for (size_t i = 0; i < survey->n_dropped; i++) {
+        const struct task *task = survey->dropped[i];
         lost[task->accesses[1].tensor->storage->id]++;
     }
     for (size_t i = 0; i < n; i++) {
@@ -356,8 +353,8 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
         if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])
             drop(edit, task);
     }
-    for (size_t i = 0; i < survey->dropped.n; i++)
-        drop(edit, survey->dropped.items[i]);
+    for (size_t i = 0; i < survey->n_dropped; i++)
+        drop(edit, survey->dropped[i]);
     free(readers);
     free(lost);
 }

@@ -200,7 +200,8 @@ static int open_once_more(int fd)
 static void choose_way_to_write(struct snapfile_writer *writer)
 {
     const struct snapfile *snapfile = snapfile_of(writer->file);
-    forget_cached(writer->fd); /* else each write past the cache would have to look for its page in the cache */
+    /* Else each write past the cache would have to look for its page in the cache. */
+    forget_cached(writer->fd);
     writer->memory = map_memory(writer->fd, slot_at(snapfile, snapfile->slots + 1), &writer->persist);
     writer->counts.in_memory = writer->memory;
     if (!writer->memory)

@@ -219,11 +219,11 @@ int train_loop(struct trainer *trainer)
     uint32_t last = last_step(settings);
     tell_model_filled(trainer);
     struct training training = {.trainer = trainer, .progress = begin_progress(trainer), .shown = before};
-    if (before >= last) /* then the run was resumed: no other one has a step before its first */
-        note(
-            "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
-            "trains on",
-            settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
+    /* Only a run that goes on from another one can have no steps to train. */
+    if (before >= last)
+        note("%s is at step %u already, and the run ends with step %u: nothing is left to train; "
+             "--%s N with a larger N trains on",
+             settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
     defer_interrupts("the step");
     train(&training, last);
     check_guards(trainer->machine);
