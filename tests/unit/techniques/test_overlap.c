@@ -508,7 +508,8 @@ TEST(budgets)
                  {"8300000", "5M", "plan", EXIT_USAGE, "does not fit in the budget of"},
                  {"1G", "5M", "all-cpu", EXIT_USAGE, "enough would be 8000000 bytes ("},
                  {"1G", "5M", "local", EXIT_OK, ""},
-                 {"1G slab=600000", "1G", "local", EXIT_USAGE, "needs 1.00 MiB in one piece"}};
+                 {"1G slab=600000", "1G", "local", EXIT_USAGE,
+                  "(activations, 1.00 MiB) of task forward (layer 0) of the train list does not fit"}};
     char *text = read_text("data/steps/overlap.txt"), *rest = strchr(strstr(text, "device gpu"), '\n');
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_yard(cases[i].code, cases[i].says, "plan --list %s --clip 0 --simulate --overlap %s",
