@@ -56,10 +56,12 @@ static void lock_name(struct opening *opening)
     if (fd == NONE)
         fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
     writer->named_fd = fd;
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
-        fstat(fd, &status) != 0) /* where files cannot be locked, none is written */
-        fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
+    if (fstat(fd, &status) != 0)
+        fail(EXIT_IO, "cannot look at the snapshot file %s: %s", path, strerror(errno));
     opening->made = made && status.st_size == 0; /* else another run has put its file there since */
+    /* open_locked() lets a file pass that cannot be locked.  Such a file is not written here. */
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
     if (!is_snapshot(path))
         fail(EXIT_USAGE, "%s is not a snapshot file, and --snapshot would replace it: choose another name", path);
 }
