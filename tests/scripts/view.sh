@@ -2,11 +2,12 @@
 # view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real
 # window.
 #
-# mistakes.sh has refuse(), helpers.sh has within().
+# mistakes.sh has refuse(), helpers.sh has within(), background.sh has runs() and start().
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
+. tests/run/background.sh
 
-child=  # processes in the background: a trainer,
+# Processes in the background: $child is a trainer,
 viewer= # yard view,
 screen= # and the X server that has its window
 unset DISPLAY WAYLAND_DISPLAY
@@ -23,8 +24,8 @@ end_processes() { # what runs in the background ends with the test
 }
 trap end_processes EXIT
 
-"$YARD" plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace" >"$TMP/out" 2>"$TMP/err"
-result $? 'a step file is simulated into a trace'
+check 'a step file is simulated into a trace' \
+    runs plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace"
 
 # ---- mistakes -------------------------------------------------------------------------------------------------------
 
@@ -38,8 +39,7 @@ printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms rea
 export TMPDIR="$TMP" # where a simulation would be left
 refuse 2 'before anything is written to it' view "$TMP/unwritten.txt" --json
 unset TMPDIR
-! ls "$TMP"/yard-*.trace >"$TMP/out" 2>&1
-result $? 'of a list that is refused no simulation stays behind'
+check 'of a list that is refused no simulation stays behind' [ -z "$(ls "$TMP" | grep '^yard-.*\.trace$')" ]
 refuse 2 '--output' view data/steps/chain.txt --json -o data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --size 1280
@@ -52,115 +52,146 @@ refuse 2 'holds the steps 1 to 5, but --step asks for 99' view "$TMP/a.trace" --
 refuse 4 'x.png' view "$TMP/a.trace" --png "$TMP/none/x.png"
 refuse 2 '--png' view "$TMP/a.trace" --png "$TMP/a.trace"
 export SDL_VIDEODRIVER=x11
-has_window=yes # or no, where the program was built without SDL2
-"$YARD" view "$TMP/a.trace" 2>&1 | grep -q 'built without SDL2' && has_window=no
+if "$YARD" view "$TMP/a.trace" 2>&1 | grep -q 'built without SDL2'; then
+    has_window=no
+else
+    has_window=yes
+fi
 if [ $has_window = yes ]; then
     refuse 4 'yard view FILE --png OUT.png writes a picture instead' view "$TMP/a.trace"
 else
     refuse 2 'install SDL2' view "$TMP/a.trace"
 fi
 
-one_sentence() { # is all that is said where there is no display
-    (unset SDL_VIDEODRIVER && "$YARD" view "$TMP/a.trace") >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq 4 ] && [ "$(wc -l <"$TMP/err")" -eq 1 ] && grep -q '^yard: cannot open a window' "$TMP/err"
-}
+name='without a display'
 if [ $has_window = yes ]; then
-    one_sentence
-    result $? 'without a display one sentence is said, and no library says another'
+    (unset SDL_VIDEODRIVER && "$YARD" view "$TMP/a.trace") >"$TMP/out" 2>"$TMP/err"
+    check "$name: the exit code is 4" [ $? -eq 4 ]
+    check "$name: that there is no window is said" grep -q '^yard: cannot open a window' "$TMP/err"
+    check "$name: no library says another sentence" [ "$(wc -l <"$TMP/err")" -eq 1 ]
 else
-    skip 'without a display one sentence is said' 'built without SDL2'
+    skip "$name: one sentence is said" 'built without SDL2'
 fi
 
 # ---- pictures -------------------------------------------------------------------------------------------------------
 
-"$YARD" view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n' >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" view "$TMP/a.trace" --png "$TMP/2.png" --script 'pagedown k n' >"$TMP/out" 2>"$TMP/err" &&
-    cmp "$TMP/1.png" "$TMP/2.png" >"$TMP/err"
-result $? 'the same view is the same picture, without a display'
-
-"$YARD" view "$TMP/a.trace" --step 2 --script 'n n n n n' --json >"$TMP/out" 2>"$TMP/err" &&
-    grep -q '"task": "backward"' "$TMP/out" && grep -q '"state": "ended"' "$TMP/out"
-result $? 'a script selects the first backward'
-
-"$YARD" view "$TMP/a.trace" --step 2 --script 'n n n n n' --json >"$TMP/out" 2>"$TMP/err" &&
-    sed -n '/"needs"/,/\]/p' "$TMP/out" | tr -d ' \n' |
-    grep -qF '{"task":"forward","layer":3,"micro":-1,"lane":"gpucompute","step":2}'
-result $? 'each task that it needs has its layer, its lane and its step'
-
-"$YARD" view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')" -eq 2 ]
-result $? 'the key t marks the time under the mouse, for two times'
-
-# ---- a task is moved ------------------------------------------------------------------------------------------------
-
 value() { # NAME: of what view --json has printed
     json_value "$TMP/out" "$1"
 }
+
+# The key k changes the colours, and n selects the next task of a lane.
+name='the same view twice, without a display'
+check "$name: --step 2 is drawn" runs view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n'
+check "$name: the page after step 1 is drawn" runs view "$TMP/a.trace" --png "$TMP/2.png" --script 'pagedown k n'
+check "$name: the pictures are the same" cmp "$TMP/1.png" "$TMP/2.png"
+
+name='a script selects the first backward'
+check "$name: it runs" runs view "$TMP/a.trace" --step 2 --script 'n n n n n' --json
+check "$name: that task is selected" [ "$(value task)" = backward ]
+check "$name: its trace has ended" [ "$(value state)" = ended ]
+sed -n '/"needs"/,/\]/p' "$TMP/out" | tr -d ' \n' >"$TMP/needs"
+check "$name: a task that it needs has its layer, its lane and its step" \
+    grep -qF '{"task":"forward","layer":3,"micro":-1,"lane":"gpucompute","step":2}' "$TMP/needs"
+
+name='the key t marks the time under the mouse'
+check "$name: the script runs" runs view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json
+marks=$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')
+check "$name: two times are marked; marked: $marks" [ "$marks" -eq 2 ]
+
+# ---- a task is moved ------------------------------------------------------------------------------------------------
+
+# Points X,Y, in pixels, of step 2 of broadcast.txt in a window of 1280 x 720, after the key `-`, which zooms out.  Y is
+# in the row of a device's lane, and X is in the task that is named:
+send_to_a='955,273'     # the first of b's three sends takes 3 ms, since c and d send to a then too
+behind_sends='1240,273' # no task, but the end of b's last send: dragged to there, the first comes after the others
+backward='500,119'      # on device a
+forward='380,119'       # on device a: the backward needs what it writes
+
 cp data/steps/broadcast.txt "$TMP/list.txt"
-"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,273,1240,273 s' --png "$TMP/moved.png" --json \
-    >"$TMP/out" 2>"$TMP/err" && [ "$(value written_ms) $(value period_ms) $(value moved)" = '9.0 8.0 1' ] &&
-    cmp -s data/steps/broadcast.txt "$TMP/list.txt" &&
-    "$YARD" plan --list "$TMP/list.moved.txt" --simulate --verify >"$TMP/out" 2>"$TMP/err" &&
-    grep -q '^simulated step: 8.000 ms' "$TMP/out" && grep -q '^verify: 24 tasks' "$TMP/err"
-result $? 'a task is dragged, and the list that is saved takes the time that was shown'
+name='a task is dragged and the list is saved'
+check "$name: the script runs" \
+    runs view "$TMP/list.txt" --step 2 --script "- drag:$send_to_a,$behind_sends s" --png "$TMP/moved.png" --json
+check "$name: one task is moved; moved: $(value moved)" [ "$(value moved)" = 1 ]
+check "$name: the period as written is 9 ms; written_ms: $(value written_ms)" [ "$(value written_ms)" = 9.0 ]
+check "$name: the period is 8 ms now; period_ms: $(value period_ms)" [ "$(value period_ms)" = 8.0 ]
+check "$name: the list that was read stays as it was" cmp data/steps/broadcast.txt "$TMP/list.txt"
+check "$name: the saved list can be read" runs plan --list "$TMP/list.moved.txt" --simulate --verify
+check "$name: the saved list takes the time that was shown" grep -q '^simulated step: 8.000 ms' "$TMP/out"
+check "$name: the saved list is proved" grep -q '^verify: 24 tasks' "$TMP/err"
 
-"$YARD" view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script '- drag:955,273,1240,273 u s' --json >"$TMP/out" \
-        2>"$TMP/err" && cmp "$TMP/a.txt" "$TMP/b.txt" >"$TMP/err"
-result $? 'a move that is undone leaves no trace in the saved list'
+name='a move that is undone'
+check "$name: a list is saved without a move" runs view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json
+check "$name: a list is saved after it" \
+    runs view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script "- drag:$send_to_a,$behind_sends u s" --json
+check "$name: both lists are the same" cmp "$TMP/a.txt" "$TMP/b.txt"
 
-"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:500,119,380,119' --json >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(value moved)" = 0 ] && grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
-result $? 'what is in the way of a task is named'
+name='a task is dragged in front of one that it needs'
+check "$name: the script runs" \
+    runs view "$TMP/list.txt" --step 2 --script "- drag:$backward,$forward" --json
+check "$name: nothing is moved" [ "$(value moved)" = 0 ]
+check "$name: what is in the way is named" \
+    grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
 
-"$YARD" view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json >"$TMP/out" 2>"$TMP/err"
-[ $? -eq 2 ] && grep -q 'is shown here' "$TMP/out" && grep -q 'is shown here' "$TMP/err"
-result $? 'a list that is shown is not written over'
+name='a list that is shown is not written over'
+runs view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json
+check "$name: the exit code is 2" [ $? -eq 2 ]
+check "$name: the JSON says why" grep -q 'is shown here' "$TMP/out"
+check "$name: the command says why" grep -q 'is shown here' "$TMP/err"
 
 # ---- a trainer that lives -------------------------------------------------------------------------------------------
 
-state() { # of the trainer, by its trace
-    "$YARD" view "$TMP/live.trace" --json 2>"$TMP/err"
+in_state() { # STATE: of the trainer, as its trace tells
+    runs view "$TMP/live.trace" --json && [ "$(value state)" = "$1" ]
 }
 lines() { # of its log: they become more while it runs
     wc -l <"$TMP/live.jsonl"
 }
-"$YARD" train --model tiny --steps 100000000 --sample-tokens 0 --val-batches 1 --trace "$TMP/live.trace" \
-    --log "$TMP/live.jsonl" >"$TMP/train" 2>&1 </dev/null &
-child=$!
-within 60 '[ "$(lines)" -gt 5 ]' && state >"$TMP/out" && grep -q '"state": "live"' "$TMP/out"
-result $? 'a trace is seen while it is written'
-
-stop_at_work() { # between two tasks nothing runs: try again
-    kill -STOP "$child" && state >"$TMP/out" && grep -q '"state": "stopped"' "$TMP/out" &&
-        grep -q '"lane": "0:0 compute"' "$TMP/out" && return
-    kill -CONT "$child" && return 1
+stop_at_work() { # the trainer is stopped while a task runs; between two tasks none does: then it must be tried again
+    kill -STOP "$child"
+    if in_state stopped && grep -q '"lane": "0:0 compute"' "$TMP/out"; then
+        return 0
+    fi
+    kill -CONT "$child"
+    return 1
 }
-within 60 stop_at_work &&
-    "$YARD" view "$TMP/live.trace" --script l --png "$TMP/stopped.png" >"$TMP/out" 2>"$TMP/err"
-result $? 'a stopped trainer leaves the viewer alive, which shows what runs on its lanes'
+
+"$YARD" $train --steps 100000000 --trace "$TMP/live.trace" --log "$TMP/live.jsonl" >"$TMP/train" 2>&1 </dev/null &
+child=$!
+name='a trace is seen while it is written'
+check "$name: the trainer makes steps" within 60 '[ "$(lines)" -gt 5 ]'
+check "$name: it is live" in_state live
+
+name='a trainer is stopped'
+check "$name: the viewer shows what runs on its lanes" within 60 stop_at_work
+check "$name: the viewer draws a picture" runs view "$TMP/live.trace" --script l --png "$TMP/stopped.png"
 kill -CONT "$child"
 
+name='a viewer pauses the trainer'
 if [ $has_window = yes ]; then
-    SDL_VIDEODRIVER=dummy "$YARD" view "$TMP/live.trace" --script space 2>"$TMP/err" &
+    SDL_VIDEODRIVER=dummy "$YARD" view "$TMP/live.trace" --script space 2>"$TMP/viewer" &
     viewer=$!
-    within 20 'state | grep -q "\"state\": \"paused\""' && before=$(lines) && sleep 0.5 && [ "$(lines)" -eq "$before" ]
-    result $? 'a viewer pauses the trainer'
+    check "$name: its trace says so" within 20 'in_state paused'
+    before=$(lines)
+    sleep 0.5 # in which a trainer that is not paused makes many steps
+    check "$name: it makes no step" [ "$(lines)" -eq "$before" ]
     kill -KILL "$viewer"
-    within 20 '[ "$(lines)" -gt $((before + 3)) ]'
-    result $? 'a viewer that is killed during a pause does not hold the trainer'
+    check "$name: it goes on when the viewer is killed" within 20 '[ "$(lines)" -gt $((before + 3)) ]'
 else
-    skip 'a viewer pauses the trainer' 'built without SDL2'
+    skip "$name" 'built without SDL2'
 fi
 
 last_loss() { # of the log, or of what view --json has printed
     json_values "$1" loss | tail -n 1
 }
-"$YARD" train --model tiny --steps 5 --sample-tokens 0 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl" \
-    >"$TMP/out" 2>"$TMP/err" && "$YARD" view "$TMP/loss.trace" --json >"$TMP/out" 2>"$TMP/err" &&
-    awk -v told="$(last_loss "$TMP/loss.jsonl")" -v seen="$(last_loss "$TMP/out")" \
-        'BEGIN { exit !(told > 0 && (told - seen) ^ 2 < 1e-10) }'
-result $? 'the trace tells the loss that the log has'
+name='the trace tells the loss that the log has'
+check "$name: a run is traced" \
+    runs $train --steps 5 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl"
+check "$name: the trace is shown" runs view "$TMP/loss.trace" --json
+in_log=$(last_loss "$TMP/loss.jsonl")
+in_trace=$(last_loss "$TMP/out")
+check "$name: to 0.00001; log: $in_log, trace: $in_trace" \
+    awk -v log_loss="$in_log" -v trace_loss="$in_trace" \
+    'BEGIN { exit !(log_loss > 0 && (log_loss - trace_loss) ^ 2 < 1e-10) }'
 
 # ---- a real window --------------------------------------------------------------------------------------------------
 
@@ -201,7 +232,6 @@ fi
 kill -CONT "$child"
 kill -INT "$child"
 wait "$child"
-[ $? -eq 130 ]
-result $? 'the trainer has come through all that'
+check 'the trainer has come through all that' [ $? -eq 130 ]
 child=
 finish
