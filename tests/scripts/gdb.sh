@@ -1,8 +1,8 @@
 #!/bin/sh
 # gdb.sh - the debugger's pages: what their transcripts show is what gdb prints.
 #
-# A transcript is a block that begins with "```gdb": first the command that starts gdb, then lines "(gdb) COMMAND", and
-# below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
+# A transcript is a block that begins with "```gdb": first the command that starts gdb, words without quotes, then lines
+# "(gdb) COMMAND", and below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
 # stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
 #
 # PAGES names other pages than all that have one.
@@ -27,16 +27,20 @@ split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMM
     awk -v to="$TMP/block." -f tests/scripts/gdb_split.awk "$1"
 }
 
+words_of() { # BLOCK: the words after gdb in the command that starts it
+    sed -n 's/^\$ gdb //p' "$1"
+}
+
 # Each command is an option -ex, since a file of commands would end at the first that is refused.
-run_gdb() { # BLOCK: its output, with a line "@ COMMAND" in front of what each prints, goes to $TMP/out; sets: start
-    start=$(sed -n 's/^\$ gdb //p' "$1")
+run_gdb() { # BLOCK: its output, with a line "@ COMMAND" in front of what each prints, goes to $TMP/out
+    words=$(words_of "$1")
     sed -n 's/^> //p' "$1" >"$TMP/script"
     set --
     while read -r command; do
         set -- "$@" -ex "echo \n@ $command\n" -ex "$command"
     done <"$TMP/script"
-    eval "timeout 300 gdb -q -batch -nx -iex 'add-auto-load-safe-path $(pwd)' -ex 'set pagination off' \
-        -ex 'set confirm off' -ex 'set width 0' \"\$@\" $start" >"$TMP/out" 2>&1 </dev/null
+    timeout 300 gdb -q -batch -nx -iex "add-auto-load-safe-path $PWD" -ex 'set pagination off' -ex 'set confirm off' \
+        -ex 'set width 0' "$@" $words >"$TMP/out" 2>&1 </dev/null
 }
 
 compare() { # BLOCK: its lines that are not in $TMP/out, in their order
@@ -49,16 +53,17 @@ for page in $PAGES; do
     enough 1 "$TMP/blocks" 'transcripts' >"$TMP/wrong"
     no_complaints "$TMP/wrong" "$page has transcripts"
     for block in $(cat "$TMP/blocks"); do
+        name="$page: $(words_of "$block")"
         run_gdb "$block"
         compare "$block" >"$TMP/wrong"
         if grep -q "Couldn't write extended state status" "$TMP/out"; then
             # An older gdb does not know how large the registers of a newer processor are.
-            skip "$page: $start" 'on this processor gdb cannot call functions of a program'
+            skip "$name" 'on this processor gdb cannot call functions of a program'
         else
             if [ -s "$TMP/wrong" ]; then
                 tail -n 60 "$TMP/out" | sed 's/^/# printed: /'
             fi
-            no_complaints "$TMP/wrong" "$page: $start"
+            no_complaints "$TMP/wrong" "$name"
         fi
         rm "$block"
     done

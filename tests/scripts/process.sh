@@ -14,18 +14,21 @@
 . tests/run/helpers.sh
 . tests/run/background.sh
 
-only_whole() { # NAME FOLDER: two checks that it holds checkpoints and the model, and nothing half-written
+only_whole() { # NAME FOLDER: checks that it holds checkpoints and the model, and nothing half-written
     found=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
     check "$1: there are only checkpoints and a model; there were: $found" [ "$found" = 'model.safetensors step-N ' ]
     for checkpoint in "$2"/step-*; do
-        [ -f "$checkpoint/manifest.json" ] && [ -f "$checkpoint/rank-0.safetensors" ]
-        result $? "$1: ${checkpoint##*/} has its manifest and its file"
+        check "$1: ${checkpoint##*/} has its manifest" [ -f "$checkpoint/manifest.json" ]
+        check "$1: ${checkpoint##*/} has its file" [ -f "$checkpoint/rank-0.safetensors" ]
     done
 }
 
 # ---- signals --------------------------------------------------------------------------------------------------------
 
-# Tens of millions of first values take a while.
+# A run that is told to end finishes its step, saves, prints the command that goes on, and ends with 130: before the
+# first step, in a step, with a snapshot, and during an evaluation.
+
+# Tens of millions of first values take a while: the signal comes before they are there.
 start $train --steps 100000000 --channels 1024 --save "$TMP/set-up"
 within 600 "[ -d '$TMP/set-up' ]"
 kill -INT "$child"
@@ -87,14 +90,17 @@ kill -TERM "$child"
 ended 'a signal to yard sample' 130 'yard: interrupted'
 
 rm "$TMP/log"
+name='a SIGHUP that the parent ignores (nohup)'
 (trap '' HUP && exec "$YARD" $train --steps 200 --log "$TMP/log") >"$TMP/out" 2>"$TMP/err" </dev/null &
 child=$!
 within 600 "$trained"
 kill -HUP "$child"
 wait "$child"
-result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
+check "$name is ignored" [ $? -eq 0 ]
 
 # ---- descriptors and limits -----------------------------------------------------------------------------------------
+
+# What the system refuses while a run goes on: standard descriptors, the end of its trace, a larger file.
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
 result $? 'a run trains with descriptors 0 to 2 closed'
@@ -117,6 +123,8 @@ check 'a limit on the size of files: it asks whether the disk is full' grep -q '
 
 # ---- a full disk under the driver's kernels -------------------------------------------------------------------------
 
+# The driver stores the kernels that it compiles.  Where it cannot, it says nothing: yard finds out and says it.
+
 mkdir "$TMP/small"
 if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null && "$YARD" devices | grep -q PoCL; then
     # The mount is seen by this command alone.  The inner sh has the folder as $0 and the run's words as $@.
@@ -129,6 +137,9 @@ else
 fi
 
 # ---- folders and strays ---------------------------------------------------------------------------------------------
+
+# A run makes folders that are not there yet.  What a killed run left half-written in one, it removes; what a living
+# process or the user has there, it leaves.
 
 check 'a trace and a log may lie in the folder that --save makes' \
     runs $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
@@ -157,6 +168,8 @@ check "nothing else is there: $files" \
     [ "$files" = "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 
 # ---- two writers, one file ------------------------------------------------------------------------------------------
+
+# While a run writes to its log, trace, snapshot and folder, no other command may write there.
 
 check 'a checkpoint that others want to rewrite' runs $train --steps 2 --save "$TMP/old"
 rm -f "$TMP/log"
@@ -212,6 +225,8 @@ check 'stdout has what the run prints in the end' grep -q '^sample:\|validation'
 
 # ---- a log that is lost ---------------------------------------------------------------------------------------------
 
+# A run that cannot write its log any more trains on to its end, and ends with 4.
+
 loses_log() { # NAME CODE: three checks of a run that has ended with that code
     check "$1: the exit code is 4; it was $2" [ "$2" -eq 4 ]
     check "$1: a warning asks whether the disk is full" \
@@ -232,18 +247,20 @@ check "$name: it goes on" \
     runs $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
 check "$name: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
 
-# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  What ulimit counts
-# in, shells do not agree on: so a file of one unit is measured.
+# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  Shells do not agree on
+# the unit of ulimit -f: so a file of one unit is measured.
+units=40000 # is 20 MB where the unit is 512 bytes
+room=1010   # bytes below the limit: some lines of a log
 (ulimit -f 1 && head -c 4096 /dev/zero) >"$TMP/unit" 2>"$TMP/none"
-limit=$(($(wc -c <"$TMP/unit") * 40000))
+limit=$(($(wc -c <"$TMP/unit") * units))
 (cat "$TMP/whole.log" && awk 'BEGIN { for (;;) print "{\"step\":1,\"loss\":1}" }') |
-    head -c $((limit - 1010)) | sed '$d' >"$TMP/short.log"
-(ulimit -f 40000 && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") \
+    head -c $((limit - room)) | sed '$d' >"$TMP/short.log"
+(ulimit -f $units && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") \
     >"$TMP/out" 2>"$TMP/err"
 loses_log 'a log that is cut short' $?
 check 'a log that is cut short: training goes on to its end' grep -q 'step 120/120  validation loss' "$TMP/out"
-tail -n 1 "$TMP/short.log" | grep -q '^{"step":6[0-9],.*}$'
-result $? 'a log that is cut short: its last line is whole'
+tail -n 1 "$TMP/short.log" >"$TMP/last"
+check 'a log that is cut short: its last line is whole' grep -q '^{"step":6[0-9],.*}$' "$TMP/last"
 check 'a log that is cut short: it ends with the end of a line' [ -z "$(tail -c 1 "$TMP/short.log")" ]
 
 rm -f "$TMP/short.log" "$TMP/log"
@@ -259,6 +276,8 @@ check "$name: there is one warning for each" said_times 3 warning "$TMP/err"
 
 # ---- what is somebody else's ----------------------------------------------------------------------------------------
 
+# A run replaces the checkpoints that an earlier one left in its folder, and keeps the user's files of them.
+
 runs $train --steps 2 --save "$TMP/anew"
 echo notes >"$TMP/anew/step-2/mine.txt"
 mkdir "$TMP/anew/step-2/plots"
@@ -272,12 +291,10 @@ echo notes >"$TMP/anew/step-3/mine.txt"
 check "$name: a new checkpoint takes its place" runs $train --steps 3 --save "$TMP/anew"
 check "$name: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
 
-ls -A "$TMP/anew" | sed 's/kept-.*/kept/' >"$TMP/err"
-printf '%s\n' model.safetensors rest step-3 step-3.kept | cmp -s - "$TMP/err"
-result $? "$name: nothing else is left beside the checkpoints"
-
-ls -A "$TMP/anew/rest" >"$TMP/err"
-printf '%s\n' mine.txt plots | cmp -s - "$TMP/err"
-result $? "$name: nothing else is left of the old checkpoint"
+files=$(ls -A "$TMP/anew" | sed 's/kept-.*/kept/' | tr '\n' ' ')
+check "$name: nothing else is left beside the checkpoints: $files" \
+    [ "$files" = 'model.safetensors rest step-3 step-3.kept ' ]
+files=$(ls -A "$TMP/anew/rest" | tr '\n' ' ')
+check "$name: nothing else is left of the old checkpoint: $files" [ "$files" = 'mine.txt plots ' ]
 
 finish

@@ -10,21 +10,30 @@ trainer() { # the child of the run in the background
     tr -d ' ' <"/proc/$child/task/$child/children" 2>"$TMP/none"
 }
 
-# A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.
-for whom in "" -; do
+# ---- a signal to end ------------------------------------------------------------------------------------------------
+
+# A terminal sends SIGINT to the parent and to its child.  These are one signal for the run: a second one would end it
+# at once, and not print what these checks look for.
+for receiver in 'the parent' 'the parent and its child'; do
     rm -f "$TMP/log" "$TMP/run.snap"
     setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
         >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
     within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
-    kill -INT "$whom$child"
-    name="--restart: SIGINT to ${whom:+all and }the parent"
+    if [ "$receiver" = 'the parent' ]; then
+        kill -INT "$child"
+    else
+        kill -INT "-$child" # setsid has made a group of these two processes
+    fi
+    name="--restart: SIGINT to $receiver"
     ended "$name" 130 '; the newest snapshot is of step '
     check "$name: nothing is restarted" lacks 'yard: restart' "$TMP/err"
     check "$name: the run is interrupted once" said_times 1 'yard: interrupted' "$TMP/err"
     check "$name: the command that goes on is printed" \
         grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
 done
+
+# ---- a run that goes on ---------------------------------------------------------------------------------------------
 
 # A resumed run tells in two lines what its first step waited for:
 #
@@ -34,14 +43,11 @@ name='a run that is resumed'
 check "$name: it succeeds" runs $train --resume "$TMP/run.snap" --steps 1 --warmup 0
 seconds=$(sed -n 's/^resumed .*; \([0-9.]*\) s from the start.*/\1/p' "$TMP/out")
 check "$name: it tells what its first step waited for" [ -n "$seconds" ]
-sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk -v all="$seconds" '
-    {
-        parts = $2 + $4 + $6 + $8 + $12
-        print all " s; the parts are " parts " s"
-        off = all - parts
-        exit !(off > -0.003 && off < 0.003)
-    }' >"$TMP/err"
-result $? "$name: the parts of that time add up"
+parts=$(sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk '{ print $2 + $4 + $6 + $8 + $12 }')
+check "$name: the parts of that time add up; all: $seconds, parts: $parts" \
+    awk -v all="$seconds" -v parts="$parts" 'BEGIN { exit !(parts > all - 0.003 && parts < all + 0.003) }'
+
+# ---- a child that dies ----------------------------------------------------------------------------------------------
 
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
@@ -49,8 +55,7 @@ within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
 kill -KILL $(trainer)
 within 600 "grep -q ^resumed '$TMP/out'"
 step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
-grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
-result $? '--restart: it goes on from the newest commit'
+check '--restart: it goes on from the newest commit' grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 
 left=$(trainer)
 kill -KILL "$child"
@@ -63,10 +68,10 @@ check '--restart: the snapshot can be read after that' runs ckpt ls "$TMP/run.sn
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
     --trace "$TMP/traced"
-while kill -0 "$child" 2>/dev/null; do
+for death in 1 2 3 4; do # of the first child, and of those of three restarts
     within 600 "$trained"
     rm -f "$TMP/log"
-    kill -KILL $(trainer) 2>/dev/null
+    kill -KILL $(trainer)
 done
 name='--restart without a commit'
 ended "$name" 1 'yard: given up: 3 restarts, and no newer commit in'
@@ -76,6 +81,8 @@ check "$name: each says why, and that it begins again" said_times 3 \
 for trace in traced traced.1 traced.2 traced.3; do
     check "$name: there is the trace $trace" [ -f "$TMP/$trace" ]
 done
+
+# ---- what is not restarted ------------------------------------------------------------------------------------------
 
 ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
     (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"
