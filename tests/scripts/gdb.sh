@@ -2,8 +2,8 @@
 # gdb.sh - the debugger's pages: what their transcripts show is what gdb prints.
 #
 # A transcript is a block that begins with "```gdb": first the command that starts gdb, words without quotes, then lines
-# "(gdb) COMMAND", and below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
-# stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
+# "(gdb) COMMAND", and below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at
+# the end of a line stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
 #
 # PAGES names other pages than all that have one.
 . tests/run/helpers.sh

@@ -247,8 +247,8 @@ check "$name: it goes on" \
     runs $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
 check "$name: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
 
-# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  Shells do not agree on
-# the unit of ulimit -f: so a file of one unit is measured.
+# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  Shells do not agree
+# on the unit of ulimit -f, so a file of one unit is measured.
 units=40000 # is 20 MB where the unit is 512 bytes
 room=1010   # bytes below the limit: some lines of a log
 (ulimit -f 1 && head -c 4096 /dev/zero) >"$TMP/unit" 2>"$TMP/none"
