@@ -13,7 +13,7 @@ struct lasting {
     char *text;
 };
 
-static char *last(const char *format, va_list arguments)
+static char *lasting_text(const char *format, va_list arguments)
 {
     static struct lasting *all; /* reachable: the leak checker takes them for no leaks */
     struct lasting *lasting = allocate(1, sizeof *lasting);
@@ -27,7 +27,7 @@ char *lasting(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = last(format, arguments);
+    char *text = lasting_text(format, arguments);
     va_end(arguments);
     return text;
 }
@@ -57,7 +57,7 @@ char *write_text(const char *name, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = last(format, arguments);
+    char *text = lasting_text(format, arguments);
     va_end(arguments);
     return write_file(name, text, strlen(text));
 }
@@ -192,7 +192,7 @@ static struct ran run_words(const char *format, va_list arguments)
     const char *program = getenv("YARD");
     const char *out = temp_path("stdout");
     const char *err = temp_path("stderr");
-    struct ran ran = {.code = -1, .words = last(format, arguments), .stdout_path = out};
+    struct ran ran = {.code = -1, .words = lasting_text(format, arguments), .stdout_path = out};
     char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", ran.words, out, err);
     int status = system(line); /* NOLINT: a test's own words */
     if (WIFEXITED(status))

@@ -114,7 +114,7 @@ static size_t count_tasks(const struct list *list, const char *name)
 }
 
 /* 4 layers, 2 micro-batches: so often is each task of a layer's forward repeated, or not. */
-TEST(what_is_repeated)
+TEST(what_is_repeated_is_counted)
 {
     static const struct {
         enum recompute how;

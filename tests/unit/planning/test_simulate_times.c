@@ -101,7 +101,7 @@ TEST(a_measured_time_may_be_below_the_latency)
 }
 
 /* Nothing runs in the other steps, so twelve of them may be open at once. */
-TEST(what_runs_seldom)
+TEST(what_runs_seldom_lets_many_steps_be_open)
 {
     struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.upload 5 every=3 writes=x\n");
     expect_number("period", sim->period, 5. / 3);
@@ -152,7 +152,7 @@ TEST(a_copy_between_devices_takes_both_links)
     expect_copies(text, "copy c p x\n", 1, (double[][2]){{0, 0}});
 }
 
-TEST(the_disk)
+TEST(copies_to_the_disk_take_its_time)
 {
     expect_copies("disk 200 1\n" HELD "tensor p host 100 work keep\ntensor q host 100 work keep\n",
                   "copy c p h0 lane=host.disk\ncopy d q h1 lane=host.cpu\n", 2, (double[][2]){{0, 1.5}, {0, 0}});
@@ -188,7 +188,7 @@ static int least_common_multiple(int a, int b)
     return multiple;
 }
 
-TEST(conditional_tasks)
+TEST(tasks_of_some_steps_count_by_their_share)
 {
     const char *text = GPU "tensor x gpu 4 work keep\n"
                            "task work gpu.compute 2 reads=x writes=x\n"

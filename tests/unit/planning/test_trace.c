@@ -127,7 +127,7 @@ static void cut_at_the_end(void *path)
     close_trace_writer(writer);
 }
 
-TEST(a_cut_file)
+TEST(a_cut_trace_is_warned_of_once)
 {
     void (*const ways[])(void *) = {write_while_cut, cut_at_the_end};
     for (size_t i = 0; i < COUNT(ways); i++) {

@@ -222,7 +222,7 @@ TEST(paced_times_are_modelled_times)
     json_decref(difference);
 }
 
-TEST(other_list_and_tables)
+TEST(summary_takes_another_list_and_its_text_is_narrow)
 {
     const char *path = make_example("a.trace");
     json_t *json = run_for_json(COMMAND("summary", (char *)path, "--list", "eval", "--json"), 0);

@@ -531,7 +531,7 @@ static const char *write_many_devices(int devices)
     return path;
 }
 
-TEST(64_devices_on_paper)
+TEST(a_list_for_64_devices_is_sound)
 {
     struct trainer *trainer = plan_tiny(write_many_devices(64), 64);
     assert_int_equal(trainer->machine->n_devices, 64);

@@ -32,7 +32,7 @@ static void finish_again(struct trainer *trainer)
 static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 2); }
 
 /* Caught by verify(): order.  The values are those of the list's own order, so nothing is wrong with them. */
-TEST(a_dropped_wait)
+TEST(a_dropped_wait_is_an_error_of_order)
 {
     struct trainer *trainer = plan_two();
     expect_sound("whole", trainer->train, values_of(trainer, trainer->train));

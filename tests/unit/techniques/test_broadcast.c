@@ -66,10 +66,15 @@ static void expect_received(const struct list *list)
 static const char *draw_plan(size_t seed)
 {
     static const char *const unit[] = {"other param.0", "layer 0", "layer 1", "layer 2", "other param.4"};
-    char text[256], *end = text;
-    for (uint32_t i = 0; i < COUNT(unit); i++)
-        end += sprintf(end, "%s %c\n", unit[i], "CLDD"[(int)(4 * random_uniform(seed, STREAM_TEST, i, 0))]);
-    return write_file("drawn.txt", text, strlen(text));
+    static const char letters[] = {'C', 'L', 'D', 'D'}; /* half of the units are updated on the device */
+    char *text = copy_string("");
+    for (uint32_t i = 0; i < COUNT(unit); i++) {
+        int drawn = (int)(COUNT(letters) * random_uniform(seed, STREAM_TEST, i, 0));
+        append_text(&text, "%s %c\n", unit[i], letters[drawn]);
+    }
+    const char *path = write_text("drawn.txt", "%s", text);
+    free(text);
+    return path;
 }
 
 /* What these options train, and how many copies a step has.  `timed`: plans take times from a description. */
@@ -175,12 +180,12 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 LAW(meshes_keep_their_bits)
 {
     need_own_products();
-    const char *rounds = getenv("BROADCAST_ROUNDS"); /* more ways and delays for each */
+    const size_t rounds = (size_t)number_from("BROADCAST_ROUNDS", 1); /* other ways and delays, for each mesh */
     const struct cases some = cases_of(FEW, COUNT(meshes));
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
         for (int i = some.begin; i < some.end; i += apart ? 5 : 1)
-            expect_same_mesh(meshes[i], (size_t)(i + apart), rounds ? (size_t)atoi(rounds) : 1);
+            expect_same_mesh(meshes[i], (size_t)(i + apart), rounds);
     }
     contexts_apart(false);
 }
@@ -597,7 +602,7 @@ TEST(slices_begin_in_turn)
     assert_true(fabs(number_at(json, "period_ms") / number_at(json, "bound_ms") - 1) < 1e-6);
 }
 
-TEST(refused)
+TEST(what_cannot_be_broadcast_is_said)
 {
     json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
     assert_true(json_is_true(json_object_get(json, "declined")));

@@ -247,17 +247,11 @@ static char *make_reference(struct chain *chain)
     return reference;
 }
 
-static int kills_wanted(int otherwise)
-{
-    const char *wanted = getenv("KILLS");
-    return wanted ? atoi(wanted) : otherwise;
-}
-
 /* `make test` kills the first course once or twice. */
-LAW(killed_and_resumed)
+LAW(what_is_killed_is_resumed)
 {
     const struct cases some = cases_of(1, COUNT(courses));
-    int kills = kills_wanted(8), n = (int)COUNT(courses);
+    int kills = number_from("KILLS", 8), n = (int)COUNT(courses);
     for (int i = some.begin; i < some.end; i++) {
         struct chain chain = begin_chain(&courses[i]);
         char *reference = make_reference(&chain);
@@ -333,9 +327,9 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
     return killed;
 }
 
-LONG_TEST(killed_under_restart)
+LONG_TEST(what_is_killed_is_restarted)
 {
-    int kills = kills_wanted(6);
+    int kills = number_from("KILLS", 6);
     int killed = 0;
     int runs = 0;
     if (!find_child(getppid())) /* this one */

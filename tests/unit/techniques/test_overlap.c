@@ -243,7 +243,7 @@ static void expect_example(const char *options, const char *choice, double perio
 }
 
 /* By hand: overlap.txt and overlap-pays.txt say how. */
-TEST(the_example)
+TEST(the_examples_take_what_a_hand_finds)
 {
     expect_example("--clip 0 --overlap plan", "DCCC", 13.5);
     expect_example("--clip 0 --overlap all-cpu", "CCCC", 14.5);
@@ -263,7 +263,7 @@ TEST(the_example)
 
 /* When the third is released the CPU has 8 ms of the first and 10 ms of the second to do.  Ties go to the CPU, and so
  * does what has no room on the device. */
-TEST(local_rule)
+TEST(the_local_rule_takes_the_side_that_ends_first)
 {
     static const struct {
         const char *third, *memory, *choice;
@@ -288,7 +288,7 @@ TEST(local_rule)
 /* ---- updates that belong together, and their order --------------------------------------------------------------- */
 
 /* In every second step only, on the host too: 3 and 4 ms in turn, no less than what is said to be the least. */
-TEST(updates_of_some_steps)
+TEST(updates_of_some_steps_take_their_share)
 {
     const char *path =
         write_text("some.txt", "device gpu memory=1G\n"
@@ -305,7 +305,7 @@ TEST(updates_of_some_steps)
 }
 
 /* One backward makes both gradients: that of the first update goes down first.  State of two layers stays. */
-TEST(updates_that_share)
+TEST(updates_that_share_are_planned_together)
 {
     static const struct {
         const char *updates, *choice;
@@ -496,7 +496,7 @@ TEST(what_updates_share_goes_down_once)
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host
  * 2,000,000 for each layer. */
-TEST(budgets)
+TEST(budgets_decide_which_updates_move)
 {
     static const struct {
         const char *memory, *host, *overlap;
@@ -519,7 +519,7 @@ TEST(budgets)
     free(text);
 }
 
-TEST(plans_as_text)
+TEST(plans_are_text_and_read_back)
 {
     static const struct {
         const char *text, *says;
@@ -759,7 +759,7 @@ TEST(lists_are_printed_and_read)
     }
 }
 
-TEST(what_cannot_be_planned)
+TEST(what_cannot_be_planned_is_said)
 {
     expect_yard(EXIT_OK, "pass overlap declines: nobody knows how long tasks take", "plan --model tiny --overlap plan");
     expect_yard(EXIT_OK, "pass overlap declines: the list has no update that could run on the CPU",
@@ -773,7 +773,7 @@ TEST(what_cannot_be_planned)
 
 /* Where all updates on the device do not fit, a plan gets its times from a trial with what fits, or from a description;
  * and a refusal names the least budget that works. */
-LONG_TEST(plans_of_tight_budgets)
+LONG_TEST(plans_of_tight_budgets_come_from_trials)
 {
     need_own_products();
     const char *tiny = "train --model tiny --seq-len 16 --gemm own -d 0:0 --steps 2 --sample-tokens 0 --val-batches 1";

@@ -470,7 +470,7 @@ static int count_lost(int ends, bool no_sync, int *done)
 
 /* A life may also end between the renaming of a file and the moment when its name is on the disk: the next life, which
  * finds the name there, syncs it. */
-LONG_TEST(killed_and_then_cut)
+LONG_TEST(a_life_cut_after_a_rename_is_read)
 {
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;

@@ -143,7 +143,7 @@ static struct kind by_device(const struct kind *kind)
     return (struct kind){lasting("%s --snapshot-in device", kind->words), kind->apart};
 }
 
-LAW(meshes_and_passes)
+LAW(snapshots_of_any_mesh_are_its_state)
 {
     const struct cases some = cases_of(2, COUNT(kinds));
     for (int i = some.begin; i < some.end; i++) {

@@ -254,7 +254,7 @@ static void expect_advice(const char *words, int every)
         test_failed("%s drops some\n", line);
 }
 
-LAW(random_lists)
+LAW(snapshots_of_random_lists_are_as_reckoned)
 {
     const struct cases some = cases_of(12, number_from("SNAPSHOT_CASES", 60));
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
@@ -297,7 +297,7 @@ static char *list_that_skips_steps(int seed)
 
 /* Lists whose updates skip steps, some of them on the CPU, all come to an end in simulation; every step of which a
  * snapshot is wanted is stored or dropped. */
-LAW(updates_that_skip_steps)
+LAW(updates_that_skip_steps_are_stored_or_dropped)
 {
     static const char *const sides[] = {"all-cpu", "plan", "off"};
     struct cases cases = cases_of(8, 60);

@@ -45,7 +45,7 @@ static json_t *plan_six(size_t memory, const char *more, const char *options)
     return plan_file(six_layers(memory, more), options);
 }
 
-TEST(budgets_around_the_peak)
+TEST(budgets_below_the_peak_move_data)
 {
     json_t *json = plan_six(416 * MIB, "", AUTO);
     static const char *const fields[] = {"reason", "moves", "bare_ms", "period_ms", "stall_ms", "peak_bytes"};
@@ -230,7 +230,7 @@ TEST(the_hosts_memory_counts)
 }
 
 /* A copy takes the link's latency and its bytes' time; one more lane is used only where the link has one. */
-TEST(lanes_and_latency)
+TEST(copies_take_latency_and_bytes)
 {
     char *text = six_layers(300 * MIB, "# link=\n"), *place = strstr(text, "tensor w");
     char *linked = lasting("%.*slink gpu up 1e11 500us queues=1\nlink gpu down 1e11 500us queues=1\n%s\n"
@@ -262,7 +262,7 @@ static struct list *list_after(const char *list, const char *options)
     return read_list(ran.stdout_path);
 }
 
-TEST(by_layer)
+TEST(layers_leave_behind_the_next_forward)
 {
     struct list *list = list_after("data/steps/swap.txt", "--swap layer");
     for (int k = 0; k < 5; k++) { /* layer k's copies stand right after the next forward, right before its backward */
@@ -273,7 +273,7 @@ TEST(by_layer)
     free_list_and_machine(list);
 }
 
-TEST(by_micro_batch)
+TEST(micro_batches_leave_in_time_for_their_backward)
 {
     int n_out = 0;
     struct list *list = list_after("data/steps/1f1b.txt", "--swap microbatch");
@@ -383,7 +383,7 @@ TEST(a_trial_comes_first)
 }
 
 /* SWAP_RUNS=N: so many meshes, orders, classes and budgets at random. */
-TEST(training_in_less_memory)
+TEST(training_in_less_memory_has_the_same_bits)
 {
     static const char *const meshes[] = {"-d 0:0",
                                          "-d 0:0x2 --mesh pp=2 --micro-batch 1",

@@ -66,7 +66,7 @@ static void try_budgets(struct more_classes *classes, const char *what, double s
 
 /* A budget that a refusal names is enough, what may move once more classes are named never makes a longer step, and
  * more bytes hardly ever do: a search that takes another way may miss what it would find. */
-LAW(laws_of_budgets)
+LAW(budgets_that_refusals_name_are_enough)
 {
     static const char *const other[] = {"optimizer", "optimizer,parameters", "gradients", "parameters"};
     const struct cases some = cases_of(1, number_from("SWAP_CASES", 5));
@@ -90,7 +90,7 @@ LAW(laws_of_budgets)
 
 /* More memory makes no step longer where overlap chooses first, and swap then makes room: a plan of updates that fits
  * would else stand in the way of a better one that swap makes fit. */
-TEST(more_memory_with_overlap)
+TEST(more_memory_with_overlap_is_no_slower)
 {
     static const char *const modes[] = {"--overlap plan --swap-what " ALL_CLASSES,
                                         "--overlap all-cpu --swap-what parameters,gradients,activations"};

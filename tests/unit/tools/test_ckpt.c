@@ -23,7 +23,7 @@ static void expect_ckpt(const char *format, const char *first, const char *secon
     expect_yard(code, part, "%s", words);
 }
 
-TEST(the_commands)
+TEST(each_command_of_ckpt_says_what_it_did)
 {
     char *saved = small_state("commands");
     char *other = temp_path("other");

@@ -337,7 +337,7 @@ static struct data_options folder_of_nanogpt(void)
     return options_for(temp_path("nano"));
 }
 
-TEST(the_layout_of_nanogpt)
+TEST(a_folder_of_nanogpt_is_read)
 {
     struct data_options options = folder_of_nanogpt();
     expect_splits(&options, 1000, 100);

@@ -192,7 +192,7 @@ static void expect_order(const struct paced *paced, uint32_t number, size_t i, c
 
 /* Every task takes its modelled time or longer, after all that it waits for and after its lane's last; those that take
  * longer are the overruns that are counted. */
-TEST(paced_times)
+TEST(paced_tasks_take_their_modelled_time)
 {
     double scale = 150; /* a launch of 2 us is 0.3 ms */
     struct paced paced = run_paced(scale);

@@ -55,7 +55,7 @@ static void assert_drawn(bool braille, const char *rows)
     free(text);
 }
 
-TEST(letters)
+TEST(curves_of_letters_are_drawn)
 {
     assert_drawn(LETTERS, "       4 |aa                                               \n"
                           "         |  aaaa                                           \n"
@@ -68,7 +68,7 @@ TEST(letters)
                           "       2 |                                            aaaaa\n");
 }
 
-TEST(dots_of_braille)
+TEST(curves_of_braille_are_drawn)
 {
     assert_drawn(BRAILLE, "       4 |a⢄⡀                                              \n"
                           "         |  ⠈⠑⠢⢄⡀                                          \n"
@@ -81,7 +81,7 @@ TEST(dots_of_braille)
                           "       2 |                                            ⠉⠉⠒⠒a\n");
 }
 
-TEST(colours)
+TEST(colours_tell_training_from_validation)
 {
     char *text = printed(&plot, 40, 9, COLOURED, LETTERS);
     assert_non_null(strstr(text, "\033[38;5;25ma"));   /* training */

@@ -48,7 +48,7 @@ static void read_and_tell(void *text)
     free_stories(stories);
 }
 
-TEST(refusals)
+TEST(wrong_grammars_are_refused)
 {
     static const char *const wrong[][2] = {
         {"", "my.txt has no first scene"},
@@ -98,7 +98,7 @@ TEST(refusals)
 }
 
 /* A damaged grammar is refused with one sentence, or is another grammar. */
-TEST(mutated_grammars)
+TEST(damaged_grammars_are_refused_or_others)
 {
     static const char spice[] = "{}.->/#_ \t\n019tableschr";
     const size_t n = strlen(embedded_stories);
@@ -125,7 +125,7 @@ TEST(mutated_grammars)
 
 /* By hand.  Of two scenes: a says "x " or "yy " and goes to b, which says "zzz " three times of four and comes back to
  * a, or "w " and stays.  A story has one a and 4/3 b. */
-TEST(entropy_by_hand)
+TEST(entropy_is_what_a_hand_finds)
 {
     struct stories *stories = grammar("scene a\n 1 x -> b\n 1 yy -> b\nscene b # comment\n 3 zzz -> a\n 1 w -> b\n");
     double nats = log(2) + 4. / 3 * (log(4) - 0.75 * log(3)), bytes = 2.5 + 4. / 3 * (0.75 * 4 + 0.25 * 2);
@@ -149,7 +149,7 @@ TEST(entropy_by_hand)
 
 /* The long-run loss of one who knows the chain is its entropy, which no shorter window reaches; and the text has the
  * frequencies of the grammar. */
-TEST(entropy_of_the_default)
+TEST(entropy_of_the_default_is_its_long_run_loss)
 {
     struct stories *stories = read_stories("data/stories.txt", copy_string(embedded_stories));
     enum { N = 1 << 20 };

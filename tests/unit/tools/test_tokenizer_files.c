@@ -335,7 +335,7 @@ TEST(a_checkpoint_keeps_a_tokenizer)
     free_tokenizer(&again);
 }
 
-TEST(words_of_tokens)
+TEST(words_of_tokens_are_checked)
 {
     check_tokens("bytes");
     check_tokens("bpe:257");

@@ -157,7 +157,7 @@ static void reallocate_too_much(void *unused)
     free(reallocate(NULL, SIZE_MAX / 2, 4)); /* the product wraps around to a small number */
 }
 
-TEST(memory)
+TEST(allocation_is_never_null)
 {
     expect_refusal(reallocate_too_much, NULL, 2, "out of memory");
     char *nothing = allocate(0, 8);
@@ -186,7 +186,7 @@ TEST(memory_that_control_groups_leave)
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-TEST(format_ratio)
+TEST(ratios_are_percents_or_times)
 {
     char out[32];
     assert_string_equal(format_ratio(out, 1, 2), "+ 0.00 %");
@@ -196,7 +196,7 @@ TEST(format_ratio)
     assert_string_equal(format_ratio(out, 74.195, 2), "74.2 times");
 }
 
-TEST(format_bytes)
+TEST(bytes_have_three_digits_and_a_unit)
 {
     char out[32];
     assert_string_equal(format_bytes(out, 0), "0 B");
@@ -208,7 +208,7 @@ TEST(format_bytes)
     assert_string_equal(format_bytes(out, 1048575), "1.00 MiB");
 }
 
-TEST(format_number)
+TEST(numbers_too_long_have_an_exponent)
 {
     char out[32];
     assert_string_equal(format_number(out, 5.48781, 4), "5.4878");
@@ -219,7 +219,7 @@ TEST(format_number)
     assert_string_equal(format_number(out, -INFINITY, 3), "-inf");
 }
 
-TEST(format_seconds)
+TEST(seconds_are_told_as_a_clock_does)
 {
     char out[32];
     assert_string_equal(format_seconds(out, 12), "12 s");
@@ -230,7 +230,7 @@ TEST(format_seconds)
     assert_string_equal(format_seconds(out, -1), "?");
 }
 
-TEST(parse_bytes)
+TEST(bytes_are_parsed_with_units)
 {
     size_t n = 1;
     assert_true(parse_bytes("0", &n));
@@ -253,7 +253,7 @@ TEST(parse_bytes)
             test_failed("\"%s\" was taken as %zu bytes\n", wrong[i], n);
 }
 
-TEST(parse_numbers)
+TEST(numbers_are_parsed_whole_or_not_at_all)
 {
     int64_t n;
     double x;
@@ -281,7 +281,7 @@ TEST(parse_numbers)
     assert_false(parse_double("1e", &x));
 }
 
-TEST(printable)
+TEST(what_a_terminal_would_obey_is_a_question_mark)
 {
     static const struct {
         const char *text, *shown;
@@ -403,7 +403,7 @@ TEST(philox_known_answers)
 }
 
 /* The formula, written once more: the initial weights of every published run depend on these bits. */
-TEST(normal_is_box_muller)
+TEST(normal_numbers_are_box_mullers)
 {
     for (uint64_t i = 0; i < 1000; i++) {
         struct random4 random4 = random_words(9, STREAM_INIT, 1, i);
@@ -553,7 +553,7 @@ static void parse_config_file(void *path)
     parse_config(&table, TRAIN, path, text);
 }
 
-TEST(options_both_spellings)
+TEST(options_take_both_spellings)
 {
     reset();
     char *argv[] = {
@@ -612,7 +612,7 @@ TEST(options_tried_leave_no_trace)
     }
 }
 
-TEST(options_refusals)
+TEST(wrong_options_are_named)
 {
     reset();
     static struct {
@@ -686,7 +686,7 @@ TEST(options_config_with_a_mark)
     assert_true(rate == 0.5);
 }
 
-TEST(options_config_refusals)
+TEST(wrong_lines_of_config_are_named)
 {
     reset();
     static const struct {
@@ -709,7 +709,7 @@ TEST(options_config_refusals)
     expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
 }
 
-TEST(options_as_text)
+TEST(options_as_text_read_back)
 {
     reset();
     static const struct {
@@ -727,7 +727,7 @@ TEST(options_as_text)
     free(text);
 }
 
-TEST(options_help)
+TEST(help_lists_options_by_group)
 {
     reset();
     char text[4096];
@@ -747,7 +747,7 @@ TEST(options_help)
 }
 
 /* Folding changes nothing but blanks, and no line is too long but for a single word. */
-TEST(folding)
+TEST(folding_changes_only_blanks)
 {
     static const char text[] = "memory      parameters 141 KiB, gradients \303\274ber 141 KiB\n"
                                "  a paragraph that is indented, with_one_word_that_is_too_long_for_a_line of it\n\nend";
@@ -777,7 +777,7 @@ TEST(folding)
 
 /* ---- tables ----------------------------------------------------------------------------------------------------- */
 
-TEST(table)
+TEST(cells_of_a_table_fit_their_columns)
 {
     static const struct column columns[] = {{"lane", "name", CELL_TEXT, 6, 0},   {NULL, "device", CELL_TEXT, 0, 0},
                                             {"n", "count", CELL_COUNT, 4, 0},    {"ms", NULL, CELL_FIXED, 7, 2},

@@ -147,7 +147,7 @@ TEST(validation_counts_each_target_once)
 /* ---- positions by token ------------------------------------------------------------------------------------------ */
 
 /* start[v] counts the positions of smaller tokens; from there on stand those of token v, ascending. */
-TEST(sort_positions)
+TEST(positions_are_sorted_by_token)
 {
     enum { N = 500, V = 23 };
     int32_t tokens[N], order[N], start[V + 1];

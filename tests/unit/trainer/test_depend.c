@@ -75,7 +75,7 @@ TEST(all_edges_of_the_journey)
 }
 
 /* Between contexts a move is staged: download, upload, and the download's end must be known in the other context. */
-TEST(moves_between_contexts)
+TEST(moves_between_contexts_are_staged)
 {
     for (int apart = 0; apart < 2; apart++) {
         struct machine *machine = open_two(apart);

@@ -207,7 +207,7 @@ TEST(header_length_lies)
     }
 }
 
-TEST(long_names)
+TEST(names_may_have_4096_bytes)
 {
     static const char rest[] = "\":" F32("[2]", 0, 8) "}";
     for (size_t length = 4096; length <= 4097; length++) {
@@ -257,7 +257,7 @@ static const char *write_sample(const char *name)
 }
 
 /* Cuts the file after every byte of its header, and after every byte of its data. */
-TEST(truncation_and_growth)
+TEST(files_of_another_length_are_refused)
 {
     static const char header[] = METADATA("{\"format\":\"pt\"}");
     size_t n;
@@ -374,7 +374,7 @@ static void declare_twice(void *path)
 
 static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "config", "\xFF"); }
 
-TEST(writer_mistakes)
+TEST(mistakes_of_a_writer_end_the_program)
 {
     const char *path = temp_path("mistake.safetensors");
     struct outcome outcome = run_child(publish_too_little, (void *)path);
@@ -522,7 +522,7 @@ TEST(damaged_models_of_llmc_are_refused)
     free(file);
 }
 
-TEST(token_files)
+TEST(token_files_are_read_or_refused)
 {
     size_t n, size;
     uint16_t *tokens = read_token_shard(tokens_path, &n);

@@ -133,7 +133,7 @@ TEST(column_sums_keep_their_order)
 /* ---- long loops -------------------------------------------------------------------------------------------------- */
 
 /* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all the same. */
-TEST(longest_sums)
+TEST(the_longest_sums_are_right)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
     device = &machines[0]->devices[0];

@@ -107,7 +107,7 @@ static void expect_formula(const json_t *rows, int ranks, int dp, const double b
     }
 }
 
-TEST(memory_beside_its_formula)
+TEST(memory_agrees_with_its_formula)
 {
     static const char *const words = "plan --model gpt2 --batch 8 --hardware data/hardware/server.txt --memory --json";
     static const char *const key[] = {"parameters_mib", "gradients_mib",   "optimizer_mib",
@@ -194,7 +194,7 @@ static size_t work_of(const struct task *task)
     return strcmp(last->name, "clblast.work") == 0 ? last->bytes : 0;
 }
 
-TEST(work_space)
+TEST(work_space_is_what_clblast_asks_for)
 {
     static const struct {
         const char *product;

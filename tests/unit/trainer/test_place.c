@@ -145,8 +145,8 @@ TEST(four_times_the_tensors_take_four_times_the_work)
             size_t bytes = 0;
             for (size_t i = 0; i < list->pool->n; i++)
                 bytes += list->pool->tensors[i]->bytes;
-            assert_int_equal(list->pool->machine->devices[0].placed_bytes,
-                             bytes); /* all live at once, without a hole */
+            /* All are live at once, and lie without a hole. */
+            assert_int_equal(list->pool->machine->devices[0].placed_bytes, bytes);
             free_list_and_machine(list);
             free(text);
         }

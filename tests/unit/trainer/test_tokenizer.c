@@ -120,7 +120,7 @@ static void encode_prompt(void *argument)
     free(encode_text(&prompt->tokenizer, &prompt->text, &n));
 }
 
-TEST(a_prompt_of_bytes)
+TEST(bytes_are_their_own_tokens)
 {
     struct tokenizer bytes = tokenizer_from_text("bytes", "here");
     struct text text = text_of("\xC3\xA9 17,99\n0");
