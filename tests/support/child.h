@@ -53,6 +53,17 @@ int number_from(const char *variable, int usual);
 /* The test fails with a message by printf rules. */
 #define test_failed(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))
 
+/* Fails, and prints both numbers, unless the one that was found is the expected one, give or take this distance. */
+#define assert_close(found, expected, distance) check_close(#found, found, expected, distance, __FILE__, __LINE__)
+static inline void check_close(const char *what, double found, double expected, double distance, const char *file,
+                               int line)
+{
+    if (found >= expected - distance && found <= expected + distance)
+        return;
+    print_error("%s is %.17g, but expected is %.17g, give or take %g\n", what, found, expected, distance);
+    _fail(file, line);
+}
+
 struct outcome {
     int code;        /* exit code, -1 when a signal ended it */
     int signal;      /* 0 when it exited */

@@ -198,7 +198,7 @@ void expect_round_trip(const struct list *list, const struct simulation *sim)
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
-        assert_true(again->tasks[i]->gate != GATE_WAITS);
+        assert_int_not_equal(again->tasks[i]->gate, GATE_WAITS);
         assert_string_equal(again->tasks[i]->name, list->tasks[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)
@@ -212,7 +212,7 @@ void expect_round_trip(const struct list *list, const struct simulation *sim)
             test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % list->n,
                         list->tasks[i % list->n]->name, second->moments[i].start, second->moments[i].end,
                         sim->moments[i].start, sim->moments[i].end);
-    assert_true(second->period == sim->period);
+    assert_close(second->period, sim->period, 0);
     end_simulation(second);
     free(text);
     free(twice);

@@ -382,8 +382,8 @@ TEST(causes_of_random_lists_add_up)
             double sum = 0;
             for (int c = 0; c < CAUSES; c++)
                 sum += number_at(json_object_get(lane, "causes"), cause_name[c]);
-            assert_true(fabs(sum - idle) < 1e-9);
-            assert_true(fabs(busy + idle - 1e3 * sim->period) < 1e-5);
+            assert_close(sum, idle, 1e-9);
+            assert_close(busy + idle, 1e3 * sim->period, 1e-5);
             assert_true(!sim->settled || fabs(busy - 1e3 * sim->busy[i]) < 1e-4);
         }
         json_decref(told);

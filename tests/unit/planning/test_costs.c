@@ -185,8 +185,9 @@ TEST(a_copy_costs_what_its_link_says)
     struct lane *up = paper.device->lanes[LANE_UPLOAD], *down = paper.device->lanes[LANE_DOWNLOAD];
     struct task known = *add_copy(paper.list, up, "move", to, from);
     struct task unknown = *add_copy(paper.list, down, "back", from, to);
-    assert_true(seconds_of_copy(costs, "move", up, paper.device, paper.host, 800) == seconds_alone(costs, &known));
-    assert_true(seconds_of_copy(costs, "back", down, paper.host, paper.device, 800) == seconds_alone(costs, &unknown));
+    assert_close(seconds_of_copy(costs, "move", up, paper.device, paper.host, 800), seconds_alone(costs, &known), 0);
+    assert_close(seconds_of_copy(costs, "back", down, paper.host, paper.device, 800), seconds_alone(costs, &unknown),
+                 0);
     known.bytes = 800;
     expect_cost(costs, &known, 3000, COST_MEASURED);
     expect_cost(costs, &unknown, 2000 + 400, COST_MEASURED); /* latency + 800 bytes at 2e9 bytes/s */
@@ -251,7 +252,7 @@ TEST(lanes_of_the_host_may_have_speeds_of_their_own)
     describe_speeds(paper.machine, paper.costs);
     links_of(persist, link);
     assert_true(link[0]);
-    assert_true(link[0] == paper.host->described.disk);
+    assert_ptr_equal(link[0], paper.host->described.disk);
     assert_true(!link[1]);
     expect_number("rate of the disk", link[0]->rate, 5e8);
     expect_number("latency of the disk", link[0]->latency, 3e-6);

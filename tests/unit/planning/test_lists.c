@@ -62,13 +62,13 @@ TEST(every_word_is_kept)
     assert_int_equal(task->n_accesses, 4);
     assert_int_equal(task->accesses[0].tensor->bytes, 16);
     assert_int_equal(task->accesses[2].tensor->offset, 32);
-    assert_true(task->accesses[0].tensor->storage == list->pool->tensors[0]);
+    assert_ptr_equal(task->accesses[0].tensor->storage, list->pool->tensors[0]);
     assert_true(is_copy(copy));
-    assert_true(copy->lane == lane_of(&machine->devices[0], LANE_DOWNLOAD, 2));
+    assert_ptr_equal(copy->lane, lane_of(&machine->devices[0], LANE_DOWNLOAD, 2));
     assert_int_equal(copy->role, ROLE_SEND);
     assert_int_equal(copy->accesses[0].tensor->offset, 1);
     assert_int_equal(copy->accesses[1].tensor->offset, 5);
-    assert_true(list->tasks[2]->lane == machine->host->lanes[LANE_FEED]);
+    assert_ptr_equal(list->tasks[2]->lane, machine->host->lanes[LANE_FEED]);
     assert_int_equal(list->tasks[2]->role, ROLE_FEED);
     assert_true(list->pool->tensors[1]->persistent);
     assert_true(list->pool->tensors[2]->persistent);
@@ -308,7 +308,7 @@ LONG_TEST(what_if_gives_what_an_edited_list_gives)
         assert_string_equal(ours.out, theirs.out);
         double period = number_at(yard_json("%s --device-mem 20000 --simulate --json", words), "simulation.step_ms");
         json_t *by_hand = yard_json("plan --list %s %s --simulate --json", edited, with);
-        assert_true(period == number_at(by_hand, "simulation.step_ms"));
+        assert_close(period, number_at(by_hand, "simulation.step_ms"), 0);
     }
     expect_yard(EXIT_USAGE, "memory= or --device-mem", "plan --list %s --device-mem 11000", list);
     expect_yard(EXIT_USAGE, "memory= or --host-mem", "plan --list %s --host-mem 11000", list);

@@ -228,7 +228,7 @@ TEST(tasks_wait_for_those_that_are_named)
     struct simulation *sim = simulate_text(RELAY);
     const struct task *again = sim->list->tasks[2], *end = sim->list->tasks[5];
     assert_int_equal(again->n_edges, 1);
-    assert_true(again->edges[0].producer == 3);
+    assert_int_equal(again->edges[0].producer, 3);
     assert_true(again->edges[0].previous);
     assert_true(again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);

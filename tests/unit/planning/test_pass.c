@@ -211,7 +211,7 @@ TEST(passes_do_to_a_step_file_what_its_comment_says)
 {
     json_t *plan = yard_json("plan --list data/steps/recompute.txt --recompute full --simulate --verify --json");
     assert_true(json_is_false(json_at(plan, "passes.0.declined")));
-    assert_true(fabs(number_at(plan, "simulation.step_ms") - 18) < 1e-9);
+    assert_close(number_at(plan, "simulation.step_ms"), 18, 1e-9);
     /* w, g, x, one of h0 and h1, y0, in MiB */
     assert_int_equal(number_at(plan, "memory.0.peak.train.together"), (16 + 16 + 1 + 64 + 1) << 20);
     struct ran ran = expect_yard(

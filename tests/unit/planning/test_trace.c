@@ -179,7 +179,7 @@ TEST(a_trace_has_one_writer)
     assert_int_equal(stat(path, &before), 0);
     struct trace_writer *writer = trace_create(path, &example_trace, 4);
     assert_int_equal(stat(path, &after), 0);
-    assert_true(before.st_ino != after.st_ino); /* readers of the old file keep it */
+    assert_int_not_equal(before.st_ino, after.st_ino); /* readers of the old file keep it */
     close_trace_writer(writer);
     assert_int_equal(system(lasting("test -z \"$(ls %s.tmp-* 2>/dev/null)\"", path)), 0);
 

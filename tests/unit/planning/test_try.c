@@ -337,7 +337,7 @@ TEST(a_list_of_30000_tasks_takes_little_time_and_memory)
     assert_true(list->n >= 30000);
     assert_true(sim->settled);
     struct forecast forecast = forecast_list(list, paper.costs);
-    assert_true(forecast.period == sim->period);
+    assert_close(forecast.period, sim->period, 0);
     size_t most = peak_megabytes() - before;
     if (most > 300)
         test_failed("planning %zu tasks took %zu MiB\n", list->n, most);
@@ -370,7 +370,7 @@ static void expect_forecast(const struct forecast *forecast, const struct list *
     struct simulation *sim = must_simulate(list, costs);
     assert_null(forecast->problem);
     assert_int_equal(forecast->n, list->n);
-    assert_true(forecast->period == sim->period);
+    assert_close(forecast->period, sim->period, 0);
     for (int d = 0; d <= list->pool->machine->n_devices; d++) {
         size_t most = 0, at = 0;
         assert_int_equal(forecast->peak_total[d], list->peak_total[d]);
@@ -467,7 +467,7 @@ TEST(what_does_not_fit_is_told)
     four.paper.device->budget = 11000; /* 4096 of which guard the slab */
     struct forecast all = forecast_list(four.paper.list, four.paper.costs);
     assert_true(all.excess_bytes > 0);
-    assert_true((double)all.needed_bytes[0] == (double)four.paper.device->budget + all.excess_bytes);
+    assert_close((double)all.needed_bytes[0], (double)four.paper.device->budget + all.excess_bytes, 0);
     assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
     struct edit *edit = open_edit(four.paper.list);

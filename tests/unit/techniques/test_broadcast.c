@@ -55,7 +55,7 @@ static void expect_received(const struct list *list)
         if (!receive) /* no task reads it */
             continue;
         assert_int_equal(receive->accesses[0].tensor->bytes, tensor->bytes);
-        assert_true(receive->lane->device == tensor->device);
+        assert_ptr_equal(receive->lane->device, tensor->device);
         assert_int_equal(receive->lane->kind, task->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
         if (is_of_queue(task->lane) || is_of_queue(receive->lane))
             assert_string_equal(receive->lane->purpose, task->lane->purpose);
@@ -213,7 +213,7 @@ LONG_TEST(gathers_in_slices_hold_their_bytes_no_longer)
                                     "--simulate --broadcast-queues 5 --broadcast-main compute --zero";
     json_t *sent = yard_json("%s 2", plan), *gathered = yard_json("%s 3", plan);
     double bound = number_at(gathered, "passes.1.bound_ms");
-    assert_true(fabs(bound / number_at(sent, "passes.0.bound_ms") - 2) < 0.01);
+    assert_close(bound / number_at(sent, "passes.0.bound_ms"), 2, 0.01);
     assert_true(number_at(gathered, "passes.1.period_ms") < number_at(gathered, "passes.1.one_queue_ms"));
 }
 
@@ -530,7 +530,7 @@ TEST(a_printed_list_has_the_same_messages)
         json_t *theirs = report_of(plan(lasting("%s %s --broadcast-queues 3", model, zero[i])));
         json_t *ours = report_of(plan(lasting("--list %s --broadcast-queues 3", path)));
         assert_true(json_equal(json_object_get(ours, "queues"), json_object_get(theirs, "queues")));
-        assert_true(fabs(number_at(ours, "period_ms") / number_at(theirs, "period_ms") - 1) < 1e-9);
+        assert_close(number_at(ours, "period_ms") / number_at(theirs, "period_ms"), 1, 1e-9);
     }
 }
 
@@ -599,7 +599,7 @@ TEST(slices_begin_in_turn)
                     "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
                     "copy x wb wa role=broadcast msg=1\ncopy x wc wa role=broadcast msg=1\n");
     json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
-    assert_true(fabs(number_at(json, "period_ms") / number_at(json, "bound_ms") - 1) < 1e-6);
+    assert_close(number_at(json, "period_ms") / number_at(json, "bound_ms"), 1, 1e-6);
 }
 
 TEST(what_cannot_be_broadcast_is_said)

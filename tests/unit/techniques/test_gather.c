@@ -93,7 +93,7 @@ TEST(only_shards_are_kept)
         size_t updates = 0;
         for (size_t i = 0; i < trainer->train->n; i++) {
             const struct task *task = trainer->train->tasks[i];
-            assert_true(task->role != ROLE_BROADCAST);
+            assert_int_not_equal(task->role, ROLE_BROADCAST);
             updates += task->role == ROLE_UPDATE;
             assert_true(task->role != ROLE_UPDATE || task->accesses[0].tensor->storage->replica.is_shard);
         }

@@ -246,8 +246,8 @@ TEST(merged_pieces_keep_the_strategy)
         expect_state(whole, i);
         expect_state(recut, i);
         json_t *said = yard_json("ckpt ls --json '%s'", merged);
-        assert_true(number_at(said, "mesh.dp") == 1);
-        assert_true(number_at(said, "strategy.dp") == chosen.from.dp);
+        assert_close(number_at(said, "mesh.dp"), 1, 0);
+        assert_close(number_at(said, "strategy.dp"), chosen.from.dp, 0);
         free_checkpoint(whole);
         free_checkpoint(recut);
         free_mesh(&chosen.from);
@@ -279,8 +279,8 @@ static void expect_distances(const struct checkpoint *nine, const struct checkpo
         distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
         norm += pow((double)state_value(10, 3, i), 2);
     }
-    assert_true(fabs(difference.distance / sqrt(distance) - 1) < 1e-9);
-    assert_true(fabs(difference.norm / sqrt(norm) - 1) < 1e-9);
+    assert_close(difference.distance / sqrt(distance), 1, 1e-9);
+    assert_close(difference.norm / sqrt(norm), 1, 1e-9);
 }
 
 /* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */

@@ -36,7 +36,7 @@ static void expect_zeros_between(const struct model *model)
             const struct param *param = &model->params->params[i];
             size_t n = (size_t)(param->shape[0] * param->shape[1]);
             for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
-                assert_true(values[param->offset + k] == 0);
+                assert_close(values[param->offset + k], 0, 0);
         }
         free(values);
     }
@@ -172,7 +172,7 @@ TEST(any_mesh_loads_any_other)
             struct state values = read_whole_state(trainer);
             expect_same_bits("--init", values.values, saved.values, saved.n_parameters);
             for (size_t k = values.n_parameters; k < values.n; k++)
-                assert_true(values.values[k] == 0);
+                assert_close(values.values[k], 0, 0);
             free(values.values);
         }
         close_source(&source);
@@ -350,7 +350,7 @@ TEST(a_folder_belongs_to_one_run)
     assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
     assert_int_equal(ran.code, 0);
     assert_int_equal(last_session(folder), 3);
-    assert_true(read_run_id(folder) != run);
+    assert_int_not_equal(read_run_id(folder), run);
     expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_other_models_refused(words, folder);
 }

@@ -75,7 +75,7 @@ TEST(the_critical_path_has_no_snapshots)
         assert_string_equal(text_at(task, "lane"), "gpu compute");
         sum += number_at(task, "ms");
     }
-    assert_true(fabs(sum - 8) < 1e-6);
+    assert_close(sum, 8, 1e-6);
 }
 
 /* laptop.txt without its disk: no time is claimed for it. */
@@ -100,8 +100,8 @@ TEST(an_update_that_skips_steps_holds_no_other)
                                                "task U0 gpu.compute 1ms role=update cpu=1ms every=3 writes=w0\n");
     const char *words = lasting("--list %s --clip 0 --overlap all-cpu --snapshot x --iterations 7", list);
     expect_outcome(words, "1: 3 3, 2: 5 5, 3: 8 8, 5: 12 12, 6: 15 15 but not 4 7");
-    assert_true(fabs(number_at(plan(words), "simulation.step_ms") - 7.0 / 3) < 1e-9);
-    assert_true(number_at(report_of(plan(words)), "held_ms") == 0); /* copies on the host take no time */
+    assert_close(number_at(plan(words), "simulation.step_ms"), 7.0 / 3, 1e-9);
+    assert_close(number_at(report_of(plan(words)), "held_ms"), 0, 0); /* copies on the host take no time */
 }
 
 /* ---- at random --------------------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
             assert_int_equal(ring.durable, before.durable);
             if (!taken)
                 continue;
-            assert_true(taken != before.durable);
+            assert_int_not_equal(taken, before.durable);
             assert_true(!before.iteration[taken]);
             for (int counts = 0; counts < 2; counts++) {
                 struct ring after = ring;
@@ -573,7 +573,7 @@ TEST(many_micro_batches_whose_gradients_are_swapped)
     double swapped = stored_bytes("--snapshot x --batch 40 --micro-batch 1 --swap layer --swap-what gradients");
     alarm(0);
     assert_true(plain > 0);
-    assert_true(swapped == plain);
+    assert_close(swapped, plain, 0);
 }
 
 TEST(options_that_store_nothing_more_are_named)

@@ -84,8 +84,8 @@ TEST(two_moves_shorten_a_broadcast_by_a_third)
     assert_int_equal(place, 17);
     keep_move(board);
     expect_ms(board, 6); /* the links are full all the time */
-    assert_true(fabs(number_of(board, "written_ms") - 9) < 1e-9);
-    assert_true(number_of(board, "moved") == 2);
+    assert_close(number_of(board, "written_ms"), 9, 1e-9);
+    assert_close(number_of(board, "moved"), 2, 0);
     assert_true(undo_move(board));
     expect_ms(board, 8);
     assert_true(undo_move(board));

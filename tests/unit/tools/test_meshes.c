@@ -259,7 +259,7 @@ TEST(an_ended_search_bounds_what_it_left)
     all.prunes = false;
     search_meshes(&all);
     assert_int_equal(all.left, 0);
-    assert_true(all.left_seconds == INFINITY);
+    assert_close(all.left_seconds, INFINITY, 0);
     for (size_t limit = 1; limit < all.n_candidates; limit *= 4) {
         struct mesh_search ended = new_search(words, 4);
         ended.prunes = false;
@@ -284,8 +284,8 @@ static void expect_same_search(const struct mesh_search *a, const struct mesh_se
     assert_int_equal(a->n_outcomes, b->n_outcomes);
     for (size_t i = 0; i < a->n_outcomes; i++) {
         assert_int_equal(a->outcomes[i].candidate.number, b->outcomes[i].candidate.number);
-        assert_true(a->outcomes[i].seconds == b->outcomes[i].seconds);
-        assert_true(a->outcomes[i].bytes == b->outcomes[i].bytes);
+        assert_close(a->outcomes[i].seconds, b->outcomes[i].seconds, 0);
+        assert_close(a->outcomes[i].bytes, b->outcomes[i].bytes, 0);
     }
 }
 

@@ -136,7 +136,7 @@ static struct paced run_paced(double scale)
     paced.sim = must_simulate(list, paced.costs);
     paced.recording.times = allocate(5 * list->n, sizeof *paced.recording.times);
     struct pace *pace = start_pacing(list, paced.sim->steady, paced.sim->period, scale);
-    assert_true(pace->wrapper.scale == scale);
+    assert_close(pace->wrapper.scale, scale, 0);
     struct observer keeper = {.ended = keep_times, .context = &paced.recording};
     add_observer(&keeper);
     float *values = train_again(paced.trainer, 4, &same);
@@ -211,7 +211,7 @@ TEST(paced_tasks_take_their_modelled_time)
         }
     assert_int_equal(paced.tasks, 4 * list->n);
     assert_int_equal(paced.overruns, overruns);
-    assert_true(fabs(paced.seconds - late) <= 1e-9 * (1 + late));
+    assert_close(paced.seconds, late, 1e-9 * (1 + late));
     print_message("# paced: %zu of %zu tasks overran\n", overruns, paced.tasks);
     end_paced(&paced);
 }
@@ -293,18 +293,18 @@ TEST(a_simulation_as_data_and_as_a_trace)
     json_object_foreach(json_at(simulation, "busy"), key, value)
         assert_true(json_number_value(value) >= 0 && json_number_value(value) <= 1 + 1e-9);
     json_array_foreach(json_at(simulation, "critical_path"), i, value) { path += number_at(value, "ms"); }
-    assert_true(fabs(path - ms) < 1e-5); /* it fills the step without a hole, in whole nanoseconds */
+    assert_close(path, ms, 1e-5); /* it fills the step without a hole, in whole nanoseconds */
     assert_true(number_at(simulation, "tasks.modelled") > 50);
-    assert_true(number_at(simulation, "tasks.measured") == 0);
-    assert_true(number_at(simulation, "tasks.scaled") == 0);
+    assert_close(number_at(simulation, "tasks.measured"), 0, 0);
+    assert_close(number_at(simulation, "tasks.scaled"), 0, 0);
     assert_string_equal(text_at(simulation, "kind"), "simulated");
     assert_string_equal(text_at(yard_json("trace summary %s --json", file), "kind"), "simulated");
     struct trace *trace = trace_open(file);
     struct trace_steps steps = trace_steps_of(trace, 0);
     assert_true(steps.n >= 3); /* as many as it took until the times repeat */
     uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
-    assert_true(fabs(1e-6 * (double)last - ms) < 1e-5);            /* whole nanoseconds */
-    assert_true(fabs(1e-6 * trace_period_ns(&steps) - ms) < 1e-5); /* what `yard trace summary` prints */
+    assert_close(1e-6 * (double)last, ms, 1e-5);            /* whole nanoseconds */
+    assert_close(1e-6 * trace_period_ns(&steps), ms, 1e-5); /* what `yard trace summary` prints */
     free_trace(trace);
 }
 
@@ -441,7 +441,7 @@ TEST(times_beside_the_device_follow_the_pace)
     for (size_t i = 0; i < json_array_size(plain); i++) {
         const double ms = number_at(json_array_get(plain, i), "ms_per_step");
         assert_true(ms > 0);
-        assert_true(fabs(number_at(json_array_get(doubled, i), "ms_per_step") / (2 * ms) - 1) < 1e-6);
+        assert_close(number_at(json_array_get(doubled, i), "ms_per_step") / (2 * ms), 1, 1e-6);
     }
 }
 
@@ -458,7 +458,7 @@ TEST(a_paced_run_tells_modelled_times)
         double ms = 0;
         line = strchr(line, '\n') + 1;
         assert_int_equal(sscanf(line, "%*s %*d %*d %*d %*d %lf", &ms), 1);
-        assert_true(fabs(ms - number_at(json_array_get(rows, i), "ms_per_step")) < 0.0006); /* it has three decimals */
+        assert_close(ms, number_at(json_array_get(rows, i), "ms_per_step"), 0.0006); /* it has three decimals */
     }
 }
 
@@ -565,8 +565,8 @@ TEST(a_profile_is_measured_and_read_back)
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");
     assert_true(number_at(tasks, "measured") > 50);
-    assert_true(number_at(tasks, "scaled") == 0);
-    assert_true(number_at(tasks, "modelled") == 0);
+    assert_close(number_at(tasks, "scaled"), 0, 0);
+    assert_close(number_at(tasks, "modelled"), 0, 0);
     expect_yard(EXIT_OK, "scaled", "plan --model tiny -d 0:0 --profile %s --simulate", path); /* another shape */
     other.device = (char *)"another device";
     write_profile(again, &other, costs->shape);

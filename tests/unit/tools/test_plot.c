@@ -103,12 +103,12 @@ TEST(equal_runs_are_named)
     assert_non_null(strstr(text, "c.jsonl train: last 2.0000, lowest 2.0000 at step 4, the same as a.jsonl\n"));
     free(text);
     for (size_t i = 0; i < COUNT(runs); i++)
-        assert_true(same_before(&four, &runs[i]) == (i == 2 ? &runs[0] : NULL));
+        assert_ptr_equal(same_before(&four, &runs[i]), (i == 2 ? &runs[0] : NULL));
     struct canvas *with = draw_picture(&four, 800, 400);
     struct point close[] = {{1, 4}, {2, 3 + 1e-9}, {4, 2}}; /* the same pixels, but other losses */
     runs[2].points = close;
     struct canvas *without = draw_picture(&four, 800, 400);
-    assert_true(memcmp(with->pixels, without->pixels, 800 * 400 * sizeof *with->pixels) != 0);
+    assert_memory_not_equal(with->pixels, without->pixels, 800 * 400 * sizeof *with->pixels);
     free_canvas(with);
     free_canvas(without);
 }
@@ -131,7 +131,7 @@ static struct plot make_plot(const double *losses, size_t n, double floor)
     return made;
 }
 
-static void assert_near(double a, double b) { assert_true(fabs(a - b) < 1e-12); }
+static void assert_near(double a, double b) { assert_close(a, b, 1e-12); }
 
 /* The mean of as many steps as there are is their mean, at the step in the middle; of constant losses every mean is
  * that constant; and the single losses are still there. */
@@ -393,8 +393,8 @@ TEST(text_has_letters_of_its_own_for_all_that_is_written)
             assert_true(inked(canvas, 9, end + 1) > 0);
             assert_int_equal(inked(canvas, 0, 9) + inked(canvas, end + 1, 300), 0);
             assert_true(between > 0);
-            assert_true(memcmp(canvas->pixels, unknown->pixels,
-                               (size_t)(canvas->width * canvas->height) * sizeof *canvas->pixels) != 0);
+            assert_memory_not_equal(canvas->pixels, unknown->pixels,
+                                    (size_t)(canvas->width * canvas->height) * sizeof *canvas->pixels);
             free_canvas(canvas);
             free_canvas(unknown);
         }

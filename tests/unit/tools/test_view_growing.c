@@ -44,7 +44,7 @@ static void expect_whole(const struct track *track)
         size_t most = i;
         for (size_t k = i; k < end; k++)
             most = use->sums[k].sum > use->sums[most].sum ? k : most;
-        assert_true(most_held(use, i, end) == &use->amounts[most]);
+        assert_ptr_equal(most_held(use, i, end), &use->amounts[most]);
     }
     for (size_t i = 0; i < track->steps->n; i++) {
         const struct trace_step *step = &track->steps->steps[i];
@@ -232,7 +232,7 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         uint64_t under = clock_of(view->tracks[0], edge);
         poll_view(view);
         if (still) {
-            assert_true(view->sight.from == from);
+            assert_close(view->sight.from, from, 0);
             assert_int_equal(clock_of(view->tracks[0], axis_at(view, 600)), under);
         } else {
             assert_true(step < 5 || fabs(view->sight.to - view->sight.from - length) < 1e-3);
@@ -301,7 +301,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         poll_view(view);
         assert_int_equal(track->trace->n_pauses, i + 1);
         assert_int_equal(trace_paused_before(track->trace, clock), held);
-        assert_true(fabs(axis_of(track, clock) - axis_of(track, zero) - (double)ran) < 1);
+        assert_close(axis_of(track, clock) - axis_of(track, zero), (double)ran, 1);
         assert_int_equal(view->selection.task.copy.start, clock - 1000); /* the task that has just run */
         expect_short_gap(track, view->selection.task.record);
         double from = x_of(view, axis_of(track, view->selection.task.copy.start)),
@@ -315,7 +315,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_true(step_ns(track, &track->steps->steps[i]) < TASKS * 1010 + 1);
     for (uint32_t i = 0; i < 1000; i++) {
         double axis = axis_of(track, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
-        assert_true(fabs(axis_of(track, clock_of(track, axis)) - axis) < 1.5);
+        assert_close(axis_of(track, clock_of(track, axis)), axis, 1.5);
     }
     expect_whole(track);
     close_trace_writer(writer);
@@ -351,10 +351,10 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     struct view *view = follow_view(path);
     const struct track *track = view->tracks[0];
     assert_int_equal(newest_step(track)->step, 2);
-    assert_true(step_ns(track, newest_step(track)) == (double)(clock - begin));
+    assert_close(step_ns(track, newest_step(track)), (double)(clock - begin), 0);
     trace_begin(writer, 2, 3, clock);
     poll_view(view);
-    assert_true(step_ns(track, newest_step(track)) == (double)(track->now - begin)); /* so far */
+    assert_close(step_ns(track, newest_step(track)), (double)(track->now - begin), 0); /* so far */
     assert_false(is_unfinished(track, find_step(track, 1)));
     assert_true(is_unfinished(track, find_step(track, 2)));
     char *said = describe_step(view);
@@ -531,9 +531,9 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
     view = open_test_view(path, NULL, 1280, 720, 1);
     track = view->tracks[0];
     for (uint32_t step = 2; step < 12; step++)
-        assert_true(fabs(step_loss(track, find_step(track, step)) - 10.0 / step) < 1e-6);
+        assert_close(step_loss(track, find_step(track, step)), 10.0 / step, 1e-6);
     assert_true(isnan(step_loss(track, find_step(track, 1))));
-    assert_true(fabs(last_loss(track) - 10.0 / 11) < 1e-6); /* step 12 has none that is a number */
+    assert_close(last_loss(track), 10.0 / 11, 1e-6); /* step 12 has none that is a number */
     assert_true(has_sign(view, "loss"));
     struct canvas *canvas = new_picture(view);
     const struct box box = places_of(view).overview;

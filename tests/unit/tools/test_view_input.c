@@ -60,7 +60,7 @@ TEST(keys_do_what_the_help_says)
     view->selection.search[0] = '\0';
     run_script(view, "p z");
     assert_int_equal(selected_layer(view), 3);
-    assert_true(fabs(view->sight.to - view->sight.from - 3e6) < 1e3); /* three times the task */
+    assert_close(view->sight.to - view->sight.from, 3e6, 1e3); /* three times the task */
     run_script(view, "escape k c /upd");
     assert_false(is_picked(&view->selection.task));
     assert_int_equal(view->colour, BY_LAYER);
@@ -69,7 +69,7 @@ TEST(keys_do_what_the_help_says)
     assert_string_equal(view->selection.search, "upd");
     double length = view->sight.to - view->sight.from;
     run_script(view, "escape +");
-    assert_true(fabs(length / (view->sight.to - view->sight.from) - 1.5) < 1e-9);
+    assert_close(length / (view->sight.to - view->sight.from), 1.5, 1e-9);
     run_script(view, "space");
     assert_non_null(strstr(view->message, "no trainer"));
     run_script(view, "q");
@@ -96,11 +96,11 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
 
     double at = axis_at(view, x);
     turn_wheel(view, 3, SHIFT_UP); /* what is under the mouse stays there */
-    assert_true(fabs(axis_at(view, x) - at) < 1);
+    assert_close(axis_at(view, x), at, 1);
     press_button(view, SHIFT_UP);
     move_mouse(view, x + 100, y);
     release_button(view);
-    assert_true(fabs(axis_at(view, x + 100) - at) < 1);
+    assert_close(axis_at(view, x + 100), at, 1);
     assert_string_equal(selected_name(view), "backward"); /* a drag is no click */
 
     press_button(view, SHIFT_DOWN);
@@ -329,8 +329,8 @@ TEST(a_stretch_counts_what_lies_in_it)
         for (uint32_t lane = 0; lane < track->trace->header.n_lanes && x[0] != x[1]; lane++)
             busy +=
                 2 * (double)busy_between(&track->trace->bars[lane], clock_of(track, from), clock_of(track, to)) / 1e6;
-        assert_true(fabs(ms - busy) < 1e-4);
-        assert_true(fabs(bytes - view->selection.panel.bytes) < 100);
+        assert_close(ms, busy, 1e-4);
+        assert_close(bytes, view->selection.panel.bytes, 100);
         json_decref(rows);
     }
     run_script(view, "escape");
@@ -362,7 +362,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
         assert_true(!is_picked(&view->selection.task));
-        assert_true(view->selection.panel.bytes == (double)use->sums[held - use->amounts].sum);
+        assert_close(view->selection.panel.bytes, (double)use->sums[held - use->amounts].sum, 0);
     }
     run_script(view, "click:600,118"); /* a task instead */
     assert_int_equal(view->selection.region.kind, NO_REGION);
@@ -426,26 +426,26 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     char *before = read_text(moved);
     drag_bar(view,
              (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
-    assert_true(period_of(view) == 8); /* is shown while it is dragged, */
+    assert_close(period_of(view), 8, 0); /* is shown while it is dragged, */
     press_key(view, "escape");
-    assert_true(period_of(view) == 9); /* it is gone when the task is not dropped */
+    assert_close(period_of(view), 9, 0); /* it is gone when the task is not dropped */
     drag_bar(view,
              (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
     release_button(view);
-    assert_true(period_of(view) == 8);
+    assert_close(period_of(view), 8, 0);
     assert_int_equal(count_moves(view->tracks[0]->board), 1);
     assert_string_equal(selected_name(view), "send"); /* it is the task that was dragged, where it is now */
     assert_int_equal(view->selection.task.copy.task, 15);
     drag_bar(view,
              (struct bar_drag){.lane = "c download", .nth = 2, .to_lane = "c download", .to_nth = 0, .right = -10});
     release_button(view);
-    assert_true(period_of(view) == 6);
+    assert_close(period_of(view), 6, 0);
     run_script(view, "s");
     struct list *list = read_list(moved);
     gate_updates(list);
     finish_list(list);
     struct simulation *sim = must_simulate(list, NULL);
-    assert_true(fabs(1e3 * sim->period - 6) < 1e-9);
+    assert_close(1e3 * sim->period, 6, 1e-9);
     free_simulation(sim);
     free_list_and_machine(list);
 
@@ -457,7 +457,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(view, (struct bar_drag){.lane = "a compute", .nth = 1, .to_lane = "b compute", .to_nth = 0, .right = 0});
     release_button(view);
     assert_non_null(strstr(view->message, "and not on b compute"));
-    assert_true(period_of(view) == 6);
+    assert_close(period_of(view), 6, 0);
     assert_int_equal(count_moves(view->tracks[0]->board), 2);
     uint32_t send = 15,
              lane = view->tracks[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */

@@ -741,7 +741,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         run_script(view, "escape");
     }
     assert_true(share[0] > 0);
-    assert_true(fabs(share[0] - share[1]) < 1e-6);
+    assert_close(share[0], share[1], 1e-6);
     struct box rows = places_of(view).rows;
     size_t from = (size_t)(rows.y * view->width), bytes = (size_t)(rows.h * view->width) * sizeof *canvas[0]->pixels;
     assert_memory_equal(canvas[0]->pixels + from, canvas[1]->pixels + from, bytes);

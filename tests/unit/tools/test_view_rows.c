@@ -119,7 +119,7 @@ TEST(a_bar_shows_which_rows_are_in_sight)
                 above += view_row->y < rows.y ? view_row->height : 0;
             }
             const bool hides = rows_in_sight(view) < view->layout.n_rows;
-            assert_true(hides == (bar > 0));
+            assert_int_equal(hides, (bar > 0));
             assert_true(!hides || fabs(bar / (double)rows.h - seen / all) < 0.01);
             assert_true(!hides || fabs(top / (double)rows.h - above / all) < 0.01);
             free_canvas(canvas);
@@ -326,7 +326,7 @@ TEST(two_traces_share_their_steps_start)
     struct view *view = open_test_view(a, b, 1280, 720, 1);
     run_script(view, "pagedown");
     for (int i = 0; i < 2; i++)
-        assert_true(axis_of(view->tracks[i], find_step(view->tracks[i], 2)->work) == 0);
+        assert_close(axis_of(view->tracks[i], find_step(view->tracks[i], 2)->work), 0, 0);
     assert_true(view->sight.to > 54e6); /* the longer one's step is in sight */
     for (int i = 0; i < 2; i++)         /* the legend has the kinds of both */
         for (size_t k = 0; k < view->tracks[i]->trace->header.n_tasks; k++)
@@ -503,7 +503,7 @@ TEST(the_most_that_is_held_is_found)
         for (size_t i = from; i < end; i++)
             if (use->sums[i].sum > use->sums[most].sum)
                 most = i;
-        assert_true(most_held(use, from, end) == &use->amounts[most]);
+        assert_ptr_equal(most_held(use, from, end), &use->amounts[most]);
     }
     free_trace(trace);
     free(path);

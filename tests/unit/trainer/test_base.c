@@ -269,9 +269,9 @@ TEST(numbers_are_parsed_whole_or_not_at_all)
     assert_false(parse_int("-", &n));
     assert_false(parse_int("0x7", &n));
     assert_true(parse_double("1e-3", &x));
-    assert_true(x == 1e-3);
+    assert_close(x, 1e-3, 0);
     assert_true(parse_double("-.5", &x));
-    assert_true(x == -.5);
+    assert_close(x, -.5, 0);
     assert_false(parse_double("", &x));
     assert_false(parse_double("nan", &x));
     assert_false(parse_double("inf", &x));
@@ -409,8 +409,8 @@ TEST(normal_numbers_are_box_mullers)
         struct random4 random4 = random_words(9, STREAM_INIT, 1, i);
         double u1 = ldexp((double)random4.word[0], -32) + ldexp((double)(random4.word[1] >> 11), -53);
         double u2 = ldexp((double)random4.word[2], -32) + ldexp((double)(random4.word[3] >> 11), -53);
-        assert_true(random_uniform(9, STREAM_INIT, 1, i) == u1);
-        assert_true(fabs(random_normal(9, STREAM_INIT, 1, i) - sqrt(-2 * log(1 - u1)) * cos(2 * M_PI * u2)) < 1e-12);
+        assert_close(random_uniform(9, STREAM_INIT, 1, i), u1, 0);
+        assert_close(random_normal(9, STREAM_INIT, 1, i), sqrt(-2 * log(1 - u1)) * cos(2 * M_PI * u2), 1e-12);
     }
 }
 
@@ -565,7 +565,7 @@ TEST(options_take_both_spellings)
     assert_int_equal(batch, 4096); /* limits are inclusive */
     assert_int_equal(overlap, 3);
     assert_string_equal(data, "--x=y");
-    assert_true(rate == 1e-3);
+    assert_close(rate, 1e-3, 0);
     assert_true(serial);
     assert_int_equal(memory, (size_t)2 << 30);
     assert_string_equal(devices, "0:0x4");
@@ -653,7 +653,7 @@ TEST(options_config_file_then_command_line)
     char *path = write_file("run.conf", config, sizeof config - 1);
     parse_config_file(path);
     assert_int_equal(batch, 16);
-    assert_true(rate == 0.5);
+    assert_close(rate, 0.5, 0);
     assert_true(serial);
     assert_string_equal(data, "a b#c.txt");
     assert_int_equal(overlap, 1);
@@ -662,7 +662,7 @@ TEST(options_config_file_then_command_line)
     parse_config_file(path);
     assert_int_equal(batch, 17);
     assert_string_equal(data, "a=b");
-    assert_true(rate == 0.25);
+    assert_close(rate, 0.25, 0);
     char line[] = "task x=y lane layer=3\t= 1 2 3\n";
     struct settings_text profile = {.path = "p", .unread = line};
     assert_true(next_setting(&profile)); /* the '=' after white space is the one */
@@ -683,7 +683,7 @@ TEST(options_config_with_a_mark)
                                  "batch = 16\r\nlr = 0.5\r\n";
     parse_config_file(write_file("mark.conf", config, sizeof config - 1));
     assert_int_equal(batch, 16);
-    assert_true(rate == 0.5);
+    assert_close(rate, 0.5, 0);
 }
 
 TEST(wrong_lines_of_config_are_named)

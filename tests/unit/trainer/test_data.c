@@ -46,7 +46,7 @@ TEST(stories_are_the_default)
     assert_int_equal(data->vocab, 256);
     assert_int_equal(data->train.n, same->train.n);
     assert_memory_equal(data->train.tokens, same->train.tokens, data->train.n * sizeof *data->train.tokens);
-    assert_true(data->floor == same->floor);
+    assert_close(data->floor, same->floor, 0);
     close_dataset(data);
     close_dataset(same);
 }
@@ -68,7 +68,7 @@ TEST(made_texts_have_a_rate_and_a_floor)
     options.tokens = "chars"; /* a character is a byte here, so the floor is the same */
     stories = open_dataset(&options);
     assert_true(stories->vocab < 64);
-    assert_true(stories->floor == floor);
+    assert_close(stories->floor, floor, 0);
     close_dataset(stories);
 
     options.val_data = write_letters("other.txt", 100, "ab"); /* of which nobody knows a floor */
@@ -205,7 +205,7 @@ static void expect_same_cut(const char *text)
         if (data->tokenizer.kind != &token_bytes)
             assert_true(data->bytes_per_token > 2);
         else
-            assert_true(data->bytes_per_token == 1);
+            assert_close(data->bytes_per_token, 1, 0);
         close_dataset(data);
     }
 }

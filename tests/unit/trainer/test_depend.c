@@ -97,8 +97,8 @@ TEST(moves_between_contexts_are_staged)
         drain(list);
         float value[64];
         read_tensor(b, value);
-        assert_true(value[0] == 5);
-        assert_true(value[63] == 5);
+        assert_close(value[0], 5, 0);
+        assert_close(value[63], 5, 0);
         end_list(list);
     }
 }

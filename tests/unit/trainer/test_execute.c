@@ -263,8 +263,8 @@ static float run_now_and_then(bool serial)
  * `third` in 5. */
 TEST(tasks_run_now_and_then)
 {
-    assert_true(run_now_and_then(true) == 22345.f);
-    assert_true(run_now_and_then(false) == 22345.f);
+    assert_close(run_now_and_then(true), 22345.f, 0);
+    assert_close(run_now_and_then(false), 22345.f, 0);
 }
 
 /* ---- hanging ----------------------------------------------------------------------------------------------------- */

@@ -416,7 +416,7 @@ TEST(every_half_is_read_exactly)
         if (isnan(expected)) {
             assert_true(isnan(values[i]));
         } else {
-            assert_true(values[i] == expected);
+            assert_close(values[i], expected, 0);
             assert_true(!signbit(values[i]) == !(i >> 15));
         }
     }
@@ -437,11 +437,11 @@ TEST(f64_and_bf16_are_read)
     struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
     float values[2];
     read_floats(st, find_tensor(st, "d"), values);
-    assert_true(values[0] == 0.1f);
-    assert_true(values[1] == -3);
+    assert_close(values[0], 0.1f, 0);
+    assert_close(values[1], -3, 0);
     read_floats(st, find_tensor(st, "b"), values);
-    assert_true(values[0] == 1.5f);
-    assert_true(values[1] == -2);
+    assert_close(values[0], 1.5f, 0);
+    assert_close(values[1], -2, 0);
     close_safetensors(st);
 }
 

@@ -115,7 +115,7 @@ TEST(evaluation_and_sampling_are_close)
                                          "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"};
     for (size_t i = 0; i < COUNT(meshes); i++) {
         char *words = lasting("--model tiny --heads 4 --untied %s", meshes[i]);
-        assert_true(fabs(look(words, many, VOCAB) - loss) < 1e-5);
+        assert_close(look(words, many, VOCAB), loss, 1e-5);
         expect_close(meshes[i], many, one, VOCAB, 1e-5);
     }
 }

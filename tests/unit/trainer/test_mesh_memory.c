@@ -63,14 +63,14 @@ TEST(zero_shares_the_state_out)
             double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
             for (int d = 0; d < devices; d++) {
                 double held = (double)persistent_bytes(trainer, d, MEM_OPTIMIZER) / n;
-                assert_true(fabs(held - adams) < 0.08 * adams);
+                assert_close(held, adams, 0.08 * adams);
                 held = (double)persistent_bytes(trainer, d, MEM_PARAMETERS) / n;
-                assert_true(fabs(held - values) < 0.08 * values);
+                assert_close(held, values, 0.08 * values);
                 assert_int_equal(persistent_bytes(trainer, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
                 const size_t *peak = trainer->train->peak[d];
                 assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(trainer, d, MEM_PARAMETERS));
                 double gradients = 4 * fmax(expected[zero].gradients, share), buffers = (double)peak[MEM_BUFFERS];
-                assert_true(fabs((double)peak[MEM_GRADIENTS] / n - gradients) < 0.08 * gradients);
+                assert_close((double)peak[MEM_GRADIENTS] / n, gradients, 0.08 * gradients);
                 assert_true(buffers > 0);
                 assert_true(buffers <= bytes_of_units(trainer, zero < 2 ? 2 : 2 * zero));
             }
@@ -92,18 +92,18 @@ static void expect_formula(const json_t *rows, int ranks, int dp, const double b
         for (int k = 0; k < 3; k++) {
             double share = zero >= 3 - k ? 1.0 / dp : 1, mib = number_at(row, key[k]);
             if (ranks == dp && formula > 0)
-                assert_true(fabs(mib - n * bytes[k] * share) < 0.003 * n * bytes[k] * share);
+                assert_close(mib, n * bytes[k] * share, 0.003 * n * bytes[k] * share);
             ours += mib;
         }
         if (strcmp(text_at(row, "recompute"), "off") == 0)
             all[zero] += formula;
-        assert_true(fabs(ours - formula) <= 0.01 * formula);
+        assert_close(ours, formula, 0.01 * formula);
     }
     for (int zero = 0; zero < 4; zero++) {
         double per = 0; /* bytes per parameter, of all ranks */
         for (int k = 0; k < 3; k++)
             per += bytes[k] * (zero >= 3 - k ? 1 : dp);
-        assert_true(fabs(all[zero] - n * per) < 1e-6 * n * per);
+        assert_close(all[zero], n * per, 1e-6 * n * per);
     }
 }
 
@@ -119,9 +119,9 @@ TEST(memory_agrees_with_its_formula)
     for (size_t i = 0; i < json_array_size(json_at(run, "strategies")); i++) {
         const json_t *whole = json_array_get(json_at(run, "strategies"), i);
         const json_t *half = json_array_get(json_at(mixed, "strategies"), i);
-        assert_true(fabs(number_at(half, "activations_mib") - number_at(whole, "activations_mib") / 2) < 1e-6);
-        assert_true(fabs(number_at(half, "buffers_mib") - number_at(whole, "buffers_mib") / 2) < 1e-6);
-        assert_true(number_at(half, "work_mib") == number_at(whole, "work_mib"));
+        assert_close(number_at(half, "activations_mib"), number_at(whole, "activations_mib") / 2, 1e-6);
+        assert_close(number_at(half, "buffers_mib"), number_at(whole, "buffers_mib") / 2, 1e-6);
+        assert_close(number_at(half, "work_mib"), number_at(whole, "work_mib"), 0);
         double sum = 0;
         for (size_t k = 0; k < COUNT(key); k++)
             sum += number_at(half, key[k]);

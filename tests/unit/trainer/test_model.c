@@ -176,7 +176,7 @@ static double run_for_loss(struct study *study)
     for (int i = 0; i < n; i++)
         sum += row_loss(logits + i * width, trainer->config.vocab, study->batch.targets[i]);
     free(logits);
-    assert_true(fabs(sum / n - reported) <= 1e-5);
+    assert_close(sum / n, reported, 1e-5);
     return sum / n;
 }
 
@@ -381,10 +381,10 @@ TEST(llmc_padding_rows_are_left_out)
     read_param(model, WPE, KEPT_VALUE, wpe);
     read_param(model, 2 + LN1_W, KEPT_VALUE, &ln_1);
     /* value i of the file is i: four rows of wte, the last of which is padding, two of wpe, then ln_1 */
-    assert_true(wte[V - 1] == V - 1);
-    assert_true(wpe[0] == PADDED_V);
-    assert_true(wpe[1] == PADDED_V + 1);
-    assert_true(ln_1 == PADDED_V + T);
+    assert_close(wte[V - 1], V - 1, 0);
+    assert_close(wpe[0], PADDED_V, 0);
+    assert_close(wpe[1], PADDED_V + 1, 0);
+    assert_close(ln_1, PADDED_V + T, 0);
     free_model(model);
     free_list_and_machine(list);
 }
@@ -492,7 +492,7 @@ TEST(unlike_ranks_agree)
     const struct access *access = list->tasks[1]->accesses; /* it comes after the download */
     const struct params *first = model->parts[0], *last = model->parts[2];
     assert_int_equal(list->n, 2);
-    assert_true(access[0].tensor->storage == model->replicas[2].grads[1]);
+    assert_ptr_equal(access[0].tensor->storage, model->replicas[2].grads[1]);
     int ln_1 = last->units[1].first_param + 4; /* the first of those that are not cut */
     assert_string_equal(last->params[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(access[0].tensor->offset, last->params[ln_1].offset * ELEMENT_BYTES);

@@ -25,11 +25,11 @@ TEST(a_constant_rate_stays_after_its_warm_up)
 {
     struct rate rate = {.schedule = RATE_CONSTANT, .lr = 1e-3, .lr_min = 1e-4, .steps = 10, .warmup = 0};
     for (int64_t step = 1; step <= 10; step++)
-        assert_true(learning_rate(&rate, step) == 1e-3); /* the very bits */
-    rate.warmup = 4;                                     /* steps 1 to 4 have 1/5 to 4/5 of the rate */
+        assert_close(learning_rate(&rate, step), 1e-3, 0); /* the very bits */
+    rate.warmup = 4;                                       /* steps 1 to 4 have 1/5 to 4/5 of the rate */
     expect_rate(&rate, 1, 1e-3 / 5);
     expect_rate(&rate, 4, 4e-3 / 5);
-    assert_true(learning_rate(&rate, 5) == 1e-3);
+    assert_close(learning_rate(&rate, 5), 1e-3, 0);
 }
 
 /* nanoGPT's recipe: 2000 iterations, 100 of them warm-up, 1e-3 to 1e-4.  There `it` counts from 0. */
@@ -38,14 +38,14 @@ TEST(the_cosine_is_that_of_nanogpts_recipe)
     struct rate rate = {.schedule = RATE_COSINE, .lr = 1e-3, .lr_min = 1e-4, .steps = 2000, .warmup = 100};
     for (int64_t it = 0; it < 100; it++)
         expect_rate(&rate, it + 1, 1e-3 * (double)(it + 1) / 101);
-    assert_true(learning_rate(&rate, 101) == 1e-3);
+    assert_close(learning_rate(&rate, 101), 1e-3, 0);
     for (int64_t it = 100; it < 2000; it++)
         expect_rate(&rate, it + 1, 1e-4 + 0.5 * (1 + cos(M_PI * (double)(it - 100) / 1899)) * 9e-4);
     expect_rate(&rate, 2000, 1e-4);
     for (int64_t step = 102; step <= 2000; step++)
         assert_true(learning_rate(&rate, step) < learning_rate(&rate, step - 1));
     rate.warmup = 0;
-    assert_true(learning_rate(&rate, 1) == 1e-3);
+    assert_close(learning_rate(&rate, 1), 1e-3, 0);
 }
 
 TEST(a_linear_rate_falls_evenly)
@@ -61,7 +61,7 @@ TEST(the_last_fifth_of_wsd_decays_by_the_root)
     struct rate rate = {.schedule = RATE_WSD, .lr = 1, .lr_min = 0.1, .steps = 100, .warmup = 10};
     expect_rate(&rate, 10, 10.0 / 11);
     for (int step = 11; step <= 80; step++)
-        assert_true(learning_rate(&rate, step) == 1);
+        assert_close(learning_rate(&rate, step), 1, 0);
     expect_rate(&rate, 85, 0.1 + 0.9 * (1 - sqrt(5.0 / 20)));
     expect_rate(&rate, 100, 0.1);
 }

@@ -138,7 +138,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     double ours = evaluate(trainer, 0, NULL, NULL), expected = loss_by_hand(trainer, bias);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
-    assert_true(evaluate(trainer, 0, NULL, NULL) == ours);
+    assert_close(evaluate(trainer, 0, NULL, NULL), ours, 0);
     assert_int_equal(trainer->eval_iterations % 2, 0); /* its iterations go on from there */
     free_trainer(trainer);
 }
@@ -238,10 +238,10 @@ TEST(a_plan_as_json_has_its_fields)
     const json_t *memory = json_object_get(plan, "memory");
     assert_non_null(json_at(memory, "0.peak"));
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
-    assert_true(number_at(json_array_get(memory, 2), "budget") == bytes);
+    assert_close(number_at(json_array_get(memory, 2), "budget"), bytes, 0);
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
     if (machine->devices[0].is_cpu) /* each of its two shares has half of the memory */
-        assert_true(fabs(number_at(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
+        assert_close(number_at(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2), 1, 1e-6);
     close_machine(machine);
     expect_yard(EXIT_OK, "every conflict is ordered", "plan --model tiny --verify");
 }

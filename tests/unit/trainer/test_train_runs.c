@@ -28,7 +28,7 @@ TEST(the_log_has_a_line_for_each_step_and_evaluation)
     static const int order[] = {1, 2, -2, 3, 4, -4, 5, -5}; /* steps; below 0: evaluations after them */
     assert_int_equal(json_array_size(lines), 1 + COUNT(order));
     const json_t *run = json_at(lines, "0.run");
-    assert_true(number_at(json_array_get(lines, 0), "bytes_per_token") == 1);
+    assert_close(number_at(json_array_get(lines, 0), "bytes_per_token"), 1, 0);
     assert_int_equal(number_at(run, "steps"), 5);
     assert_int_equal(number_at(run, "batch"), 4); /* the preset's: options are resolved */
     assert_int_equal(number_at(run, "seq-len"), 32);
@@ -39,7 +39,7 @@ TEST(the_log_has_a_line_for_each_step_and_evaluation)
         assert_true(number_at(line, order[i] > 0 ? "loss" : "val_loss") > 0);
         assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 3);
         if (order[i] < 0) /* a token is a byte */
-            assert_true(fabs(number_at(line, "val_bits_per_byte") * M_LN2 - number_at(line, "val_loss")) < 1e-6);
+            assert_close(number_at(line, "val_bits_per_byte") * M_LN2, number_at(line, "val_loss"), 1e-6);
         if (order[i] > 0) {
             assert_true(number_at(line, "norm") > 0);
             assert_true(number_at(line, "lr") > 0);
@@ -81,7 +81,7 @@ TEST(steps_are_timed_on_the_device)
             double ms = number_at(line, "ms");
             if (fabs(ms - (ends[i] - ends[i - 1])) > 1e-4)
                 test_failed("%s: step %u took %.6f ms, its device %.6f\n", modes[m], i, ms, ends[i] - ends[i - 1]);
-            assert_true(fabs(number_at(line, "tokens_per_s") * ms / 1e3 / (4 * 32) - 1) < 1e-6);
+            assert_close(number_at(line, "tokens_per_s") * ms / 1e3 / (4 * 32), 1, 1e-6);
         }
         free(ends);
         free_trace(trace);
@@ -117,8 +117,8 @@ TEST(stop_after_keeps_the_rate_of_the_longer_run)
     assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
     for (size_t i = 1; i <= 3; i++) {
         const json_t *line = json_array_get(stopped, i), *expected = json_array_get(whole, i);
-        assert_true(number_at(line, "lr") == number_at(expected, "lr"));
-        assert_true(number_at(line, "loss") == number_at(expected, "loss"));
+        assert_close(number_at(line, "lr"), number_at(expected, "lr"), 0);
+        assert_close(number_at(line, "loss"), number_at(expected, "loss"), 0);
     }
     char *model = lasting("%s/model.safetensors", folder);
     assert_int_equal(access(model, R_OK), 0);
@@ -137,7 +137,7 @@ TEST(a_saved_model_starts_another_run_and_samples)
             EXIT_OK, "validation loss",
             "train --init '%s/model.safetensors' --batch 4 --steps 1 --lr 0 --lr-min 0 --log '%s' --val-batches 20",
             folder, second_log);
-        assert_true(number_at(last_line(log), "val_loss") == number_at(last_line(second_log), "val_loss"));
+        assert_close(number_at(last_line(log), "val_loss"), number_at(last_line(second_log), "val_loss"), 0);
         struct ran first = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
         struct ran second =
             run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
@@ -191,7 +191,7 @@ TEST(a_run_with_learnt_tokens)
     const json_t *first = json_array_get(read_log(log), 0), *last = last_line(log);
     const double bits = number_at(last, "val_loss") / M_LN2 / number_at(first, "bytes_per_token");
     assert_true(number_at(first, "bytes_per_token") > 1.5);
-    assert_true(fabs(number_at(last, "val_bits_per_byte") - bits) < 1e-6);
+    assert_close(number_at(last, "val_bits_per_byte"), bits, 1e-6);
     expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' --tokens bpe:300 --steps 22 %s", folder, again);
     expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh dp=2", folder, both);
     expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' -d 0:0x2 --steps 22 %s", both, again);
