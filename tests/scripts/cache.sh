@@ -80,17 +80,26 @@ mended 'an entry that is too long'
 # ---- what decides about the code is in the key ----------------------------------------------------------------------
 
 cp -r cl "$TMP/cl"
-YARD_KERNELS="$TMP/cl" start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
-result $? 'kernels of another folder'
+differ() { # FILE FILE
+    ! cmp -s "$1" "$2"
+}
+
+YARD_KERNELS="$TMP/cl" start "$TMP/now"
+check 'kernels of another folder are compiled' [ $? -eq 0 ]
+check 'kernels of another folder compute the same' cmp -s "$TMP/now" "$TMP/reference"
 echo '#warning of ours' >>"$TMP/cl/gelu.cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
 result $? "what the driver's compiler warns of is not printed"
-sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl" && ! cmp -s cl/gelu.cl "$TMP/cl/gelu.cl" &&
-    YARD_KERNELS="$TMP/cl" start "$TMP/now" && ! cmp -s "$TMP/now" "$TMP/reference"
-result $? 'an edited kernel is compiled'
+sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl"
+check 'gelu.cl has the number that is edited' differ cl/gelu.cl "$TMP/cl/gelu.cl"
+YARD_KERNELS="$TMP/cl" start "$TMP/now"
+check 'an edited kernel is compiled' [ $? -eq 0 ]
+check 'an edited kernel computes something else' differ "$TMP/now" "$TMP/reference"
 entries >"$TMP/before"
-YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
-result $? 'other options of the compiler make other entries'
+YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now"
+check 'kernels are compiled with other options' [ $? -eq 0 ]
+entries >"$TMP/after"
+check 'other options of the compiler make other entries' differ "$TMP/after" "$TMP/before"
 
 # ---- a folder that is not there -------------------------------------------------------------------------------------
 

@@ -7,26 +7,38 @@ few='--model tiny --steps 3 --sample-tokens 0 --val-share 0'
 
 command -v python3 >/dev/null || skip_all 'dumps' 'there is no python3 to read them'
 
+read_dump() { # FILE SHAPE: how many numbers it has, the least and the most, to $TMP/numbers
+    python3 tests/scripts/read_npy.py "$1" "$2" >"$TMP/numbers" 2>"$TMP/err"
+}
+
+differ() { # FILE FILE
+    [ -f "$1" ] && [ -f "$2" ] && ! cmp -s "$1" "$2"
+}
+
 # Attention's shares lie between 0 and 1, and right after its last writer they have not been overwritten.
-yard train $few --serial --dump attn.att@0="$TMP/serial.npy" &&
-    python3 tests/scripts/read_npy.py "$TMP/serial.npy" 4x2x32x32 >"$TMP/numbers" &&
+name='attn.att of layer 0'
+check "$name: it is dumped" yard train $few --serial --dump attn.att@0="$TMP/serial.npy"
+check "$name: NumPy reads it" read_dump "$TMP/serial.npy" 4x2x32x32
+check "$name: it has 8192 shares; count, least, most: $(cat "$TMP/numbers")" \
     awk '{ exit !($1 == 8192 && $2 >= 0 && $3 <= 1 && $3 > 0.03) }' "$TMP/numbers"
-result $? "attn.att is attention's shares"
-yard train $few --dump attn.att@0="$TMP/threads.npy" && cmp -s "$TMP/serial.npy" "$TMP/threads.npy"
-result $? 'a run with threads dumps the same bits'
-yard train $few --dump attn.att="$TMP/last.npy" && ! cmp -s "$TMP/serial.npy" "$TMP/last.npy"
-result $? 'another layer has other values'
-yard train $few --serial --dump batch="$TMP/batch.npy" &&
-    python3 tests/scripts/read_npy.py "$TMP/batch.npy" 768 >"$TMP/numbers" &&
-    grep -q '^768 [0-9]* [0-9]*$' "$TMP/numbers"
-result $? 'whole numbers are dumped as such'
+check "$name: a run with threads dumps it too" yard train $few --dump attn.att@0="$TMP/threads.npy"
+check "$name: a run with threads dumps the same bits" cmp -s "$TMP/serial.npy" "$TMP/threads.npy"
+check "$name: without @0 the last layer is dumped" yard train $few --dump attn.att="$TMP/last.npy"
+check "$name: the last layer has other values" differ "$TMP/serial.npy" "$TMP/last.npy"
+
+name='whole numbers'
+check "$name: they are dumped" yard train $few --serial --dump batch="$TMP/batch.npy"
+check "$name: NumPy reads them" read_dump "$TMP/batch.npy" 768
+check "$name: they are whole" grep -q '^768 [0-9]* [0-9]*$' "$TMP/numbers"
 
 # The last writer of a parameter is its update, so the dump is what a checkpoint has.
-yard train $few --dump h.1.mlp.c_fc.bias="$TMP/bias.npy" --save "$TMP/saved" &&
-    tail -c 512 "$TMP/bias.npy" >"$TMP/bytes" && cat "$TMP"/saved/step-*/*.safetensors >"$TMP/all" &&
+name='a parameter'
+check "$name: it is dumped" yard train $few --dump h.1.mlp.c_fc.bias="$TMP/bias.npy" --save "$TMP/saved"
+tail -c 512 "$TMP/bias.npy" >"$TMP/bytes" # the values: 128 floats
+cat "$TMP"/saved/step-*/*.safetensors >"$TMP/all"
+check "$name: the values after its update are dumped, as they are saved" \
     python3 -c 'import sys; part, all = (open(f, "rb").read() for f in sys.argv[1:]); sys.exit(not part in all)' \
-        "$TMP/bytes" "$TMP/all"
-result $? 'a parameter is dumped after its update, as it is saved'
+    "$TMP/bytes" "$TMP/all"
 
 refuse 2 'no task writes a tensor attn.at; did you mean attn.att?' train $few --dump attn.at="$TMP/none.npy"
 refuse 2 'a tensor GELU; did you mean mlp.gelu?' train $few --dump GELU="$TMP/none.npy"
@@ -34,6 +46,5 @@ refuse 2 'a tensor qqqqqqqqqqq; `yard plan' train $few --dump qqqqqqqqqqq="$TMP/
 refuse 2 'no task of layer 7 uses attn.att' train $few --dump attn.att@7="$TMP/none.npy"
 refuse 2 'takes NAME=FILE.npy' train $few --dump attn.att
 refuse 2 'takes NAME=FILE.npy' train $few --dump attn.att="$TMP/none.txt"
-[ ! -e "$TMP/none.npy" ]
-result $? 'a refused dump leaves no file'
+check 'a refused dump leaves no file' [ ! -e "$TMP/none.npy" ]
 finish

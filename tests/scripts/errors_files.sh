@@ -179,8 +179,10 @@ refuse 2 'or --gradients and no file' check --gradients tests/data/gpt2-tiny.saf
 refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'yard trace summary takes a path, not ""' trace summary ''
-[ "$(sum_of_inputs)" = "$inputs" ] && [ ! -e "$TMP/x" ] && [ ! -e "$TMP/new.log" ] && [ ! -e "$TMP/new" ]
-result $? 'outputs onto inputs: no input was touched, no output begun'
+check 'outputs onto inputs: no input was touched' [ "$(sum_of_inputs)" = "$inputs" ]
+for output in x new.log new; do
+    check "outputs onto inputs: no output was begun: $output" [ ! -e "$TMP/$output" ]
+done
 unharmed 'outputs onto inputs'
 
 # A model is saved over another one only if it goes on with that.
@@ -207,10 +209,10 @@ cp data/hardware/server.txt "$kinds/server.txt"
 cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
 cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
 cp "$TMP/planned" "$kinds/trace"
-yard train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --snapshot "$kinds/snap" --log "$kinds/log" &&
-    yard plot "$kinds/log" --png "$kinds/png" &&
-    yard trace export "$kinds/trace" --chrome "$kinds/chrome"
-result $? 'a file of each kind is made: a snapshot, a log, a picture, a trace for browsers'
+name='a file of each kind is made'
+check "$name: a snapshot and a log" yard train $short --snapshot "$kinds/snap" --log "$kinds/log"
+check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
+check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
 kept=$(cat "$kinds"/* | cksum)
 for file in "$kinds"/*; do
     name=${file##*/} over="$file would write over a file that is "
@@ -227,13 +229,14 @@ done
 refuse 2 'x.jpg names another form: let it end with .png, not .jpg' plot "$kinds/log" --png "$TMP/x.jpg"
 [ "$(cat "$kinds"/* | cksum)" = "$kept" ]
 result $? 'none of these files was touched, since each was of another kind than the output'
-yard train --model tiny --steps 3 --sample-tokens 0 --val-batches 1 --log "$kinds/log" --trace "$kinds/trace" \
-    --snapshot "$kinds/snap" &&
-    [ "$(grep -c loss "$kinds/log")" -eq 4 ] && yard plot "$kinds/log" --png "$kinds/png" &&
-    yard trace export "$kinds/trace" --chrome "$kinds/chrome" &&
-    yard trace export "$kinds/trace" --chrome "$kinds/packed.gz" &&
-    yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
-result $? 'a file of the same kind as the output is replaced'
+name='a file of the same kind as the output is replaced'
+check "$name: a log, a trace, a snapshot" \
+    yard train $short --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
+check "$name: the log has 3 steps and a validation, and nothing older" [ "$(grep -c loss "$kinds/log")" -eq 4 ]
+check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
+check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
+check "$name: a packed one is made" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
+check "$name: a packed one" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
 
 # ---- what is guessed is said ----------------------------------------------------------------------------------------
 
@@ -257,7 +260,9 @@ warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.s
 # ---- what is not a regular file -------------------------------------------------------------------------------------
 
 mkfifo "$TMP/fifo"
-limit="${limit:+timeout 20}" # a pipe that is opened waits for a writer
+if [ -n "$limit" ]; then
+    limit='timeout 20' # a pipe that is opened waits for a writer
+fi
 for file in fifo zero folder; do
     path=$TMP/$file what='is a pipe, which cannot be read twice; expected a regular file'
     [ $file = zero ] && path=/dev/zero what='is a device or socket; expected a regular file'
@@ -427,13 +432,15 @@ unharmed 'damaged kernels'
 
 # --from leaves out what comes before: the highest loss that is drawn is that of the step.
 printf '{"run":{},"floor":1}\n{"step":1,"loss":9}\n{"step":2,"loss":3}\n{"step":3,"loss":2}\n' >"$TMP/from.jsonl"
-yard plot "$TMP/from.jsonl" --from 2 && ! grep -q '^ *[4-9] |' "$TMP/out" &&
+check 'plot --from draws' yard plot "$TMP/from.jsonl" --from 2
+check 'plot --from leaves out the losses of earlier steps' lacks '^ *[4-9] |' "$TMP/out"
+check 'plot --from tells the last and the lowest of the others' \
     grep -q 'train: last 2.0000, lowest 2.0000 at step 3' "$TMP/out"
-result $? 'plot --from leaves out earlier steps'
 refuse 2 'is beyond the last step' plot "$TMP/from.jsonl" --from 4
-yard plot "$TMP/from.jsonl" --log --smooth 2 && grep -q 'above the floor, logarithmic' "$TMP/out" &&
+check 'plot --log --smooth draws' yard plot "$TMP/from.jsonl" --log --smooth 2
+check 'plot --log draws what is above the floor, and says so' grep -q 'above the floor, logarithmic' "$TMP/out"
+check 'plot --smooth draws the mean of steps, and says so' \
     grep -q 'train, mean of 2 steps: last 1.5000, lowest 1.5000 at step 2' "$TMP/out"
-result $? 'plot --log draws what is above the floor, --smooth the mean of steps, and both are said'
 refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
 # ---- what earlier runs have left ------------------------------------------------------------------------------------

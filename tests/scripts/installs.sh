@@ -30,11 +30,15 @@ packages 1 window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
 result $? 'packages.sh fails where the window alone is asked for and cannot be had'
 
 echo 'echo 1000' | command_of id
-packages 0 optional window && [ ! -s "$TMP/asked" ] && grep -q 'going on without SDL2' "$TMP/err" &&
-    grep -q 'libsdl2-dev' "$TMP/err"
-result $? 'a user who is not root and has no terminal goes on without SDL2, and is told how to install it'
-CC=false packages 1 build optional window && [ ! -s "$TMP/asked" ] && grep -q 'gcc.* libsdl2-dev' "$TMP/err"
-result $? 'a user who is not root and has no terminal does not go on without a compiler'
+name='a user who is not root and has no terminal'
+check "$name goes on without SDL2" packages 0 optional window
+check "$name: nothing is installed" [ ! -s "$TMP/asked" ]
+check "$name is told that it goes on without SDL2" grep -q 'going on without SDL2' "$TMP/err"
+check "$name is told how to install SDL2" grep -q 'libsdl2-dev' "$TMP/err"
+CC=false packages 1 build optional window
+check "$name does not go on without a compiler" [ $? -eq 0 ]
+check "$name: no compiler is installed" [ ! -s "$TMP/asked" ]
+check "$name is told how to install a compiler" grep -q 'gcc.* libsdl2-dev' "$TMP/err"
 
 demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
     make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"

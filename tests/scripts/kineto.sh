@@ -66,23 +66,27 @@ result $? 'a link of twice the speed gives what one finds by hand'
 expect_ms 1.237 "$TMP/list" --what-if cpu=2x
 result $? 'a host of twice the speed gives what one finds by hand'
 expect_ms 1.270 "$TMP/list"
-grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out" &&
+check 'causes name the all-reduce' grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out"
+check 'the critical path names the all-reduce' \
     grep -q '^ncclDevKernel_AllReduce_ *gpu download  *1  *0.150' "$TMP/out"
-result $? 'causes and critical path name the all-reduce'
 
-"$YARD" plan --list "$TMP/list" --verify >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" plan --list "$TMP/list" --print-list >"$TMP/once" 2>"$TMP/err" &&
-    "$YARD" plan --list "$TMP/once" --print-list >"$TMP/twice" 2>"$TMP/err" &&
-    cmp "$TMP/once" "$TMP/twice" 2>"$TMP/err" &&
-    expect_ms 1.270 "$TMP/twice"
-result $? 'the list is proved, printed and read again'
+print_list() { # LIST TO
+    "$YARD" plan --list "$1" --print-list >"$2" 2>"$TMP/err"
+}
+"$YARD" plan --list "$TMP/list" --verify >"$TMP/out" 2>"$TMP/err"
+check 'the list is proved' [ $? -eq 0 ]
+check 'the list is printed' print_list "$TMP/list" "$TMP/once"
+check 'the printed list is read and printed again' print_list "$TMP/once" "$TMP/twice"
+check 'the printed lists are the same' cmp "$TMP/once" "$TMP/twice"
+check 'the printed list takes as long' expect_ms 1.270 "$TMP/twice"
 
 # The second all-reduce waits for the first of two kernels of one name.
 sed '/cudaEventRecord/s/"ts": 2420/"ts": 2376/' $trace >"$TMP/early.json"
-convert "$TMP/early.json" "$TMP/early" && cp "$TMP/early" "$TMP/err" &&
-    grep -q '^task ampere_sgemm_128x64_nt~2 gpu.compute 200us' "$TMP/early" &&
+early='a task whose name alone would mean another one'
+check "$early: the trace is converted" convert "$TMP/early.json" "$TMP/early"
+check "$early: it gets a number" grep -q '^task ampere_sgemm_128x64_nt~2 gpu.compute 200us' "$TMP/early"
+check "$early: a wait has that number" \
     grep -q ' 150us role=reduce after=ampere_sgemm_128x64_nt~2,nccl:all_reduce$' "$TMP/early"
-result $? 'a task whose name alone would mean another one gets a number'
 
 # Without the events that tell which stream waits.  An all-reduce of the step before is a guess too many.
 grep -v cuda_sync $trace >"$TMP/guess.json"

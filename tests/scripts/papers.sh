@@ -43,8 +43,11 @@ result $? 'HARDWARE= takes a profile, and each link in its direction'
 
 no_curves() { # WHAT TEXT CODE: in place of curves one sentence with that text, and that exit code
     NAMES=checkmate data/gallery/gallery.sh curves >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq "$3" ] && grep -q "$2" "$TMP/err" && [ "$(wc -l <"$TMP/err")" -eq 1 ] && [ ! -s "$TMP/out" ]
-    result $? "$1"
+    code=$?
+    check "$1: the exit code is $3; it was $code" [ $code -eq "$3" ]
+    check "$1: it says '$2'" grep -q "$2" "$TMP/err"
+    check "$1: it says one sentence" [ "$(wc -l <"$TMP/err")" -eq 1 ]
+    check "$1: there are no curves" [ ! -s "$TMP/out" ]
 }
 
 HARDWARE=$TMP/nowhere no_curves 'HARDWARE= that is not there is refused' 'there is no file' 2

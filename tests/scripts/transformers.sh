@@ -28,14 +28,19 @@ END
 for tokens in bytes chars bpe:300; do
     head=
     [ $tokens = bytes ] || head=--untied
+    name="a model of $tokens"
     "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 \
-        --steps 400 --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
-        "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
-        "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&
-        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" \
-            >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
-        cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
-    result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
+        --steps 400 --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err"
+    check "$name is trained" [ $? -eq 0 ]
+    "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err"
+    check "$name is exported" [ $? -eq 0 ]
+    "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err"
+    check "$name goes on in yard: $(head -n 1 "$TMP/ours")" [ $? -eq 0 ]
+    HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" \
+        >"$TMP/theirs-of-$tokens" 2>"$TMP/err"
+    check "$name goes on in transformers" [ $? -eq 0 ]
+    check "$name: transformers warns of nothing" lacks '[Ww]arn\|WARN\|_token_id' "$TMP/err"
+    check "$name goes on in the same way" cmp "$TMP/ours" "$TMP/theirs-of-$tokens"
 done
 for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards \
     bpe:300-theirs-whole bpe:300-theirs-shards; do # metadata are gone
