@@ -97,7 +97,8 @@ fenced { next }
         line = so_far line
 }
 !gathering && /^<!-- [a-z ]*: / { begin_mark() }
-!gathering && text == "" && /^ +(\.\/yard|cmp|cat|grep |head -n|sed|rm -f|YARD_[A-Z_]*=1|make|python3 tutorials)/ { begin_command() }
+!gathering && text == "" && /^ +(\.\/yard|YARD_[A-Z_]*=1|make|python3 tutorials)/ { begin_command() }
+!gathering && text == "" && /^ +(cmp|cat|grep |head -n|sed|rm -f)/ { begin_command() }
 gathering {
     gather()
     next
