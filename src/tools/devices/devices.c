@@ -2,20 +2,19 @@
 #include "trainer/base/module.h"
 #include "trainer/train/train.h"
 
-static const struct {
-    const char *name;
-    cl_device_info info;
-    bool is_text;
-} properties[] = {
-    {"name", CL_DEVICE_NAME, true},
-    {"version", CL_DEVICE_VERSION, true},
-    {"driver", CL_DRIVER_VERSION, true},
-    {"memory", CL_DEVICE_GLOBAL_MEM_SIZE, false},
-    {"max_allocation", CL_DEVICE_MAX_MEM_ALLOC_SIZE, false},
-    {"units", CL_DEVICE_MAX_COMPUTE_UNITS, false},
-    {"vector_width", CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, false},
-    {"sub_devices", CL_DEVICE_PARTITION_MAX_SUB_DEVICES, false},
-    {"timer_resolution_ns", CL_DEVICE_PROFILING_TIMER_RESOLUTION, false},
+struct device_facts {
+    char id[32]; /* as -d takes it, "0:1" */
+    const char *type;
+    char name[128], version[128], driver[128];
+    unsigned long long memory, max_allocation, budget; /* bytes */
+    unsigned long long alignment;                      /* of a tensor's address: bytes */
+    unsigned long long units, sub_devices;
+    unsigned long long vector_width; /* the device's own: floats */
+    unsigned kernel_vector;          /* what kernels use: floats */
+    bool rounds_correctly;           /* divide and square root are correctly rounded */
+    bool fma;
+    bool timer_valid; /* the driver's times of commands can be believed */
+    unsigned long long timer_resolution_ns;
 };
 
 static const char *type_name(cl_device_id id)
@@ -26,102 +25,156 @@ static const char *type_name(cl_device_id id)
     return type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
 }
 
-static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
+/* A machine is opened to learn the budget, and whether the driver's times can be believed: for that it times a real
+ * command, because some drivers answer zeros. */
+static void ask_machine(struct device_facts *facts)
 {
-    char text[128], spec[32];
-    snprintf(spec, sizeof spec, "%u:%u", platform, device);
-    uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG);
-    /* Does the driver time commands believably?  A real command is asked, because some drivers answer zeros. */
-    struct machine *machine = open_machine(&(struct machine_options){.devices = spec, .profiling = true});
-    json_t *d = json_pack("{s:s, s:s, s:I, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name(id), "budget",
-                          (json_int_t)machine->devices[0].budget, "kernel_vector", (int)own_vector_width(id),
-                          "alignment", (json_int_t)device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
-                          "correctly_rounded_divide_sqrt", (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma",
-                          (fp & CL_FP_FMA) != 0, "timer_valid", machine->devices[0].clock.valid);
+    struct machine *machine = open_machine(&(struct machine_options){.devices = facts->id, .profiling = true});
+    facts->budget = machine->devices[0].budget;
+    facts->timer_valid = machine->devices[0].clock.valid;
     close_machine(machine);
-    for (size_t i = 0; i < COUNT(properties); i++) {
-        json_t *value;
-        if (properties[i].is_text) {
-            device_text(id, properties[i].info, text, sizeof text);
-            value = json_string(text);
-        } else
-            value = json_integer((json_int_t)device_number(id, properties[i].info));
-        json_object_set_new(d, properties[i].name, value);
-    }
-    return d;
 }
 
-static long long field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
-static const char *words(const json_t *d, const char *name) { return json_string_value(json_object_get(d, name)); }
-static bool holds(const json_t *d, const char *name) { return json_is_true(json_object_get(d, name)); }
+static struct device_facts ask_device(cl_device_id id, unsigned platform, unsigned device)
+{
+    const uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG);
+    struct device_facts facts = {
+        .type = type_name(id),
+        .memory = device_number(id, CL_DEVICE_GLOBAL_MEM_SIZE),
+        .max_allocation = device_number(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+        .alignment = device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
+        .units = device_number(id, CL_DEVICE_MAX_COMPUTE_UNITS),
+        .sub_devices = device_number(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES),
+        .vector_width = device_number(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT),
+        .kernel_vector = own_vector_width(id),
+        .rounds_correctly = fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT,
+        .fma = fp & CL_FP_FMA,
+        .timer_resolution_ns = device_number(id, CL_DEVICE_PROFILING_TIMER_RESOLUTION),
+    };
+    snprintf(facts.id, sizeof facts.id, "%u:%u", platform, device);
+    device_text(id, CL_DEVICE_NAME, facts.name, sizeof facts.name);
+    device_text(id, CL_DEVICE_VERSION, facts.version, sizeof facts.version);
+    device_text(id, CL_DRIVER_VERSION, facts.driver, sizeof facts.driver);
+    ask_machine(&facts);
+    return facts;
+}
 
-static void print_device(const json_t *d)
+static void add_number(json_t *json, const char *key, unsigned long long number)
+{
+    json_object_set_new(json, key, json_integer((json_int_t)number));
+}
+
+static void add_truth(json_t *json, const char *key, bool truth)
+{
+    json_object_set_new(json, key, json_boolean(truth));
+}
+
+static void add_text(json_t *json, const char *key, const char *text)
+{
+    json_object_set_new(json, key, json_string(text));
+}
+
+static json_t *device_json(const struct device_facts *facts)
+{
+    json_t *json = json_pack("{s:s, s:s}", "id", facts->id, "type", facts->type);
+    add_number(json, "budget", facts->budget);
+    add_number(json, "kernel_vector", facts->kernel_vector);
+    add_number(json, "alignment", facts->alignment);
+    add_truth(json, "correctly_rounded_divide_sqrt", facts->rounds_correctly);
+    add_truth(json, "fma", facts->fma);
+    add_truth(json, "timer_valid", facts->timer_valid);
+    add_text(json, "name", facts->name);
+    add_text(json, "version", facts->version);
+    add_text(json, "driver", facts->driver);
+    add_number(json, "memory", facts->memory);
+    add_number(json, "max_allocation", facts->max_allocation);
+    add_number(json, "units", facts->units);
+    add_number(json, "vector_width", facts->vector_width);
+    add_number(json, "sub_devices", facts->sub_devices);
+    add_number(json, "timer_resolution_ns", facts->timer_resolution_ns);
+    return json;
+}
+
+static void print_device(const struct device_facts *facts)
 {
     char memory[32], budget[32], most[32];
-    const char *whose = strcmp(words(d, "type"), "CPU") == 0 ? " of the host's" : "";
-    format_bytes(memory, (double)field(d, "memory"));
-    format_bytes(budget, (double)field(d, "budget"));
-    format_bytes(most, (double)field(d, "max_allocation"));
-    print_line(stdout, "  -d %-6s %s", words(d, "id"), words(d, "name"));
-    print_line(stdout, "      %s, %s, driver %s", words(d, "type"), words(d, "version"), words(d, "driver"));
+    const char *whose = strcmp(facts->type, "CPU") == 0 ? " of the host's" : "";
+    format_bytes(memory, (double)facts->memory);
+    format_bytes(budget, (double)facts->budget);
+    format_bytes(most, (double)facts->max_allocation);
+    print_line(stdout, "  -d %-6s %s", facts->id, facts->name);
+    print_line(stdout, "      %s, %s, driver %s", facts->type, facts->version, facts->driver);
     print_line(
         stdout,
         "      memory %s by its driver, budget %s%s (--device-mem), one allocation at most %s, base address alignment "
-        "%lld bytes",
-        memory, budget, whose, most, field(d, "alignment"));
-    print_line(stdout, "      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)",
-               field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
-    if (field(d, "sub_devices") > 1)
-        print_line(stdout, "      can be cut: -d %s/2 up to /%lld", words(d, "id"), field(d, "sub_devices"));
+        "%llu bytes",
+        memory, budget, whose, most, facts->alignment);
+    print_line(stdout, "      %llu compute units, native vectors of %llu floats; kernels use %u (--vector: fewer)",
+               facts->units, facts->vector_width, facts->kernel_vector);
+    if (facts->sub_devices > 1)
+        print_line(stdout, "      can be cut: -d %s/2 up to /%llu", facts->id, facts->sub_devices);
     else
-        print_line(stdout, "      cannot be cut; -d %sx2 makes logical devices", words(d, "id"));
-    if (holds(d, "correctly_rounded_divide_sqrt"))
-        print_line(stdout, "      divide and square root are correctly rounded: AdamW gives the bits of the host's%s",
-                   "");
+        print_line(stdout, "      cannot be cut; -d %sx2 makes logical devices", facts->id);
+    if (facts->rounds_correctly)
+        print_line(stdout, "      divide and square root are correctly rounded: AdamW gives the bits of the host's");
     else
         print_line(stdout,
-                   "      divide and square root are NOT correctly rounded: AdamW's bits differ from the host's%s", "");
-    print_line(stdout, "      times of commands: %s, resolution %lld ns",
-               holds(d, "timer_valid") ? "valid" : "NOT VALID, traces use host times", field(d, "timer_resolution_ns"));
+                   "      divide and square root are NOT correctly rounded: AdamW's bits differ from the host's");
+    print_line(stdout, "      times of commands: %s, resolution %llu ns",
+               facts->timer_valid ? "valid" : "NOT VALID, traces use host times", facts->timer_resolution_ns);
 }
 
-static json_t *platform_json(cl_platform_id id, unsigned platform)
+struct platform_facts {
+    unsigned number;
+    char name[128], version[256];
+    struct device_facts devices[MOST_PER_PLATFORM];
+    unsigned n; /* how many devices it has */
+};
+
+static void ask_platform(struct platform_facts *facts, cl_platform_id id, unsigned number)
 {
-    char name[128] = "", version[256] = "";
     cl_device_id ids[MOST_PER_PLATFORM];
-    clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
-    json_t *devices = json_array();
-    cl_uint n = get_devices(id, ids);
-    for (unsigned i = 0; i < n; i++)
-        json_array_append_new(devices, device_json(ids[i], platform, i));
-    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)platform, "name", make_printable(name, ONE_LINE),
-                     "version", make_printable(version, ONE_LINE), "devices", devices);
+    *facts = (struct platform_facts){.number = number, .n = get_devices(id, ids)};
+    clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof facts->name - 1, facts->name, NULL);
+    clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof facts->version - 1, facts->version, NULL);
+    make_printable(facts->name, ONE_LINE);
+    make_printable(facts->version, ONE_LINE);
+    for (unsigned i = 0; i < facts->n; i++)
+        facts->devices[i] = ask_device(ids[i], number, i);
 }
 
-static void print_platform(const json_t *platform, const json_t *devices)
+static json_t *platform_json(const struct platform_facts *facts)
 {
-    print_line(stdout, "platform %lld: %s (%s)", field(platform, "platform"), words(platform, "name"),
-               words(platform, "version"));
-    for (size_t i = 0; i < json_array_size(devices); i++)
-        print_device(json_array_get(devices, i));
+    json_t *devices = json_array();
+    for (unsigned i = 0; i < facts->n; i++)
+        json_array_append_new(devices, device_json(&facts->devices[i]));
+    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)facts->number, "name", facts->name, "version",
+                     facts->version, "devices", devices);
+}
+
+static void print_platform(const struct platform_facts *facts)
+{
+    print_line(stdout, "platform %u: %s (%s)", facts->number, facts->name, facts->version);
+    for (unsigned i = 0; i < facts->n; i++)
+        print_device(&facts->devices[i]);
 }
 
 static void list_devices(bool json)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
-    cl_uint n = get_platforms(platforms);
+    const cl_uint n = get_platforms(platforms);
     size_t n_devices = 0;
-    json_t *all_platforms = json_array();
-    json_t *all = json_pack("{s:o}", "platforms", all_platforms);
+    json_t *array = json_array();
     for (unsigned p = 0; p < n; p++) {
-        json_t *platform = platform_json(platforms[p], p);
-        const json_t *devices = json_object_get(platform, "devices");
-        json_array_append_new(all_platforms, platform);
-        n_devices += json_array_size(devices);
-        if (!json)
-            print_platform(platform, devices);
+        struct platform_facts facts;
+        ask_platform(&facts, platforms[p], p);
+        n_devices += facts.n;
+        if (json)
+            json_array_append_new(array, platform_json(&facts));
+        else
+            print_platform(&facts);
     }
+    json_t *all = json_pack("{s:o}", "platforms", array);
     if (json) { /* in one line, unlike print_json(): scripts on machines without a JSON parser read it */
         json_dumpf(all, stdout, JSON_COMPACT);
         putchar('\n');
