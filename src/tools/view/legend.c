@@ -5,6 +5,122 @@
 
 enum { LINE = 18, LOW_LINES = 2 };
 
+/* ---- the shapes of signs: each is as wide and as high as `size`, with its left upper corner at (x, y) ------------ */
+
+/* A box of three layers, the upper ones darker. */
+static void draw_layers(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    const int height = size / 3;
+    for (int layer = 0; layer < 3; layer++)
+        fill(view, x, y + layer * height, size, height, blend(colour, PANEL, 0.35 * layer));
+}
+
+static void draw_bordered(const struct view *view, int x, int y, int size, int border, uint32_t border_colour,
+                          uint32_t inside)
+{
+    fill(view, x, y, size, size, border_colour);
+    fill(view, x + border, y + border, size - 2 * border, size - 2 * border, inside);
+}
+
+static void draw_dashed_frame(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    const int dot = view->scale, thick = 2 * dot, far = size - thick;
+    for (int at = 0; at < size; at += 7 * dot) {
+        fill(view, x + at, y, 5 * dot, thick, colour);
+        fill(view, x + at, y + far, 5 * dot, thick, colour);
+        fill(view, x, y + at, thick, 5 * dot, colour);
+        fill(view, x + far, y + at, thick, 5 * dot, colour);
+    }
+}
+
+/* A line across the middle of the sign. */
+static void draw_flat_line(const struct view *view, int x, int y, int size, int thickness, uint32_t colour)
+{
+    fill(view, x, y + size / 2 - thickness / 2, size, thickness, colour);
+}
+
+static void draw_dotted_line(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    const int dot = view->scale;
+    for (int at = 0; at < size; at += QUEUED_APART * dot)
+        fill(view, x + at, y + size / 2, dot, dot, colour);
+}
+
+static void draw_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    const int dot = view->scale;
+    for (int i = 0; i < 2; i++)
+        fill(view, x + 7 * i * dot, y + size / 2, 5 * dot, dot, colour);
+}
+
+static void draw_upright_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    const int dot = view->scale;
+    for (int i = 0; i < 2; i++)
+        fill(view, x + size / 2, y + 7 * i * dot, dot, 5 * dot, colour);
+}
+
+/* A box with two holes at its upper edge and two at its lower one. */
+static void draw_holes(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    const int dot = view->scale;
+    fill(view, x, y, size, size, colour);
+    for (int column = 0; column < 2; column++)
+        for (int row = 0; row < 2; row++)
+            fill(view, x + (2 + 5 * column) * dot, y + (1 + 8 * row) * dot, 3 * dot, 2 * dot, PANEL);
+}
+
+static void draw_shape(const struct view *view, int x, int y, enum sign_shape shape, uint32_t colour)
+{
+    const int dot = view->scale, size = 12 * dot;
+    switch (shape) {
+    case BOX:
+        fill(view, x, y, size, size, colour);
+        break;
+    case HATCHED_BOX:
+        hatch(view, x, y, size, size, colour, DENSE);
+        break;
+    case SPARSE_BOX:
+        hatch(view, x, y, size, size, colour, SPARSE);
+        break;
+    case LAYERED_BOX:
+        draw_layers(view, x, y, size, colour);
+        break;
+    case LOW_BOX:
+        draw_flat_line(view, x, y, size, 4 * dot, colour);
+        break;
+    case PALE_BOX:
+        draw_bordered(view, x, y, size, dot, BORDER, colour);
+        break;
+    case FRAME:
+        draw_bordered(view, x, y, size, 2 * dot, colour, PANEL);
+        break;
+    case DASHED_FRAME:
+        draw_dashed_frame(view, x, y, size, colour);
+        break;
+    case FLAT_LINE:
+        draw_flat_line(view, x, y, size, 2 * dot, colour);
+        break;
+    case DOTTED_LINE:
+        draw_dotted_line(view, x, y, size, colour);
+        break;
+    case DASHES:
+        draw_dashes(view, x, y, size, colour);
+        break;
+    case UPRIGHT_LINE:
+        fill(view, x + size / 2, y, dot, size, colour);
+        break;
+    case UPRIGHT_DASHES:
+        draw_upright_dashes(view, x, y, size, colour);
+        break;
+    case HOLES:
+        draw_holes(view, x, y, size, colour);
+        break;
+    }
+}
+
+/* ---- items and paragraphs ---------------------------------------------------------------------------------------- */
+
 struct legend_place { /* the next item's; the canvas is NULL while lines are counted */
     int x, y, left, lines;
 };
@@ -20,44 +136,6 @@ static void begin_paragraph(const struct view *view, struct legend_place *at, co
     if (view->canvas)
         put_small(view, 10 * dot, at->y + 5 * dot, view->width, SOFT, "%s", title);
     at->x = at->left;
-}
-
-static void draw_shape(const struct view *view, int x, int y, enum sign_shape shape, uint32_t colour)
-{
-    const int dot = view->scale, size = 12 * dot;
-    const int middle = y + size / 2;
-    if (shape == BOX || shape == FRAME || shape == HOLES)
-        fill(view, x, y, size, size, colour);
-    if (shape == HATCHED_BOX || shape == SPARSE_BOX)
-        hatch(view, x, y, size, size, colour, shape == SPARSE_BOX ? SPARSE : DENSE);
-    for (int at = 0; at < 3 && shape == LAYERED_BOX; at++)
-        fill(view, x, y + 4 * at * dot, size, 4 * dot, blend(colour, PANEL, 0.35 * at));
-    if (shape == LOW_BOX)
-        fill(view, x, middle - 2 * dot, size, 4 * dot, colour);
-    if (shape == PALE_BOX) {
-        fill(view, x, y, size, size, BORDER);
-        fill(view, x + dot, y + dot, size - 2 * dot, size - 2 * dot, colour);
-    }
-    if (shape == FRAME)
-        fill(view, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
-    for (int at = 0; at < size && shape == DASHED_FRAME; at += 7 * dot) {
-        fill(view, x + at, y, 5 * dot, 2 * dot, colour);
-        fill(view, x + at, y + size - 2 * dot, 5 * dot, 2 * dot, colour);
-        fill(view, x, y + at, 2 * dot, 5 * dot, colour);
-        fill(view, x + size - 2 * dot, y + at, 2 * dot, 5 * dot, colour);
-    }
-    if (shape == FLAT_LINE)
-        fill(view, x, middle - dot, size, 2 * dot, colour);
-    for (int at = 0; at < size && shape == DOTTED_LINE; at += QUEUED_APART * dot)
-        fill(view, x + at, middle, dot, dot, colour);
-    if (shape == UPRIGHT_LINE)
-        fill(view, x + size / 2, y, dot, size, colour);
-    for (int at = 0; at < 2 && shape == DASHES; at++)
-        fill(view, x + 7 * at * dot, middle, 5 * dot, dot, colour);
-    for (int at = 0; at < 2 && shape == UPRIGHT_DASHES; at++)
-        fill(view, x + size / 2, y + 7 * at * dot, dot, 5 * dot, colour);
-    for (int at = 0; at < 4 && shape == HOLES; at++)
-        fill(view, x + (2 + at % 2 * 5) * dot, y + (at < 2 ? 1 : 9) * dot, 3 * dot, 2 * dot, PANEL);
 }
 
 static void draw_item(const struct view *view, struct legend_place *at, const char *text, enum sign_shape shape,
