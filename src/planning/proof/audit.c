@@ -121,6 +121,8 @@ static bool uses_device(const struct task *task, const struct device *device)
 /* What the bytes of an access hold when the task begins: this run's filling everywhere, or, where the list has computed
  * something, that. */
 enum contents { ONLY_FILLING, WHAT_WAS_COMPUTED };
+
+/* Writes to image->given what the task's kth access holds. */
 static void fill_access(const struct image *image, const struct task *task, uint32_t iteration, int k, int run,
                         enum contents contents)
 {

@@ -112,8 +112,9 @@ static struct problem *verify_storage(const struct list *list, struct strip *str
     return NULL;
 }
 
-/* Persistent tensors must come first: no other tensor may have their bytes at any time. */
 enum lifetime { TRANSIENT, PERSISTENT };
+
+/* Persistent tensors must come first: no other tensor may have their bytes at any time. */
 static struct problem *verify_tensors(const struct list *list, struct strip *strips, enum lifetime lifetime)
 {
     struct problem *problem = NULL;

@@ -56,9 +56,10 @@ static uint64_t run_stretch(struct bench *bench, run_once *run, void *context, u
     return runs;
 }
 
-/* Times n stretches after a warm-up, which compiles kernels.  A stretch is a single run, or as many runs as take as
- * long as the probe before them.  context: what `run` gets.  flops: of one run. */
+/* A stretch is a single run, or as many runs as take as long as the probe before them. */
 enum stretch { SINGLE_RUN, AS_LONG_AS_PROBE };
+
+/* Times n stretches after a warm-up, which compiles kernels.  context: what `run` gets.  flops: of one run. */
 static struct timing time_runs(struct bench *bench, run_once *run, void *context, uint32_t n, enum stretch stretch,
                                double flops)
 {

@@ -54,8 +54,10 @@ static int enter_stage(struct list_reading *reading, const struct task *task)
 {
     const int micro = micro_of(reading, task), device = task->lane->device->index;
     int *stage = &reading->stage[micro];
-    if (*stage == NONE || reading->sent[micro])
-        *stage += 1; /* NONE is -1: the first stage is 0 */
+    if (*stage == NONE)
+        *stage = 0;
+    else if (reading->sent[micro])
+        *stage += 1;
     reading->sent[micro] = false;
     if (*stage >= MOST_STAGES)
         refuse_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
@@ -71,9 +73,10 @@ static int enter_stage(struct list_reading *reading, const struct task *task)
     return *stage;
 }
 
+enum which_micro { OWN_MICRO, OTHER_MICRO };
+
 /* What made a tensor that the task reads: a forward of its own micro-batch, or, if there is none, a backward of it;
  * with OTHER_MICRO a forward of another micro-batch.  NULL: the task reads no such tensor. */
-enum which_micro { OWN_MICRO, OTHER_MICRO };
 static const struct maker *maker_of(const struct list_reading *reading, const struct task *task, enum which_micro which)
 {
     const struct maker *found = NULL;
@@ -170,7 +173,7 @@ static void add_backward(struct list_reading *reading, const struct task *task)
     enum computation now = computation_of(task);
     if (!maker)
         refuse_task(reading, task,
-                    "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
+                    "cannot tell which stage this backward belongs to: it reads nothing that a forward has made");
     if (now == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
         now = BACKWARD;
     const struct turn_cell cell = {.turns = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};

@@ -494,7 +494,7 @@ TEST(what_the_form_cannot_say_is_refused)
     }
     static const char *const lists[][2] = {
         {"data/gallery/dualpipe.txt", "task 8 F: it is on s7, and micro-batch 10 is on stage 0, which is on s0"},
-        {"data/gallery/ring-all-reduce.txt", "task 0 backward: of which stage this backward is cannot be seen"},
+        {"data/gallery/ring-all-reduce.txt", "task 0 backward: cannot tell which stage this backward belongs to"},
         {"data/steps/zero-bubble.txt", "task 144 F: it is on 1f1b.0, and micro-batch 0 is on stage 3"},
         {"tests/data/trains-wrongly.csv", "row 2, cell 1: '1F1': on the last stage PyTorch takes this forward for "
                                           "that of micro-batch 0"},
