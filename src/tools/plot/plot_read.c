@@ -13,10 +13,11 @@
 struct log_reading { /* a log that is read */
     const char *path;
     struct series series[SERIES_KINDS];
-    size_t line;       /* the number of the line, from 1 */
-    double floor;      /* the lowest loss, which the log's first line tells; 0: it does not */
-    double rate;       /* a bound below it, likewise */
-    size_t not_finite; /* losses that are no finite numbers */
+    size_t line;            /* the number of the line, from 1 */
+    double floor;           /* the lowest loss, which the log's first line tells; 0: it does not */
+    double rate;            /* a bound below it, likewise */
+    double bytes_per_token; /* 0: not known */
+    size_t not_finite;      /* losses that are no finite numbers */
 };
 
 #define WHAT_PLOT_READS "yard plot reads what yard train --log FILE writes"
@@ -61,12 +62,12 @@ static void take_line(struct log_reading *reading, const char *line, size_t n)
     json_t *o = parse_line(reading, line, n);
     take_number(o, "floor", &reading->floor);
     take_number(o, "rate", &reading->rate);
-    take_number(o, "bytes_per_token", &reading->series->bytes_per_token);
+    take_number(o, "bytes_per_token", &reading->bytes_per_token);
     if (json_object_get(o, "step")) {
         double step = json_number_value(json_object_get(o, "step"));
         if (reading->floor > 0)
             add_point(&reading->series[FLOOR], step, reading->floor);
-        else if (reading->rate > 0 && reading->series->bytes_per_token != 1)
+        else if (reading->rate > 0 && reading->bytes_per_token != 1)
             add_point(&reading->series[RATE], step, reading->rate);
         take_loss(reading, &reading->series[TRAIN], step, json_object_get(o, "loss"));
         take_loss(reading, &reading->series[VAL], step, json_object_get(o, "val_loss"));
@@ -102,9 +103,9 @@ void read_run(struct plot *plot, size_t run, const char *path)
         fail(EXIT_FAILED, "%s holds no losses%s; " WHAT_PLOT_READS, path,
              reading.not_finite ? " that are finite numbers" : "");
     if (reading.not_finite)
-        note("%s: left out, because they are not finite: %zu losses", path, reading.not_finite);
+        note("%s: %zu losses are not finite and are left out", path, reading.not_finite);
     for (int i = 0; i < SERIES_KINDS; i++) {
-        reading.series[i].bytes_per_token = reading.series->bytes_per_token;
+        reading.series[i].bytes_per_token = reading.bytes_per_token;
         if (reading.series[i].n > 0)
             *APPEND(plot->series, plot->n, plot->cap) = reading.series[i];
     }
