@@ -6,7 +6,9 @@
 #include "pass.h"
 #include "trainer/train/hooks.h"
 
-static const char *after; /* --after */
+static struct {
+    const char *after; /* a pass; NULL: all passes are done */
+} given;
 extern const struct module module_pass;
 
 struct run_facts facts_of(const struct settings *settings)
@@ -43,7 +45,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
     facts.gather &= trainer->mesh.dp > 1;
     if (list == trainer->train) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
-        reports->reports = run_passes(list, costs_for(trainer), &facts, after, &reports->n);
+        reports->reports = run_passes(list, costs_for(trainer), &facts, given.after, &reports->n);
         *folder_data_of(trainer, &module_pass) = reports;
     } else {
         run_on_other_list(list, costs_for(trainer), &facts);
@@ -68,14 +70,14 @@ static void free_all_reports(struct trainer *trainer)
 static void check_pass_options(struct settings *settings)
 {
     (void)settings;
-    if (after && !find_pass(after))
-        fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", after, pass_names());
+    if (given.after && !find_pass(given.after))
+        fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", given.after, pass_names());
 }
 
 static const struct option options[] = {
     {.name = "after",
      .type = OPT_TEXT,
-     .value = &after,
+     .value = &given.after,
      .argument = "PASS",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,

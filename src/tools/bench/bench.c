@@ -328,12 +328,14 @@ static json_t *bench_training(struct bench *bench)
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static bool measures; /* true: the command is yard bench */
-static bool sweeps;   /* true: with --broadcast */
+static struct {
+    bool broadcast;
+} given;
 
 static void check_bench_options(struct settings *settings)
 {
-    settings->demands.sweeps |= sweeps;
-    if (predict_options.hardware && measures && !sweeps)
+    settings->demands.sweeps |= given.broadcast;
+    if (predict_options.hardware && measures && !given.broadcast)
         fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated",
              predict_options.hardware);
 }
@@ -379,7 +381,7 @@ static int run_bench(int argc, char **argv)
 {
     measures = true;
     struct settings *settings = parse_settings(&page, argc, argv);
-    if (sweeps)
+    if (given.broadcast)
         return bench_broadcast(settings);
     struct bench bench = {
         .settings = settings, .text = settings->json ? stderr : stdout, .config = config_of(settings)};
@@ -405,7 +407,7 @@ static const struct subcommand command = {
 static const struct option options[] = {
     {.name = "broadcast",
      .type = OPT_FLAG,
-     .value = &sweeps,
+     .value = &given.broadcast,
      .group = GROUP_PREDICTING,
      .classes = 0, /* only pages that name it take it */
      .help = "measure only training, with one broadcast queue and with several, and with slices of several "

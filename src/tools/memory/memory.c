@@ -303,14 +303,17 @@ static int plan_memory(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool wanted; /* --memory */
+static struct {
+    bool memory;
+} given;
 
-static bool is_wanted(void) { return wanted; }
+static bool is_wanted(void) { return given.memory; }
 
 static void check_memory_options(struct settings *settings)
 {
     (void)settings;
-    if (wanted && (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
+    if (given.memory &&
+        (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
         fail(EXIT_USAGE,
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }
@@ -318,7 +321,7 @@ static void check_memory_options(struct settings *settings)
 static const struct option options[] = {
     {.name = "memory",
      .type = OPT_FLAG,
-     .value = &wanted,
+     .value = &given.memory,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN,
      .help = "print only a table of what each device would hold at the peak, with each kind of --recompute "

@@ -25,7 +25,9 @@
 #include <math.h>
 #include <unistd.h>
 
-static bool wanted; /* --search */
+static struct {
+    bool search;
+} given;
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
@@ -290,12 +292,12 @@ static int plan_search(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(void) { return wanted; }
+static bool is_wanted(void) { return given.search; }
 
 static void check_search_options(struct settings *settings)
 {
     const struct predict_options *options = &predict_options;
-    if (!wanted || plan_options.list) /* the latter is refused elsewhere */
+    if (!given.search || plan_options.list) /* the latter is refused elsewhere */
         return;
     if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
@@ -310,7 +312,7 @@ static void check_search_options(struct settings *settings)
 static const struct option options[] = {
     {.name = "search",
      .type = OPT_FLAG,
-     .value = &wanted,
+     .value = &given.search,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "

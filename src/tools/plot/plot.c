@@ -12,21 +12,23 @@
 enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
 enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 enum { OF_PLOT = 1 };                /* the bit of this command, which alone takes the options */
-static const char *png;
-static bool bits, logarithmic;
-static double smooth;
-static int from; /* the first step that is drawn */
+static struct {
+    const char *png;
+    bool bits, logarithmic;
+    double smooth;
+    int from; /* the first step that is drawn */
+} given;
 static const struct option options[] = {
     {.name = "bits",
      .type = OPT_FLAG,
-     .value = &bits,
+     .value = &given.bits,
      .group = "Output",
      .classes = OF_PLOT,
      .help = "draw losses in bits per byte of text, not in nats per token. Without this option plot does so "
              "only if the tokens of several runs have different lengths"},
     {.name = "from",
      .type = OPT_INT,
-     .value = &from,
+     .value = &given.from,
      .initial = "0",
      .argument = "STEP",
      .low = 0,
@@ -36,7 +38,7 @@ static const struct option options[] = {
      .help = "leave out the steps before this one, so that the axis of losses fits the later ones"},
     {.name = "log",
      .type = OPT_FLAG,
-     .value = &logarithmic,
+     .value = &given.logarithmic,
      .group = "Output",
      .classes = OF_PLOT,
      .help =
@@ -44,7 +46,7 @@ static const struct option options[] = {
          "losses are above it"},
     {.name = "smooth",
      .type = OPT_DOUBLE,
-     .value = &smooth,
+     .value = &given.smooth,
      .initial = "1",
      .argument = "N",
      .low = 0,
@@ -55,7 +57,7 @@ static const struct option options[] = {
              "0.9, means exponential means: it is the weight of what was before"},
     {.name = "png",
      .type = OPT_OUTPUT,
-     .value = &png,
+     .value = &given.png,
      .argument = "OUT",
      .group = "Output",
      .classes = OF_PLOT,
@@ -98,15 +100,15 @@ static int run_plot(int argc, char **argv)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
     for (int i = 0; i < n; i++)
         read_run(&plot, (size_t)i, files[i]);
-    smooth_losses(&plot, smooth);
-    begin_at(&plot, from);
-    choose_unit(&plot, bits);
-    if (logarithmic)
+    smooth_losses(&plot, given.smooth);
+    begin_at(&plot, given.from);
+    choose_unit(&plot, given.bits);
+    if (given.logarithmic)
         take_logarithms(&plot);
     merge_floors(&plot);
-    if (png) {
+    if (given.png) {
         struct canvas *canvas = draw_picture(&plot, WIDTH, HEIGHT);
-        write_png(png, canvas->pixels, WIDTH, HEIGHT);
+        write_png(given.png, canvas->pixels, WIDTH, HEIGHT);
         free_canvas(canvas);
     } else {
         draw_on_terminal(stdout, &plot, screen_width(STDOUT_FILENO), ROWS, shows_colour(), has_braille());

@@ -24,7 +24,9 @@
 
 enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
 
-static bool restarts; /* --restart */
+static struct {
+    bool restart;
+} given;
 
 /* Trainings in children, one after another, as the parent sees them. */
 struct lives {
@@ -101,7 +103,7 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 {
     struct lives lives = {.file = snapshot_options.file};
     int status;
-    if (!restarts)
+    if (!given.restart)
         return true;
     lives.newest = look_for_commit(lives.file);
     if (settings->resumed)
@@ -128,21 +130,21 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 static void check_restart_options(struct settings *settings)
 {
     (void)settings;
-    if (restarts && !snapshot_options.file)
+    if (given.restart && !snapshot_options.file)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
 static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     (void)trainer;
-    if (restarts)
+    if (given.restart)
         append_text(&kept_run->more_words, " --restart");
 }
 
 static const struct option options[] = {
     {.name = "restart",
      .type = OPT_FLAG,
-     .value = &restarts,
+     .value = &given.restart,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN,
      .help = "train in a process of its own. If that process dies, the next one goes on from the newest "
