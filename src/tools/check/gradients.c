@@ -108,8 +108,8 @@ static void compare(const struct checked *checked, struct tensor *tensor, struct
     free(made);
 }
 
-/* How tasks [begin, end) touch t. */
-static int modes(const struct list *list, size_t begin, size_t end, const struct tensor *tensor)
+/* The modes of all accesses that tasks [begin, end) have to the tensor. */
+static int access_modes(const struct list *list, size_t begin, size_t end, const struct tensor *tensor)
 {
     int mode = ACCESS_NONE;
     for (size_t i = begin; i < end; i++) {
@@ -164,7 +164,8 @@ static void compare_inputs(const struct checked *checked, struct build *b, struc
     const struct pool *pool = checked->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
-        if (tensor->element == FLOAT32 && modes(checked->list, checked->begin, checked->op->end, tensor) == ACCESS_READ)
+        if (tensor->element == FLOAT32 &&
+            access_modes(checked->list, checked->begin, checked->op->end, tensor) == ACCESS_READ)
             compare(checked, tensor, gradient(b, tensor), table);
     }
 }
@@ -191,7 +192,7 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
     struct checked checked = {.list = list, .op = op, .begin = nth ? op[-1].end : batch_end};
     size_t forward_end = list->n;
     add_backward(&b, op, dy);
-    checked.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
+    checked.dy = access_modes(list, forward_end, list->n, dy) ? dy : NULL;
     for (int i = 0; i < model->params->n; i++) {
         const struct weight *weight = &model->replicas->by_param[i];
         set_gradient(&b, weight->value, weight->grad);

@@ -17,12 +17,18 @@
 
 #include <ctype.h>
 
-static const char *asked_dump; /* the option's value; NULL: no dump is asked for */
+static struct {
+    const char *dump; /* NULL: no dump is asked for */
+} given;
 
-static struct dump {
+struct dumped {            /* what is dumped */
+    struct tensor *tensor; /* NULL: none was found */
+    size_t writer;         /* the position of the tensor's last writer in the list */
+};
+
+static struct {
     struct trainer *trainer;
-    struct tensor *tensor;
-    size_t writer;    /* the position of the tensor's last writer in the list */
+    struct dumped dumped;
     uint32_t last;    /* the last step */
     const char *path; /* the file */
     bool done;
@@ -58,9 +64,9 @@ static bool find_writer(const struct list *list, const struct tensor *tensor, si
 }
 
 /* Finds, of the tensors of that name that tasks of that layer use (-1: of all layers), the one that is written last. */
-static bool find_dumped(const struct list *list, const char *name, int layer)
+static struct dumped find_dumped(const struct list *list, const char *name, int layer)
 {
-    dump.tensor = NULL;
+    struct dumped dumped = {NULL, 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         if (layer >= 0 && task->layer != layer)
@@ -68,13 +74,13 @@ static bool find_dumped(const struct list *list, const char *name, int layer)
         for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
             size_t writer = 0;
             const bool same = strcmp(access->tensor->name, name) == 0;
-            if (!same || !find_writer(list, access->tensor, &writer) || (dump.tensor && writer <= dump.writer))
+            if (!same || !find_writer(list, access->tensor, &writer) || (dumped.tensor && writer <= dumped.writer))
                 continue;
-            dump.tensor = access->tensor;
-            dump.writer = writer;
+            dumped.tensor = access->tensor;
+            dumped.writer = writer;
         }
     }
-    return dump.tensor;
+    return dumped;
 }
 
 /* How unlike the name is what was typed: 0 where it has it as a part, else how many typing errors lie between. */
@@ -106,6 +112,23 @@ static char *suggest_name(const struct list *list, const char *typed)
     return nearest ? format_string(" did you mean %s?", nearest) : copy_string("");
 }
 
+/* What NAME or NAME@LAYER stands for.  The whole word may be a name too. */
+static struct dumped must_find_dumped(const struct list *list, const char *typed)
+{
+    int layer;
+    char *name = split_layer(typed, &layer);
+    struct dumped dumped = find_dumped(list, typed, -1);
+    if (!dumped.tensor)
+        dumped = find_dumped(list, name, layer);
+    if (!dumped.tensor && layer >= 0 && find_dumped(list, name, -1).tensor)
+        fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
+    if (!dumped.tensor)
+        fail(EXIT_USAGE, "--dump: no task writes a tensor %s;%s `yard plan --print` shows all", typed,
+             suggest_name(list, name));
+    free(name);
+    return dumped;
+}
+
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void write_npy(const struct tensor *tensor, const void *elements)
@@ -132,7 +155,7 @@ static void write_npy(const struct tensor *tensor, const void *elements)
 
 static void write_dump(struct list *list)
 {
-    struct tensor *tensor = tensor_at(dump.tensor, dump.last);
+    struct tensor *tensor = tensor_at(dump.dumped.tensor, dump.last);
     void *elements = allocate(tensor->bytes, 1);
     dump.done = true;
     if (!execution.serial)
@@ -144,37 +167,31 @@ static void write_dump(struct list *list)
 
 /* ---- the moment -------------------------------------------------------------------------------------------------- */
 
-/* This is called before each task is issued.  Before the first task after the writer, in the last step, it dumps. */
-static void look(void *context, struct list *list, uint32_t iteration, size_t i)
+/* The run calls this before each task is issued.  In the last step, it dumps before the first task after the writer. */
+static void dump_in_time(void *context, struct list *list, uint32_t iteration, size_t i)
 {
     (void)context;
-    if (list == dump.trainer->train && iteration == dump.last && i > dump.writer && !dump.done)
+    if (list == dump.trainer->train && iteration == dump.last && i > dump.dumped.writer && !dump.done)
         write_dump(list);
 }
 
-static struct observer observer = {.issuing = look};
+static struct observer observer = {.issuing = dump_in_time};
 
 static void prepare_dump(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    if (!asked_dump)
+    if (!given.dump)
         return;
-    const char *equals = strchr(asked_dump, '=');
-    if (!equals || equals == asked_dump || !ends_with(asked_dump, ".npy"))
-        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", asked_dump);
-    char *typed = format_string("%.*s", (int)(equals - asked_dump), asked_dump);
-    int layer;
-    char *name = split_layer(typed, &layer);
-    dump = (struct dump){.trainer = trainer, .path = equals + 1};
+    const char *equals = strchr(given.dump, '=');
+    if (!equals || equals == given.dump || !ends_with(given.dump, ".npy"))
+        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", given.dump);
+    char *typed = format_string("%.*s", (int)(equals - given.dump), given.dump);
+    dump.trainer = trainer;
+    dump.path = equals + 1;
     dump.last = last_step(settings);
+    dump.done = false;
     claim_output("--dump", dump.path, NULL);
-    const bool found = find_dumped(trainer->train, typed, -1) || find_dumped(trainer->train, name, layer);
-    if (!found && layer >= 0 && find_dumped(trainer->train, name, -1))
-        fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
-    if (!found)
-        fail(EXIT_USAGE, "--dump: no task writes a tensor %s;%s `yard plan --print` shows all", typed,
-             suggest_name(trainer->train, name));
-    free(name);
+    dump.dumped = must_find_dumped(trainer->train, typed);
     free(typed);
     add_observer(&observer);
 }
@@ -189,14 +206,14 @@ static void end_dump(struct trainer *trainer)
     remove_observer(&observer);
     dump.trainer = NULL;
     if (dump.done)
-        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.tensor->name, dump.writer,
-                   trainer->train->tasks[dump.writer]->name, dump.last, dump.path);
+        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.dumped.tensor->name,
+                   dump.dumped.writer, trainer->train->tasks[dump.dumped.writer]->name, dump.last, dump.path);
 }
 
 static const struct option options[] = {
     {.name = "dump",
      .type = OPT_TEXT,
-     .value = &asked_dump,
+     .value = &given.dump,
      .argument = "NAME[@LAYER]=FILE.npy",
      .help = "write a tensor of the last step for NumPy, as it is right after its "
              "last writer. `yard plan --print` shows the names",
