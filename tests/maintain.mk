@@ -80,8 +80,8 @@ counts: ## Writes how many lines the sources have into README.md and tutorials/r
 	    awk -v fill=1 -f tests/pages/counts.awk $$page >$(BUILD)/counts && cp $(BUILD)/counts $$page || exit; \
 	done
 
-places: ## Prints in which sequence the folders stand in their table, and where passes run.
-	@$(MODULES) -v as=places $(REGISTERED)
+modules: ## Prints in which sequence the folders stand in their table, and where passes run.
+	@$(MODULES) -v as=modules $(REGISTERED)
 
 .PHONY: drivers kills fuzz tsan oclgrind labs-check gpu gpu-pack distro periods gallery papers tidy format-check counts
-.PHONY: places
+.PHONY: modules

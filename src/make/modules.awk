@@ -3,7 +3,7 @@
 #     awk -v without='plot view' -v as=table   -f modules.awk FILE.c...      build/modules.c
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, and why
-#     awk                        -v as=places  -f modules.awk FILE.c...      their order, and where each one's pass runs
+#     awk                        -v as=modules -f modules.awk FILE.c...      their order, and where each one's pass runs
 #     awk                        -v as=words   -f modules.awk FILE.c...      the words that each adds to command lines:
 #                                                                            "plot command plot", "pace option pace"
 #
@@ -194,7 +194,7 @@ function print_note(   i, note) {
         print note
 }
 
-function print_places(   i, name) {
+function print_modules(   i, name) {
     print "module      pass runs at  stands after"
     for (i = 1; i <= n; i++) {
         name = sorted[i]
@@ -236,8 +236,8 @@ END {
         print_folders()
     if (as == "note")
         print_note()
-    if (as == "places")
-        print_places()
+    if (as == "modules")
+        print_modules()
     if (as == "words")
         print_words()
 }

@@ -204,12 +204,12 @@ no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folde
 
 # ---- the places of folders ------------------------------------------------------------------------------------------
 
-make -s places >"$TMP/places" 2>"$TMP/err"
+make -s modules >"$TMP/modules" 2>"$TMP/err"
 modules src/*/*/*.c | sort >"$TMP/expected"
-sed 1d "$TMP/places" | awk '{ print $1 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'make places prints every module once'
+sed 1d "$TMP/modules" | awk '{ print $1 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'make modules prints every module once'
 "$YARD" plan --after nothing 2>&1 | sed -n 's/.*there are: //p' | tr -d ' ' | tr ',' '\n' >"$TMP/passes"
-awk 'NR > 1 && $2 != "-" { print $2, $1 }' "$TMP/places" | sort -n | cut -d ' ' -f 2 >"$TMP/order"
+awk 'NR > 1 && $2 != "-" { print $2, $1 }' "$TMP/modules" | sort -n | cut -d ' ' -f 2 >"$TMP/order"
 diff "$TMP/order" "$TMP/passes" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'the numbers that it prints of passes are those by which they run'
 
@@ -222,8 +222,8 @@ order() { # NAME AFTER [NAME AFTER...]
         printf 'const struct module module_%s = {\n    .after = "%s",\n};\n' "$1" "$2" >"$folders/$1/$1.c"
         shift 2
     done
-    awk -v as=places -f src/make/modules.awk "$folders"/*/*.c >"$TMP/places" 2>"$TMP/err" &&
-        awk 'NR > 1 { print $1 }' "$TMP/places" | paste -s -d ' ' - >"$TMP/order"
+    awk -v as=modules -f src/make/modules.awk "$folders"/*/*.c >"$TMP/modules" 2>"$TMP/err" &&
+        awk 'NR > 1 { print $1 }' "$TMP/modules" | paste -s -d ' ' - >"$TMP/order"
 }
 order a '' b c c '' && [ "$(cat "$TMP/order")" = 'a c b' ]
 result $? 'folders stand by name, but for one that must stand after another'

@@ -40,7 +40,7 @@
  *             .group = GROUP_TECHNIQUES,
  *             .classes = OF_LIST,
  *             .help = "what it does"}
- *     4. a struct pass and a struct module (base/module.h), which needs "pass".  `make places` prints where the other
+ *     4. a struct pass and a struct module (base/module.h), which needs "pass".  `make modules` prints where the other
  *        passes run: a pass that only reorders runs before the first of them, and one that must see their tasks after
  *        the last
  *
@@ -89,7 +89,7 @@ typedef bool pass_run(struct list *list, const struct costs *costs, const struct
                       struct pass_report *report);
 struct pass_traits;
 struct pass {
-    int runs_at;      /* passes run by ascending numbers; `make places` prints them */
+    int runs_at;      /* passes run by ascending numbers; `make modules` prints them */
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;

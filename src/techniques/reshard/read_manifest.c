@@ -16,28 +16,28 @@ static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billio
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
-struct place {        /* where in a manifest something is wrong */
+struct where {        /* where in a manifest something is wrong */
     const char *path; /* the manifest's */
     const char *part; /* the field or the tensor; NULL: none in particular */
 };
 
-#define REFUSE(place, ...) refuse(place, format_string(__VA_ARGS__))
-static _Noreturn void refuse(const struct place *at, const char *reason)
+#define REFUSE(where, ...) refuse(where, format_string(__VA_ARGS__))
+static _Noreturn void refuse(const struct where *where, const char *reason)
 {
-    if (at->part)
-        fail(EXIT_FAILED, "%s is damaged or not ours: %s: %s", at->path, at->part, reason);
-    fail(EXIT_FAILED, "%s is damaged or not ours: %s", at->path, reason);
+    if (where->part)
+        fail(EXIT_FAILED, "%s is damaged or not ours: %s: %s", where->path, where->part, reason);
+    fail(EXIT_FAILED, "%s is damaged or not ours: %s", where->path, reason);
 }
 
 /* Reads as json_unpack() does, for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may
  * be. */
-static void unpack(const struct place *at, json_t *value, const char *format, ...)
+static void unpack(const struct where *where, json_t *value, const char *format, ...)
 {
     json_error_t error;
     va_list fields;
     va_start(fields, format);
     if (json_vunpack_ex(value, &error, 0, format, fields) != 0)
-        REFUSE(at, "%s", error.text);
+        REFUSE(where, "%s", error.text);
     va_end(fields);
 }
 
@@ -46,56 +46,57 @@ static void unpack(const struct place *at, json_t *value, const char *format, ..
 static json_t *begin_fields(json_t *object) { return json_copy(object); }
 
 /* Refuses fields that have not been taken, since they may mean something that we would miss. */
-static void end_fields(const struct place *at, json_t *fields)
+static void end_fields(const struct where *where, json_t *fields)
 {
-    unpack(at, fields, "{!}"); /* '!' allows no field beyond those that the format has, which are none */
+    unpack(where, fields, "{!}"); /* '!' allows no field beyond those that the format has, which are none */
     json_decref(fields);
 }
 
-static void expect_within(const struct place *at, const char *field, json_int_t value, json_int_t low, json_int_t high)
+static void expect_within(const struct where *where, const char *field, json_int_t value, json_int_t low,
+                          json_int_t high)
 {
     if (value < low || value > high)
-        REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", field, low, high);
+        REFUSE(where, "\"%s\" must be a whole number from %lld to %lld", field, low, high);
 }
 
-static int64_t take_number(const struct place *at, json_t *fields, const char *field, int64_t low, int64_t high)
+static int64_t take_number(const struct where *where, json_t *fields, const char *field, int64_t low, int64_t high)
 {
     json_int_t value = 0;
-    unpack(at, fields, "{s:I}", field, &value);
-    expect_within(at, field, value, low, high);
+    unpack(where, fields, "{s:I}", field, &value);
+    expect_within(where, field, value, low, high);
     json_object_del(fields, field);
     return value;
 }
 
-static bool take_bool(const struct place *at, json_t *fields, const char *field)
+static bool take_bool(const struct where *where, json_t *fields, const char *field)
 {
     int value = 0;
-    unpack(at, fields, "{s:b}", field, &value);
+    unpack(where, fields, "{s:b}", field, &value);
     json_object_del(fields, field);
     return value;
 }
 
-static const char *take_string(const struct place *at, json_t *fields, const char *field)
+static const char *take_string(const struct where *where, json_t *fields, const char *field)
 {
     const char *text = NULL;
-    unpack(at, fields, "{s:s}", field, &text);
+    unpack(where, fields, "{s:s}", field, &text);
     json_object_del(fields, field);
     return text;
 }
 
 /* NULL: there is no such field. */
-static const char *take_optional_string(const struct place *at, json_t *fields, const char *field)
+static const char *take_optional_string(const struct where *where, json_t *fields, const char *field)
 {
     const char *text = NULL;
-    unpack(at, fields, "{s?s}", field, &text);
+    unpack(where, fields, "{s?s}", field, &text);
     json_object_del(fields, field);
     return text;
 }
 
-static json_t *take_field(const struct place *at, json_t *fields, const char *field)
+static json_t *take_field(const struct where *where, json_t *fields, const char *field)
 {
     json_t *value = NULL;
-    unpack(at, fields, "{s:o}", field, &value);
+    unpack(where, fields, "{s:o}", field, &value);
     json_object_del(fields, field);
     return value;
 }
@@ -108,63 +109,63 @@ static json_t *take_optional_field(json_t *fields, const char *field)
     return value;
 }
 
-static uint64_t parse_hash(const struct place *at, const char *field, const char *text)
+static uint64_t parse_hash(const struct where *where, const char *field, const char *text)
 {
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-        REFUSE(at, "\"%s\" must be 16 hexadecimal digits", field);
+        REFUSE(where, "\"%s\" must be 16 hexadecimal digits", field);
     return strtoull(text, NULL, 16);
 }
 
-static uint64_t take_hash(const struct place *at, json_t *fields, const char *field)
+static uint64_t take_hash(const struct where *where, json_t *fields, const char *field)
 {
-    return parse_hash(at, field, take_string(at, fields, field));
+    return parse_hash(where, field, take_string(where, fields, field));
 }
 
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
 
 static struct config read_sizes(const char *path, json_t *config)
 {
-    const struct place at = {path, "config"};
+    const struct where where = {path, "config"};
     json_t *fields = begin_fields(config);
     struct config sizes = {0};
-    sizes.layers = (int)take_number(&at, fields, "layers", 1, MOST_LAYERS);
-    sizes.heads = (int)take_number(&at, fields, "heads", 1, 1 << 20);
-    sizes.channels = (int)take_number(&at, fields, "channels", 1, 1 << 20);
-    sizes.seq_len = (int)take_number(&at, fields, "seq-len", 1, 1 << 30);
-    sizes.vocab = (int)take_number(&at, fields, "vocab", 1, 1 << 30);
-    sizes.tied = take_bool(&at, fields, "tied");
-    end_fields(&at, fields);
+    sizes.layers = (int)take_number(&where, fields, "layers", 1, MOST_LAYERS);
+    sizes.heads = (int)take_number(&where, fields, "heads", 1, 1 << 20);
+    sizes.channels = (int)take_number(&where, fields, "channels", 1, 1 << 20);
+    sizes.seq_len = (int)take_number(&where, fields, "seq-len", 1, 1 << 30);
+    sizes.vocab = (int)take_number(&where, fields, "vocab", 1, 1 << 30);
+    sizes.tied = take_bool(&where, fields, "tied");
+    end_fields(&where, fields);
     if (sizes.channels % sizes.heads)
-        REFUSE(&at, "%d channels cannot be shared by %d heads", sizes.channels, sizes.heads);
+        REFUSE(&where, "%d channels cannot be shared by %d heads", sizes.channels, sizes.heads);
     check_config(&sizes);
     return sizes;
 }
 
 static struct mesh read_mesh(const char *path, json_t *json)
 {
-    const struct place at = {path, "mesh"};
+    const struct where where = {path, "mesh"};
     json_t *fields = begin_fields(json);
     struct mesh mesh = {.chunks = 1};
-    mesh.dp = (int)take_number(&at, fields, "dp", 1, MOST_RANKS);
-    mesh.pp = (int)take_number(&at, fields, "pp", 1, MOST_RANKS);
-    mesh.tp = (int)take_number(&at, fields, "tp", 1, MOST_RANKS);
-    mesh.zero = (int)take_number(&at, fields, "zero", 0, 3);
-    end_fields(&at, fields);
-    expect_within(&at, "dp * pp * tp", (json_int_t)mesh.dp * mesh.pp * mesh.tp, 1, MOST_RANKS);
+    mesh.dp = (int)take_number(&where, fields, "dp", 1, MOST_RANKS);
+    mesh.pp = (int)take_number(&where, fields, "pp", 1, MOST_RANKS);
+    mesh.tp = (int)take_number(&where, fields, "tp", 1, MOST_RANKS);
+    mesh.zero = (int)take_number(&where, fields, "zero", 0, 3);
+    end_fields(&where, fields);
+    expect_within(&where, "dp * pp * tp", (json_int_t)mesh.dp * mesh.pp * mesh.tp, 1, MOST_RANKS);
     return mesh;
 }
 
 static void read_recorded_options(const char *path, json_t *options, struct checkpoint *checkpoint)
 {
-    const struct place at = {path, "options"};
+    const struct where where = {path, "options"};
     const char *name;
     json_t *option;
     if (!json_is_object(options))
-        REFUSE(&at, "expected an object of texts");
+        REFUSE(&where, "expected an object of texts");
     json_object_foreach(options, name, option)
     {
         if (!json_is_string(option))
-            REFUSE(&at, "\"%.40s\" must be a text", name);
+            REFUSE(&where, "\"%.40s\" must be a text", name);
     }
     checkpoint->options = json_incref(options);
     read_strategy(checkpoint); /* fails where the text "mesh" is no mesh */
@@ -172,7 +173,7 @@ static void read_recorded_options(const char *path, json_t *options, struct chec
 
 static void read_files(const char *path, json_t *files, struct checkpoint *checkpoint)
 {
-    const struct place at = {path, "files"};
+    const struct where where = {path, "files"};
     int ranks = n_ranks(&checkpoint->pieces->mesh);
     size_t i;
     json_t *file;
@@ -180,75 +181,75 @@ static void read_files(const char *path, json_t *files, struct checkpoint *check
     json_array_foreach(files, i, file)
     {
         json_t *fields = begin_fields(file);
-        int rank = (int)take_number(&at, fields, "rank", 0, ranks - 1);
-        int64_t bytes = take_number(&at, fields, "bytes", 8, INT64_MAX);
-        end_fields(&at, fields);
+        int rank = (int)take_number(&where, fields, "rank", 0, ranks - 1);
+        int64_t bytes = take_number(&where, fields, "bytes", 8, INT64_MAX);
+        end_fields(&where, fields);
         if (checkpoint->bytes[rank])
-            REFUSE(&at, "rank %d is there twice", rank);
+            REFUSE(&where, "rank %d is there twice", rank);
         checkpoint->bytes[rank] = (uint64_t)bytes;
     }
 }
 
 /* Reads the fields that belong to one state.  In another form of checkpoint they come from elsewhere. */
-static void read_state(const struct place *at, json_t *fields, struct checkpoint *checkpoint)
+static void read_state(const struct where *where, json_t *fields, struct checkpoint *checkpoint)
 {
-    read_files(at->path, take_field(at, fields, "files"), checkpoint);
-    const char *run = take_optional_string(at, fields, "run");
+    read_files(where->path, take_field(where, fields, "files"), checkpoint);
+    const char *run = take_optional_string(where, fields, "run");
     if (run)
-        checkpoint->run = parse_hash(at, "run", run);
-    checkpoint->step = (uint32_t)take_number(at, fields, "step", 0, LAST_STEP);
-    checkpoint->session = take_number(at, fields, "session", 1, MOST);
-    checkpoint->samples = take_number(at, fields, "samples", 0, MOST);
+        checkpoint->run = parse_hash(where, "run", run);
+    checkpoint->step = (uint32_t)take_number(where, fields, "step", 0, LAST_STEP);
+    checkpoint->session = take_number(where, fields, "session", 1, MOST);
+    checkpoint->samples = take_number(where, fields, "samples", 0, MOST);
 }
 
 /* Reads all fields that head_json() has written. */
-static void read_head(const struct place *at, json_t *fields, struct checkpoint *checkpoint)
+static void read_head(const struct where *where, json_t *fields, struct checkpoint *checkpoint)
 {
-    take_number(at, fields, "version", 1, MANIFEST_VERSION);
-    const char *program = take_optional_string(at, fields, "program");
+    take_number(where, fields, "version", 1, MANIFEST_VERSION);
+    const char *program = take_optional_string(where, fields, "program");
     snprintf(checkpoint->program, sizeof checkpoint->program, "%s", program ? program : "");
-    checkpoint->data = take_hash(at, fields, "data");
-    checkpoint->vector = (unsigned)take_number(at, fields, "vector", 0, 1024);
-    checkpoint->tokenizer = copy_string(take_string(at, fields, "tokenizer"));
-    struct config sizes = read_sizes(at->path, take_field(at, fields, "config"));
+    checkpoint->data = take_hash(where, fields, "data");
+    checkpoint->vector = (unsigned)take_number(where, fields, "vector", 0, 1024);
+    checkpoint->tokenizer = copy_string(take_string(where, fields, "tokenizer"));
+    struct config sizes = read_sizes(where->path, take_field(where, fields, "config"));
     checkpoint->pieces = uncut_state(&sizes);
-    checkpoint->pieces->mesh = read_mesh(at->path, take_field(at, fields, "mesh"));
-    read_recorded_options(at->path, take_field(at, fields, "options"), checkpoint);
+    checkpoint->pieces->mesh = read_mesh(where->path, take_field(where, fields, "mesh"));
+    read_recorded_options(where->path, take_field(where, fields, "options"), checkpoint);
     if (!checkpoint->other_form)
-        read_state(at, fields, checkpoint);
+        read_state(where, fields, checkpoint);
 }
 
 /* ---- tensors and their pieces ------------------------------------------------------------------------------------ */
 
-static void expect_range(const struct place *at, const struct piece *piece, int axis, int64_t end)
+static void expect_range(const struct where *where, const struct piece *piece, int axis, int64_t end)
 {
     if (piece->begin[axis] < 0 || piece->begin[axis] >= piece->end[axis] || piece->end[axis] > end)
-        REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)piece->begin[axis],
+        REFUSE(where, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)piece->begin[axis],
                (long long)piece->end[axis], (long long)end);
 }
 
 /* The elements that a piece has: "flat": [begin, end], or "box": a pair [begin, end] for each axis.  In a format '!'
  * refuses a longer list. */
-static void read_ranges(const struct place *at, const struct kept_tensor *tensor, json_t *flat, json_t *box,
+static void read_ranges(const struct where *where, const struct kept_tensor *tensor, json_t *flat, json_t *box,
                         struct piece *piece)
 {
     json_int_t first[2] = {0, 1}, second[2] = {0, 1}; /* begin and end; a vector's second axis is [0, 1) */
     if (!flat == !box)
-        REFUSE(at, "it must have either \"flat\" or \"box\"");
+        REFUSE(where, "it must have either \"flat\" or \"box\"");
     if (flat)
-        unpack(at, flat, "[I, I!]", &first[0], &first[1]);
+        unpack(where, flat, "[I, I!]", &first[0], &first[1]);
     else if (tensor->dims == 1)
-        unpack(at, box, "[[I, I!]!]", &first[0], &first[1]);
+        unpack(where, box, "[[I, I!]!]", &first[0], &first[1]);
     else
-        unpack(at, box, "[[I, I!], [I, I!]!]", &first[0], &first[1], &second[0], &second[1]);
+        unpack(where, box, "[[I, I!], [I, I!]!]", &first[0], &first[1], &second[0], &second[1]);
     piece->flat = flat != NULL;
     piece->begin[0] = first[0];
     piece->end[0] = first[1];
     piece->begin[1] = second[0];
     piece->end[1] = second[1];
-    expect_range(at, piece, 0, flat ? (int64_t)tensor_elements(tensor) : tensor->shape[0]);
+    expect_range(where, piece, 0, flat ? (int64_t)tensor_elements(tensor) : tensor->shape[0]);
     if (!flat)
-        expect_range(at, piece, 1, tensor->shape[1]);
+        expect_range(where, piece, 1, tensor->shape[1]);
 }
 
 /* Where a piece's bytes may lie: in its rank's file, or, in another form, in the place of one state. */
@@ -272,55 +273,55 @@ static struct piece_space space_of(const struct checkpoint *checkpoint, int rank
 }
 
 /* Reads where the piece's bytes begin, and checks that they lie within its space. */
-static void read_offset(const struct place *at, json_t *fields, const struct piece_space *space, struct piece *piece)
+static void read_offset(const struct where *where, json_t *fields, const struct piece_space *space, struct piece *piece)
 {
     const uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
     if (bytes > space->bytes)
-        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, space->name);
-    piece->file_offset = (uint64_t)take_number(at, fields, "offset", space->first, (int64_t)(space->bytes - bytes));
+        REFUSE(where, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, space->name);
+    piece->file_offset = (uint64_t)take_number(where, fields, "offset", space->first, (int64_t)(space->bytes - bytes));
 }
 
 /* A piece of a checkpoint that is a folder names its rank's file, and has its hash. */
-static void read_file_and_hash(const struct place *at, json_t *fields, const struct piece_space *space,
+static void read_file_and_hash(const struct where *where, json_t *fields, const struct piece_space *space,
                                struct piece *piece)
 {
-    const char *file = take_string(at, fields, "file");
+    const char *file = take_string(where, fields, "file");
     if (strcmp(file, space->name) != 0)
-        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", space->name, piece->rank);
-    piece->hash = take_hash(at, fields, "hash");
+        REFUSE(where, "\"file\" must be \"%s\", as its rank is %d", space->name, piece->rank);
+    piece->hash = take_hash(where, fields, "hash");
 }
 
-static struct piece read_piece(const struct place *at, const struct checkpoint *checkpoint,
+static struct piece read_piece(const struct where *where, const struct checkpoint *checkpoint,
                                const struct kept_tensor *tensor, json_t *json)
 {
     struct piece piece = {0};
     json_t *fields = begin_fields(json);
-    piece.rank = (int)take_number(at, fields, "rank", 0, n_ranks(&checkpoint->pieces->mesh) - 1);
+    piece.rank = (int)take_number(where, fields, "rank", 0, n_ranks(&checkpoint->pieces->mesh) - 1);
     json_t *flat = take_optional_field(fields, "flat"), *box = take_optional_field(fields, "box");
-    read_ranges(at, tensor, flat, box, &piece);
+    read_ranges(where, tensor, flat, box, &piece);
     const struct piece_space space = space_of(checkpoint, piece.rank);
     if (!checkpoint->other_form)
-        read_file_and_hash(at, fields, &space, &piece);
-    read_offset(at, fields, &space, &piece); /* the last one, since its bounds follow from the others */
-    end_fields(at, fields);
+        read_file_and_hash(where, fields, &space, &piece);
+    read_offset(where, fields, &space, &piece); /* the last one, since its bounds follow from the others */
+    end_fields(where, fields);
     return piece;
 }
 
 /* Name, role, shape and the like must be those of the model's table of parameters. */
-static void compare_with_table(const struct place *at, const struct checkpoint *checkpoint,
+static void compare_with_table(const struct where *where, const struct checkpoint *checkpoint,
                                const struct kept_tensor *tensor, json_t *json)
 {
     json_t *expected = tensor_json(checkpoint, tensor, MANIFEST_OF_LAYOUT), *found = json_copy(json);
     json_object_del(expected, "pieces");
     json_object_del(found, "pieces");
     if (!json_equal(expected, found))
-        REFUSE(at, "expected %s, as the sizes of the model say", json_dumps(expected, JSON_COMPACT));
+        REFUSE(where, "expected %s, as the sizes of the model say", json_dumps(expected, JSON_COMPACT));
     json_decref(expected);
     json_decref(found);
 }
 
-/* Reads the list of the tensor's pieces.  `part` is where `at` says in which piece something is wrong. */
-static void read_pieces_of(const struct place *at, char part[MOST_PART], const struct checkpoint *checkpoint,
+/* Reads the list of the tensor's pieces.  `part` is what where->part points to; it is set to the piece that is read. */
+static void read_pieces_of(const struct where *where, char part[MOST_PART], const struct checkpoint *checkpoint,
                            const json_t *list, struct kept_tensor *tensor)
 {
     size_t most =
@@ -329,11 +330,11 @@ static void read_pieces_of(const struct place *at, char part[MOST_PART], const s
         most = checkpoint->other_form->n;
     most = MIN(most, tensor_elements(tensor));
     if (json_array_size(list) < 1 || json_array_size(list) > most)
-        REFUSE(at, "\"pieces\" must be a list of 1 to %zu", most);
+        REFUSE(where, "\"pieces\" must be a list of 1 to %zu", most);
     tensor->pieces = allocate(json_array_size(list), sizeof *tensor->pieces);
     for (size_t k = 0; k < json_array_size(list); k++) {
         snprintf(part, MOST_PART, "tensor %s, %s, piece %zu", tensor->name, kept_name[tensor->role], k);
-        tensor->pieces[k] = read_piece(at, checkpoint, tensor, json_array_get(list, k));
+        tensor->pieces[k] = read_piece(where, checkpoint, tensor, json_array_get(list, k));
         tensor->n = k + 1;
     }
 }
@@ -342,30 +343,30 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
 {
     struct pieces *pieces = checkpoint->pieces;
     char part[MOST_PART] = "tensors";
-    const struct place at = {path, part};
+    const struct where where = {path, part};
     if (json_array_size(tensors) != pieces->n)
-        REFUSE(&at, "expected a list of %zu", pieces->n);
+        REFUSE(&where, "expected a list of %zu", pieces->n);
     for (size_t i = 0; i < pieces->n; i++) {
         struct kept_tensor *tensor = &pieces->tensors[i];
         json_t *json = json_array_get(tensors, i);
         snprintf(part, MOST_PART, "tensor %zu (%s, %s)", i, tensor->name, kept_name[tensor->role]);
-        compare_with_table(&at, checkpoint, tensor, json);
-        read_pieces_of(&at, part, checkpoint, json_object_get(json, "pieces"), tensor);
+        compare_with_table(&where, checkpoint, tensor, json);
+        read_pieces_of(&where, part, checkpoint, json_object_get(json, "pieces"), tensor);
     }
 }
 
 /* ---- the whole text ---------------------------------------------------------------------------------------------- */
 
 /* The first line of a manifest is the hash of the others. */
-static void check_hash(const struct place *at, const char *text, size_t n)
+static void check_hash(const struct where *where, const char *text, size_t n)
 {
     char head[64];
     if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
-        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
+        REFUSE(where, "it must begin with a line {\"hash\":\"...\", of 16 digits");
     snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
              (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
     if (strncmp(text, head, HASH_LINE) != 0)
-        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
+        REFUSE(where, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
 }
 
 /* Refuses a newer manifest.  This reading is not strict, since a newer manifest has other fields. */
@@ -383,22 +384,22 @@ static void check_version(const char *path, json_t *all)
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form)
 {
-    const struct place at = {.path = path};
-    check_hash(&at, text, n);
+    const struct where where = {.path = path};
+    check_hash(&where, text, n);
     json_error_t error; /* jansson refuses duplicate keys, and what is no UTF-8 */
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!all)
-        REFUSE(&at, "it is not JSON at line %d: %s", error.line, error.text);
+        REFUSE(&where, "it is not JSON at line %d: %s", error.line, error.text);
     check_version(path, all);
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->path = copy_string(path);
     checkpoint->other_form = other_form;
     checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
     json_t *fields = begin_fields(all);
-    take_string(&at, fields, "hash"); /* check_hash() has compared it */
-    read_head(&at, fields, checkpoint);
-    read_tensors(path, take_field(&at, fields, "tensors"), checkpoint);
-    end_fields(&at, fields);
+    take_string(&where, fields, "hash"); /* check_hash() has compared it */
+    read_head(&where, fields, checkpoint);
+    read_tensors(path, take_field(&where, fields, "tensors"), checkpoint);
+    end_fields(&where, fields);
     json_decref(all);
     return checkpoint;
 }

@@ -2,7 +2,7 @@
  *
  *     ckpt.c           its words and options, and what several words need
  *     ckpt_ls.c  ckpt_verify.c  ckpt_diff.c  ckpt_reshard.c  ckpt_export.c      a word each
- *     export.h         the model alone, for other programs, which ckpt_export.c has written
+ *     model_forms.h    the model alone, for other programs, which ckpt_export.c has written
  *
  * src/techniques/reshard says what a checkpoint is, and has all that reads and writes one.
  */

@@ -1,6 +1,6 @@
-/* ckpt_export.c - yard ckpt export: the model in the form of another program; export.c has the forms. */
+/* ckpt_export.c - yard ckpt export: the model in the form of another program; model_forms.c has the forms. */
 #include "ckpt.h"
-#include "export.h"
+#include "model_forms.h"
 #include "planning/command/arguments.h"
 #include "planning/command/table.h"
 #include "techniques/reshard/find_checkpoint.h"

@@ -14,7 +14,7 @@
  *
  * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: planning,
  * techniques, tools, each by name.  A module whose hooks must be called after those of another folder says so in
- * `.after`, with the reason beside it.  `make places` prints the table.
+ * `.after`, with the reason beside it.  `make modules` prints it.
  *
  * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
  * types one is told ours.

@@ -16,7 +16,7 @@
 #include "techniques/reshard/save_and_load.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
-#include "tools/ckpt/export.h"
+#include "tools/ckpt/model_forms.h"
 
 /* ---- runs that go on --------------------------------------------------------------------------------------------- */
 

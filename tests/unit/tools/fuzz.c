@@ -15,7 +15,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
-#include "tools/ckpt/export.h"
+#include "tools/ckpt/model_forms.h"
 #include "tools/tokens/bpe.h"
 #include "trainer/cmd/cmd.h"
 

@@ -11,7 +11,7 @@
 #include "techniques/reshard/folder.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
-#include "tools/ckpt/export.h"
+#include "tools/ckpt/model_forms.h"
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 

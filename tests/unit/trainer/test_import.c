@@ -14,7 +14,7 @@
 #include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
-#include "tools/ckpt/export.h"
+#include "tools/ckpt/model_forms.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include "techniques/reshard/save_and_load.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "tools/ckpt/export.h"
+#include "tools/ckpt/model_forms.h"
 
 #include <math.h>
 

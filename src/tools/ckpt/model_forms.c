@@ -1,10 +1,10 @@
-/* export.c - the model alone, whole, for programs that know nothing of checkpoints.
+/* model_forms.c - the model alone, whole, for programs that know nothing of checkpoints.
  *
  *     Hugging Face   FOLDER/model.safetensors, linear weights (in, out), and FOLDER/config.json; the tokenizer in
  *                    FOLDER/tokenizer.json and what transformers is to make of it in FOLDER/tokenizer_config.json
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
  */
-#include "export.h"
+#include "model_forms.h"
 #include "techniques/reshard/folder.h"
 #include "techniques/reshard/transfer.h"
 

@@ -1,7 +1,7 @@
-/* export.h - the model alone, whole, for programs that know nothing of checkpoints.  Implemented in export.c, which has
- * the forms.  What the system refuses ends the program (EXIT_IO); damage ends it as read_kept() does. */
-#ifndef EXPORT_H
-#define EXPORT_H
+/* model_forms.h - the model alone, whole, for programs that know nothing of checkpoints.  model_forms.c has the forms.
+ * What the system refuses ends the program (EXIT_IO); damage ends it as read_kept() does. */
+#ifndef MODEL_FORMS_H
+#define MODEL_FORMS_H
 
 #include "techniques/reshard/checkpoint.h"
 
