@@ -151,7 +151,7 @@ yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
 refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
-refuse 2 'yard ckpt needs a word' ckpt
+refuse 2 'ckpt: say what to do: ls, verify, diff, reshard or export' ckpt
 refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
 refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"

@@ -40,7 +40,7 @@ static const struct word *find_word(const struct words *words, const char *name)
     for (const struct word *word = words->words; word < words->words + words->n; word++)
         if (strcmp(name, word->name) == 0)
             return word;
-    fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", words->command, name, words->list);
+    fail(EXIT_USAGE, "%s: there is no \"%s\": say %s", words->command, name, words->list);
 }
 
 static bool asks_for_help(const char *word)
@@ -59,7 +59,7 @@ static int run_word(const struct word *word, const char *name, char **paths, int
 int run_words(const struct words *words, int argc, char **argv)
 {
     if (argc == 0)
-        fail(EXIT_USAGE, "yard %s needs a word: %s; 'yard %s --help' says more", words->command, words->list,
+        fail(EXIT_USAGE, "%s: say what to do: %s; 'yard %s --help' says more", words->command, words->list,
              words->command);
     if (asks_for_help(argv[0])) {
         print_overview(words);

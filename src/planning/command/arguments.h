@@ -11,7 +11,7 @@ struct path_command {
     const char *takes;    /* "FILE [options]" */
     const char *examples; /* what stands behind the name in two examples, each with its new line */
     const char *help;     /* sentences on what it does, a line for each paragraph */
-    unsigned bit;         /* its bit in its options' `commands` */
+    unsigned bit;         /* its bit in its options' `classes` */
     int inputs;           /* how many of the paths are read, from the first on */
 };
 /* Sets the options, and returns the paths among the arguments, *n of them; the caller frees the array.  The files that
@@ -23,7 +23,7 @@ struct word {
     const char *takes;        /* "A B" */
     const char *summary;      /* its line of the overview */
     int n;                    /* how many paths it takes */
-    unsigned bit;             /* its bit in its options' `commands` */
+    unsigned bit;             /* its bit in its options' `classes` */
     int (*run)(char **paths); /* returns the exit code */
     const char *examples;     /* as those above */
     const char *help;         /* likewise */

@@ -65,15 +65,24 @@ static void close_edit(struct edit *edit)
     free(edit);
 }
 
-/* The array gets the tasks in the order of the ring. */
+/* Writes the tasks of the ring to the array, in their order, and returns how many there are. */
+static size_t copy_ring(const struct task *ring, struct task **tasks)
+{
+    size_t n = 0;
+    for (struct task *task = ring->next; task != ring; task = task->next) {
+        tasks[n] = task;
+        n++;
+    }
+    return n;
+}
+
+/* The list gets the tasks in the order of the ring. */
 static void list_in_order(struct edit *edit)
 {
     struct list *list = edit->list;
-    list->n = 0;
-    for (struct task *task = edit->ring.next; task != &edit->ring; task = task->next) {
-        task->index = list->n;
-        list->tasks[list->n++] = task;
-    }
+    list->n = copy_ring(&edit->ring, list->tasks);
+    for (size_t i = 0; i < list->n; i++)
+        list->tasks[i]->index = i;
 }
 
 void preview(struct edit *edit)
@@ -415,14 +424,9 @@ void need_choice(struct task *task, struct tensor *word, int bits, enum assumpti
 
 struct task **tasks_in_order(const struct list *list, size_t *n)
 {
+    struct task **tasks = copy_bytes(list->tasks, list->n * sizeof *tasks);
     *n = list->n;
-    if (!list->edit_ring)
-        return copy_bytes(list->tasks, list->n * sizeof(struct task *));
-    struct task **tasks = allocate(list->n, sizeof *tasks);
-    *n = 0; /* dropped tasks are in list->tasks still, but not in the ring */
-    for (struct task *t = list->edit_ring->next; t != list->edit_ring; t = t->next) {
-        tasks[*n] = t;
-        (*n)++;
-    }
+    if (list->edit_ring)
+        *n = copy_ring(list->edit_ring, tasks); /* dropped tasks are in list->tasks still, but not in the ring */
     return tasks;
 }

@@ -95,7 +95,7 @@ static void restore_tensors(const struct pool *pool, const struct tensor *tensor
         *pool->tensors[i] = tensors[i];
 }
 
-struct asked {             /* what a draft is asked for */
+struct request {           /* what is to be known of a draft */
     bool without_bytes;    /* no task waits for bytes that another tensor has had */
     double most_excess;    /* a list that needs more bytes beyond the budgets is not simulated */
     simulation_look *look; /* NULL: nobody looks at the simulation */
@@ -103,7 +103,7 @@ struct asked {             /* what a draft is asked for */
 };
 
 /* Places, orders and simulates a draft of the list, with budgets that nothing exceeds, and puts the tensors back. */
-static struct forecast make_forecast(const struct list *list, const struct costs *costs, const struct asked *asked)
+static struct forecast make_forecast(const struct list *list, const struct costs *costs, const struct request *request)
 {
     struct forecast forecast = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
@@ -115,14 +115,14 @@ static struct forecast make_forecast(const struct list *list, const struct costs
     forecast.problem = place(list->pool, &draft, 1, PLACE_TO_CHECK);
     restore_limits(machine, limits, machine->n_devices + 1);
     note_memory(&forecast, draft);
-    if (!forecast.problem && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
-        depend(draft, asked->without_bytes ? DATA_EDGES : ALL_EDGES);
+    if (!forecast.problem && forecast.excess_bytes <= request->most_excess && has_times(draft, costs)) {
+        depend(draft, request->without_bytes ? DATA_EDGES : ALL_EDGES);
         forecast.problem = simulate(draft, costs, &sim);
     }
     if (sim) {
         note_times(&forecast, sim);
-        if (asked->look)
-            asked->look(asked->context, sim);
+        if (request->look)
+            request->look(request->context, sim);
         free_simulation(sim);
     }
     restore_tensors(list->pool, tensors);
@@ -135,7 +135,7 @@ static struct forecast make_forecast(const struct list *list, const struct costs
 struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
                                      simulation_look *look, void *context)
 {
-    return make_forecast(list, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+    return make_forecast(list, costs, &(struct request){.most_excess = most_excess, .look = look, .context = context});
 }
 
 struct forecast forecast_list(const struct list *list, const struct costs *costs)
@@ -145,7 +145,7 @@ struct forecast forecast_list(const struct list *list, const struct costs *costs
 
 struct forecast forecast_by_data(const struct list *list, const struct costs *costs)
 {
-    return make_forecast(list, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+    return make_forecast(list, costs, &(struct request){.without_bytes = true, .most_excess = INFINITY});
 }
 
 void free_forecast(struct forecast *forecast)

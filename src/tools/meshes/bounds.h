@@ -18,6 +18,12 @@ struct mesh_candidate {
     double tasks;         /* how many its list has, about */
 };
 
+struct unit_work {            /* of a layer, the embedding or the head, for one micro-batch */
+    double forward, backward; /* seconds on the first rank */
+    double parameter_bytes;   /* on that rank */
+    double tape_bytes;        /* those that its forward keeps for its backward */
+};
+
 /* What is known of one micro-batch of `micro_batch` sequences on a tensor-parallel group that has all layers: a list
  * that is built and simulated once, for all candidates that cut the model and the batch so. */
 struct sketch {
@@ -27,11 +33,7 @@ struct sketch {
     double bytes_beside_tape; /* at the peak in the backward of the head and the last layer */
     int64_t link_share;       /* how many devices share a link to the host */
     double link_byte_seconds; /* what a byte takes on it, on its way to a device; 0: no time of its own */
-    struct unit_work {
-        double forward, backward; /* seconds on the first rank */
-        double parameter_bytes;   /* on that rank */
-        double tape_bytes;        /* those that its forward keeps for its backward */
-    } * units;                    /* [layers + 2]: the embedding, the layers, the head */
+    struct unit_work *units;  /* [layers + 2]: the embedding, the layers, the head */
 };
 /* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.  The
  * caller frees the sketch with free_sketch(). */

@@ -78,20 +78,28 @@ static bool takes_micros(const struct turn_order *order, const struct mesh *mesh
         return true;
     if (order->written)
         return order->written->devices == mesh->pp && order->written->micros == micros;
-    return order->folded ? micros >= 2 * mesh->pp : order->chunks == 1 || micros % mesh->pp == 0;
+    if (order->folded)
+        return micros >= 2 * mesh->pp;
+    return order->chunks == 1 || micros % mesh->pp == 0;
 }
 
-/* ZeRO 2 with several micro-batches is ZeRO 1. */
+/* Is this level of ZeRO tried with the candidate's mesh and micro-batches? */
+static bool takes_level(const struct mesh_search *search, const struct mesh_candidate *candidate, int zero)
+{
+    const bool chooses = candidate->mesh.dp > 1 && !was_given("zero");
+    if (!chooses)
+        return zero == search->given->zero;
+    return zero != 2 || candidate->micros == 1; /* ZeRO 2 with several micro-batches is ZeRO 1 */
+}
+
 static void add_levels(struct mesh_search *search, const struct mesh_candidate *like)
 {
     const struct sketch *sketch = find_sketch(search, like->mesh.tp, like->micro_batch);
-    const bool chooses = like->mesh.dp > 1 && !was_given("zero");
     if (!sketch)
         return;
     for (int zero = 0; zero <= 3; zero++) {
         struct mesh_candidate candidate = *like;
-        bool is_wanted = chooses ? zero != 2 || candidate.micros == 1 : zero == search->given->zero;
-        if (!is_wanted)
+        if (!takes_level(search, like, zero))
             continue;
         candidate.number = (int)search->n_candidates;
         candidate.mesh.zero = zero;

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+enum { OF_VIEW = 1 }; /* the bit of this command, which alone takes the options */
+
 static struct {
     bool json;
     const char *png, *size, *script, *output;
@@ -24,14 +26,14 @@ static const struct option options[] = {
      .low = 1,
      .high = INT32_MAX,
      .group = "What",
-     .classes = 1,
+     .classes = OF_VIEW,
      .help = "look at this step first (default: all of the trace)"},
     {.name = "script",
      .type = OPT_TEXT,
      .value = &given.script,
      .argument = "KEYS",
      .group = "What",
-     .classes = 1,
+     .classes = OF_VIEW,
      .help = "press these keys first, with spaces between them. There are also the words /name, which "
              "searches, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down) and "
              "measure:X,Y,X,Y"},
@@ -43,7 +45,7 @@ static const struct option options[] = {
      .low = 0,
      .high = 1e9,
      .group = "What",
-     .classes = 1,
+     .classes = OF_VIEW,
      .help = "largest norm of the gradient in a step file, as for yard plan. Above 0 no update starts before "
              "the norm of all gradients is known"},
     {.name = "size",
@@ -51,21 +53,21 @@ static const struct option options[] = {
      .value = &given.size,
      .argument = "WxH",
      .group = "What",
-     .classes = 1,
-     .help = "pixels of the window or picture (default: 1280x720; a picture is as high as its rows want, also with W "
-             "alone, and from 2560 pixels of width on all in it is twice as large)"},
+     .classes = OF_VIEW,
+     .help = "pixels of the window or picture (default: 1280x720). If H is not given, a picture is as high as its rows "
+             "want. In one that is 2560 pixels wide or wider everything is twice as large"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &given.png,
      .argument = "OUT",
      .group = "Output",
-     .classes = 1,
+     .classes = OF_VIEW,
      .help = "write a picture instead of opening a window. It needs no display"},
     {.name = "json",
      .type = OPT_FLAG,
      .value = &given.json,
      .group = "Output",
-     .classes = 1,
+     .classes = OF_VIEW,
      .help = "print what is seen and selected as one JSON object on stdout, without a window"},
     {.name = "output",
      .letter = 'o',
@@ -73,7 +75,7 @@ static const struct option options[] = {
      .value = &given.output,
      .argument = "FILE",
      .group = "Output",
-     .classes = 1,
+     .classes = OF_VIEW,
      .help = "the step file that key s writes (default: FILE.moved.txt beside FILE.txt)"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
@@ -258,7 +260,7 @@ static const struct path_command arguments = {
         "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces share "
         "one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's schedule as "
         "PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged elsewhere.",
-    .bit = 1,
+    .bit = OF_VIEW,
     .inputs = MOST_TRACKS,
 };
 

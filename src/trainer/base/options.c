@@ -471,7 +471,7 @@ static void print_option(FILE *out, const struct option *option)
     }
     char *value = default_text(option);
     bool shown = *value && *value != '\n';
-    char *help = shown ? format_string("%s [%s]", option->help, value) : copy_string(option->help);
+    char *help = shown ? format_string("%s (default: %s)", option->help, value) : copy_string(option->help);
     print_labelled(out, label, help);
     free(label);
     free(help);
