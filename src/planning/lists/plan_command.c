@@ -267,9 +267,9 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
-     .help = "with --list and --verify, also prove that the list computes the same as the list of this step file. Both "
-             "must have the same tasks, and each task must read the same values. Copies, order and places may differ. "
-             "Tasks and tensors that persist are known by their names"},
+     .help = "with --list and --verify, also prove that the list computes the same as the list of this step "
+             "file. Both must have the same tasks, known by their names, and each must read the same values. "
+             "Copies, order and places may differ"},
     {.name = "print-list",
      .type = OPT_FLAG,
      .value = &plan_options.print_list,

@@ -220,8 +220,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_LIST,
      .help = "send parameters to the other devices over N queues of each device: those that were updated, and "
-             "with --zero 3 those that are gathered. One of the N queues is the main queue, which computes "
-             "(0: the pass is off, and a single queue beside the main one sends)"},
+             "with --zero 3 those that are gathered. One of the queues is the main queue, which computes (0: "
+             "off; one queue beside the main queue sends)"},
     {.name = "broadcast-slices",
      .type = OPT_INT,
      .value = &broadcast_options.slices,

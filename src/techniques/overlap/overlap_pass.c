@@ -119,7 +119,7 @@ static size_t count_on_cpu(const struct update_survey *survey, const unsigned ch
     return n;
 }
 
-/* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: nobody knows. */
+/* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: times are not known. */
 static double period_of(const struct update_survey *survey, const struct update_plan *plan)
 {
     if (!survey->timed)
@@ -192,14 +192,15 @@ static void report_moves(const struct update_planner *planner, const struct upda
     if (n == 0)
         append_text(reason, "the list has no update that could run on the CPU");
     else if (!changed && lacks_times)
-        append_text(reason, "nobody knows how long tasks take: add --profile or --hardware");
+        append_text(reason, "the times of tasks are not known: add --profile or --hardware");
     else if (!changed)
         append_text(reason, "no update on the CPU");
     else if (lacks_times)
-        append_text(reason,
-                    "nobody knows how long tasks take: not all fits on the device, so %zu of %zu updates on the CPU, "
-                    "on %d of its cores",
-                    on_cpu, n, survey->cores);
+        append_text(
+            reason,
+            "the times of tasks are not known, and not all fits on the device: %zu of %zu updates on the CPU, on %d of "
+            "its cores",
+            on_cpu, n, survey->cores);
     else
         append_text(reason, "%zu of %zu updates on the CPU, on %d of its cores", on_cpu, n, survey->cores);
 }
@@ -323,8 +324,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_LIST,
      .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: a search before "
-             "the run chooses the layers for the shortest step. local: at the end of each layer's backward a "
-             "rule chooses, by the work that the CPU still has. all-cpu, all-device: all updates run there"},
+             "the run chooses the layers for the shortest step. local: a rule chooses after each layer's "
+             "backward. all-cpu, all-device: all updates run there (tutorials/10-overlap.md)"},
     {.name = "overlap-plan",
      .type = OPT_OUTPUT,
      .value = &overlap_options.plan_file,

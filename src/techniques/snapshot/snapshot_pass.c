@@ -97,9 +97,9 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
-     .help = "store each unit (a layer, the embedding, or the model's end) in FILE as soon as it is updated, "
-             "while the rest of the step goes on. --resume FILE goes on from there after any interruption. "
-             "plan does not write FILE, but says when which iteration could be recovered"},
+     .help = "store each unit (a layer, the embedding, the model's end) in FILE as soon as it is updated, "
+             "while the step goes on. --resume FILE goes on from there after any interruption. plan does not "
+             "write FILE, but says when each iteration could be recovered"},
     {.name = "snapshot-every",
      .type = OPT_INT,
      .value = &snapshot_options.every,

@@ -289,7 +289,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
-    /* Where nobody knows times, whatever fits will do. */
+    /* Where times are not known, whatever fits will do. */
     double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)

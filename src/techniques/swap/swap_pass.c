@@ -109,10 +109,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_LIST,
      .help = "move data to the host, and back before it is needed. auto: as much as the budget needs, for the "
-             "shortest step; data that is cheaper to compute again is computed again. layer: a layer's data "
-             "leaves during the next layer's forward, and comes back during that layer's backward. "
-             "microbatch: a micro-batch's data leaves after its forward, and comes back during the backward "
-             "before its own"},
+             "shortest step; what is cheaper to compute again is computed again. layer, microbatch: all that "
+             "can leave, in a fixed order (tutorials/12-swap.md)"},
     {.name = "swap-what",
      .type = OPT_TEXT,
      .value = &classes,

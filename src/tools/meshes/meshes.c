@@ -323,11 +323,9 @@ static const struct option options[] = {
      .value = &given.search,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN,
-     .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
-             "--micro-batch (unless given). The ten fastest results are tried again with --recompute, and, where they "
-             "do not fit into --device-mem, with --swap auto. Each row of the table is a command, with the time of its "
-             "step and the --device-mem that it needs, in MiB. The row below it needs less memory and takes longer. "
-             "Ctrl-C ends the search early, and prints the table of what it has found"},
+     .help = "look for the best way to train on -d N devices of --hardware: the mesh, and --zero, --pipeline "
+             "and --micro-batch unless given, then --recompute and --swap. The table has the fastest way and "
+             "those that need less memory. Ctrl-C ends the search early (tutorials/06-predicting-a-step.md)"},
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";

@@ -147,9 +147,9 @@ static const struct option options[] = {
      .value = &given.restart,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN,
-     .help = "train in a process of its own. If that process dies, the next one goes on from the newest "
-             "commit in --snapshot FILE. Without --resume the first process does so too. Ctrl-C, a "
-             "not-a-number that comes again, and 3 restarts without a newer commit end the run"},
+     .help = "train in a process of its own. If it dies, the next one goes on from the newest commit in "
+             "--snapshot FILE, as the first one does without --resume. Ctrl-C, a not-a-number that comes again, "
+             "and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,

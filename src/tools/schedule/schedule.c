@@ -132,10 +132,9 @@ static const struct option options[] = {
      .argument = "F=TIME,...",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
-     .help = "times of --list FILE.csv. F is a stage's forward, I and W are the two parts of its backward, B "
-             "is a whole backward (default: I + W), and FB is a forward and a backward that overlap (default: "
-             "F + B). send is a copy to another stage's device. A number before the letter means that stage "
-             "alone, as in 3F=2ms. A time without a unit is in seconds (default: F=1ms,I=1ms,W=1ms,send=0)"},
+     .help = "times of --list FILE.csv: of a stage's forward (F), its backward's two parts (I, W), a whole "
+             "backward (B), a forward and a backward that overlap (FB), and a send. 3F=2ms is for stage 3 alone "
+             "(tutorials/reference-lists.md) (default: F=1ms,I=1ms,W=1ms,send=0)"},
 };
 static const char nothing_else[] = "a schedule is printed and nothing else";
 static const struct option_rule rules[] = {

@@ -107,10 +107,9 @@ const struct option own_options[] = {
      .argument = "bytes|chars|bpe:N|FILE",
      .group = GROUP_DATA,
      .classes = OF_LIST | OF_SAMPLE,
-     .help = "what a token of text is: a byte, a character, one of N tokens that are learnt from the training "
-             "text (byte pair encoding), or what a FILE says. The FILE may be a tokenizer.json, a vocab.json "
-             "beside merges.txt, or llm.c's gpt2_tokenizer.bin. A model uses its own tokenizer, or one that "
-             "lies beside it. If it has neither, FILE is its tokenizer"},
+     .help = "what a token of text is: a byte, a character, one of N learnt from the training text (byte "
+             "pair encoding), or what a FILE says, such as a tokenizer.json (see data/README.md). A model's own "
+             "tokenizer comes first; FILE is for a model without one"},
     {.name = "order",
      .type = OPT_CHOICE,
      .value = &asked.data.order,
@@ -339,11 +338,10 @@ const struct option own_options[] = {
      .argument = "1f1b|gpipe|interleaved|zbh1|zbh2|dualpipev|FILE.csv",
      .group = GROUP_DEVICES,
      .classes = OF_LIST,
-     .help = "order of micro-batches in a pipeline. interleaved: two stages per device; the number of "
-             "micro-batches is a multiple of pp. zbh1, zbh2: the gradients of weights fill the waits; zbh2 "
-             "takes twice the memory. dualpipev: the same with two stages per device, the first and the last "
-             "on device 0, and at least 2 pp micro-batches. FILE.csv: the order in that file, as PyTorch "
-             "writes it"},
+     .help = "order of micro-batches in a pipeline. interleaved: two stages per device. zbh1, zbh2: the "
+             "gradients of weights fill the waits; zbh2 takes twice the memory. dualpipev: they fill them with "
+             "two stages per device. FILE.csv: the order in that file, as PyTorch writes it "
+             "(tutorials/17-zero-bubble.md)"},
     {.name = "grad-groups",
      .type = OPT_INT,
      .value = &asked.grad_groups,

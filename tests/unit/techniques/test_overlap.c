@@ -761,7 +761,7 @@ TEST(lists_are_printed_and_read)
 
 TEST(what_cannot_be_planned_is_said)
 {
-    expect_yard(EXIT_OK, "pass overlap declines: nobody knows how long tasks take", "plan --model tiny --overlap plan");
+    expect_yard(EXIT_OK, "pass overlap declines: the times of tasks are not known", "plan --model tiny --overlap plan");
     expect_yard(EXIT_OK, "pass overlap declines: the list has no update that could run on the CPU",
                 "plan --list data/steps/chain.txt --overlap plan");
     expect_yard(EXIT_USAGE, "is the plan of --overlap plan", "train --overlap local --overlap-plan build/plan.txt");
