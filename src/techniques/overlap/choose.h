@@ -52,8 +52,8 @@ struct update_plans {
 };
 /* Fills in `seconds`, `serial` and `least_period`. */
 void measure_buckets(struct update_survey *survey);
-/* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where the times of tasks are
- * not known, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
+/* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where the times of tasks are not
+ * known, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
  * --overlap local is left empty: expect_choices() of local.h fills it in.  question: it scores a choice. */
 struct update_plans find_plans(const struct update_survey *survey, const struct question *question);
 
