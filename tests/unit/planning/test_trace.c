@@ -387,7 +387,7 @@ TEST(a_bad_trace_is_a_problem)
 TEST(usage_mistakes_get_a_sentence)
 {
     char *path = (char *)make_example("a.trace");
-    expect_refusal(run_in_child, COMMAND("sumary", path), EXIT_USAGE, "it takes summary, export or diff");
+    expect_refusal(run_in_child, COMMAND("sumary", path), EXIT_USAGE, "say summary, export or diff");
     expect_refusal(run_in_child, COMMAND("frobnicate", path), EXIT_USAGE, "summary, export or diff");
     expect_refusal(run_in_child, &(struct command){0}, EXIT_USAGE, "say what to do: summary, export or diff");
     expect_refusal(run_in_child, COMMAND("summary"), EXIT_USAGE, "takes FILE");

@@ -40,7 +40,7 @@ TEST(each_command_of_ckpt_says_what_it_did)
     expect_ckpt("ckpt export '%s' '%s'", saved, hf, 0, "Hugging Face's form");
     expect_ckpt("ckpt export '%s' '%s'", other, bin, 0, "llm.c's form");
     expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is not a folder");
-    expect_ckpt("ckpt lst '%s'%s", saved, "", 2, "it takes ls, verify, diff, reshard or export");
+    expect_ckpt("ckpt lst '%s'%s", saved, "", 2, "say ls, verify, diff, reshard or export");
     char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;
     char *bytes = read_whole(file, &n);
