@@ -19,26 +19,38 @@ static void place_linear_ticks(struct plot_axis *axis, int wanted)
     }
 }
 
+static void add_tick(struct plot_axis *axis, double tick)
+{
+    if (axis->n == MOST_TICKS || tick < axis->low || tick > axis->high)
+        return;
+    axis->tick[axis->n] = tick;
+    axis->n++;
+}
+
+/* Replaces the ticks by those with these digits, 0 behind the last one, of each `every`th power of ten. */
+static void set_decade_ticks(struct plot_axis *axis, const double *digits, int every)
+{
+    const int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
+    axis->n = 0;
+    for (int power = first; power <= last; power += every)
+        for (const double *digit = digits; *digit > 0; digit++)
+            add_tick(axis, *digit * pow(10, power));
+}
+
 /* Takes the ticks 1, 1.5, 2, 3, 4, 5, 7 of each power of ten, or 1, 2, 5, or 1, 3, or 1, as so many ticks allow, or
  * those of every few powers. */
 static void place_logarithmic_ticks(struct plot_axis *axis, int wanted)
 {
     static const double digits[][8] = {{1, 1.5, 2, 3, 4, 5, 7}, {1, 2, 5}, {1, 3}, {1}};
-    const int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
-    for (int every = 1; every <= last - first + 1; every++)
-        for (size_t set = every > 1 ? COUNT(digits) - 1 : 0; set < COUNT(digits); set++) {
-            axis->n = 0;
-            for (int power = first; power <= last && axis->n < MOST_TICKS; power += every)
-                for (const double *digit = digits[set]; *digit > 0 && axis->n < MOST_TICKS; digit++) {
-                    const double tick = *digit * pow(10, power);
-                    if (tick >= axis->low && tick <= axis->high) {
-                        axis->tick[axis->n] = tick;
-                        axis->n++;
-                    }
-                }
-            if (axis->n <= wanted)
-                return;
-        }
+    const double *fewest = digits[COUNT(digits) - 1];
+    const int powers = 1 + (int)floor(log10(axis->high)) - (int)floor(log10(axis->low));
+    for (size_t set = 0; set < COUNT(digits); set++) {
+        set_decade_ticks(axis, digits[set], 1);
+        if (axis->n <= wanted)
+            return;
+    }
+    for (int every = 2; axis->n > wanted && every <= powers; every++)
+        set_decade_ticks(axis, fewest, every);
 }
 
 static void place_ticks(struct plot_axis *axis, int wanted)

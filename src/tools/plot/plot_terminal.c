@@ -157,20 +157,30 @@ static void print_step_axis(FILE *out, const struct screen *screen)
     free(line);
 }
 
-static void print_legend(FILE *out, const struct screen *screen, int columns)
+/* What the legend says of a series, behind room for its mark.  The caller frees it. */
+static char *legend_text(const struct screen *screen, const struct series *series)
 {
     char title[128], values[128];
+    const bool of_all = is_bound(series) && screen->plot->one_floor;
+    const struct series *same = same_before(screen->plot, series);
+    char *text = format_string("%*s", LABEL + 2, "");
+    if (!of_all)
+        append_text(&text, "%s ", run_name(screen->plot, series));
+    append_text(&text, "%s: %s", series_title(title, screen->plot, series), series_values(values, &screen->frame, series));
+    if (same)
+        append_text(&text, ", the same as %s", run_name(screen->plot, same));
+    return make_printable(text, ONE_LINE);
+}
+
+static void print_legend(FILE *out, const struct screen *screen, int columns)
+{
+    const int width = is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX;
     for (size_t i = 0; i < screen->plot->n; i++) {
         const struct series *series = &screen->plot->series[i];
         if (series->kind == EACH_STEP)
             continue;
-        const bool of_all = is_bound(series) && screen->plot->one_floor;
-        const struct series *same = same_before(screen->plot, series);
-        char *text = format_string("%*s%s%s%s: %s%s%s", LABEL + 2, "", of_all ? "" : run_name(screen->plot, series),
-                                   of_all ? "" : " ", series_title(title, screen->plot, series),
-                                   series_values(values, &screen->frame, series), same ? ", the same as " : "",
-                                   same ? run_name(screen->plot, same) : "");
-        char *folded = fold_text(make_printable(text, ONE_LINE), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
+        char *text = legend_text(screen, series);
+        char *folded = fold_text(text, width);
         fprintf(out, "%*s", LABEL - 1, "");
         print_mark(out, series, (char[]){letter_of(series), '\0'}, screen->colour);
         fprintf(out, "%s\n", folded + LABEL);
