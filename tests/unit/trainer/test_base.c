@@ -737,7 +737,7 @@ TEST(help_lists_options_by_group)
     text[fread(text, 1, sizeof text - 1, out)] = '\0';
     fclose(out);
     assert_non_null(strstr(text, "\nData:\n  --batch N "));
-    assert_non_null(strstr(text, " [4]\n"));
+    assert_non_null(strstr(text, " (default: 4)\n"));
     assert_non_null(strstr(text, "  -d, --device P:D "));
     assert_non_null(strstr(text, "  --overlap off|plan|local|all-cpu|all-device\n                          where"));
     assert_null(strstr(text, "prompt"));
