@@ -166,7 +166,8 @@ static char *legend_text(const struct screen *screen, const struct series *serie
     char *text = format_string("%*s", LABEL + 2, "");
     if (!of_all)
         append_text(&text, "%s ", run_name(screen->plot, series));
-    append_text(&text, "%s: %s", series_title(title, screen->plot, series), series_values(values, &screen->frame, series));
+    append_text(&text, "%s: %s", series_title(title, screen->plot, series),
+                series_values(values, &screen->frame, series));
     if (same)
         append_text(&text, ", the same as %s", run_name(screen->plot, same));
     return make_printable(text, ONE_LINE);
