@@ -24,7 +24,8 @@ static void draw_bordered(const struct view *view, int x, int y, int size, int b
 
 static void draw_dashed_frame(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    const int dot = view->scale, thick = 2 * dot, far = size - thick;
+    const int dot = view->scale;
+    const int thick = 2 * dot, far = size - thick;
     for (int at = 0; at < size; at += 7 * dot) {
         fill(view, x + at, y, 5 * dot, thick, colour);
         fill(view, x + at, y + far, 5 * dot, thick, colour);
