@@ -40,6 +40,10 @@ result $? 'a file may be named off'
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 refuse 2 "there is no command 'tran'; did you mean 'train'?" tran
+refuse 2 "there is no command 'plt'; did you mean 'plot'?" plt
+refuse 2 "there is no command 'trac'; did you mean 'trace'?" trac
+refuse 2 'unknown option --bat; did you mean --batch?' train --bat 5
+refuse 2 "unknown option --foo; 'yard train --help' lists all options" train --foo 5
 refuse 2 "there is no command '--steps'" --steps 5
 refuse 2 'did you mean' train --stesp 5
 

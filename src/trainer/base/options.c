@@ -32,20 +32,16 @@ char *find_foreign(const struct option_table *table, unsigned command, const cha
     return table->foreign->find(table, command, typed, dashes);
 }
 
-/* The command's option whose name is nearest to what was typed; NULL: none is near. */
-static const struct option *nearest_option(const struct option_table *table, unsigned command, const char *typed)
+/* The name of the command's option that was probably meant; NULL: none is near. */
+static const char *nearest_option(const struct option_table *table, unsigned command, const char *typed)
 {
-    const struct option *nearest = NULL;
-    int least = 1 + (int)strlen(typed) / 3; /* a guess that needs more typing errors than this would only confuse */
-    for (const struct option *option = table->options; option < table->options + table->n; option++) {
-        if (!(option->classes & command))
-            continue;
-        int distance = edit_distance(typed, option->name);
-        if (distance < least || (distance == least && !nearest)) {
-            least = distance;
-            nearest = option;
-        }
-    }
+    const char **names = allocate(table->n + 1, sizeof *names);
+    size_t n = 0;
+    for (const struct option *option = table->options; option < table->options + table->n; option++)
+        if (option->classes & command)
+            names[n++] = option->name;
+    const char *nearest = nearest_word(typed, names, n);
+    free(names);
     return nearest;
 }
 
@@ -59,9 +55,9 @@ static char *suggestion(const struct option_table *table, unsigned command, cons
     char *known = find_foreign(table, command, typed, dashes);
     if (known)
         return known;
-    const struct option *nearest = nearest_option(table, command, typed);
+    const char *nearest = nearest_option(table, command, typed);
     if (nearest)
-        return format_string("did you mean %s%s?", dashes, nearest->name);
+        return format_string("did you mean %s%s?", dashes, nearest);
     return copy_string(otherwise);
 }
 

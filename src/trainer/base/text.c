@@ -254,6 +254,27 @@ int edit_distance(const char *a, const char *b)
     return distance;
 }
 
+/* Typing errors between what was typed and the word; none where the word only goes on. */
+static int typing_errors(const char *typed, const char *word)
+{
+    const size_t n = strlen(typed);
+    return n >= 3 && strncmp(word, typed, n) == 0 ? 0 : edit_distance(typed, word);
+}
+
+const char *nearest_word(const char *typed, const char *const *words, size_t n)
+{
+    const char *nearest = NULL;
+    int most = MAX(1, ((int)strlen(typed) + 1) / 3); /* a guess that needs more typing errors would only confuse */
+    for (size_t i = 0; i < n; i++) {
+        int errors = typing_errors(typed, words[i]);
+        if (errors < most || (errors == most && !nearest)) {
+            most = errors;
+            nearest = words[i];
+        }
+    }
+    return nearest;
+}
+
 char *trim(char *text)
 {
     while (isspace((unsigned char)*text))

@@ -46,6 +46,9 @@ bool has_word(const char *words, const char *word); /* `words`: words between sp
 char *trim(char *text);
 /* How many bytes must be added, left out or changed to turn a into b: for "did you mean". */
 int edit_distance(const char *a, const char *b);
+/* The word that was probably meant: one that begins with all that was typed, or has the fewest typing errors.  NULL: no
+ * word is near. */
+const char *nearest_word(const char *typed, const char *const *words, size_t n);
 
 /* ---- text.c: numbers --------------------------------------------------------------------------------------------- */
 

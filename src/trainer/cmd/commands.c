@@ -49,6 +49,17 @@ static const struct {
      "to evaluate a saved model, train it for one step that changes nothing: yard train " EVALUATES},
 };
 
+/* The name of the command that was probably meant; NULL: none is near. */
+static const char *nearest_command(const struct commands *all, const char *word)
+{
+    const char **names = allocate(all->n + 1, sizeof *names);
+    for (size_t i = 0; i < all->n; i++)
+        names[i] = all->commands[i]->name;
+    const char *nearest = nearest_word(word, names, all->n);
+    free(names);
+    return nearest;
+}
+
 _Noreturn void refuse_command(const char *word)
 {
     struct commands all = list_commands();
@@ -61,10 +72,9 @@ _Noreturn void refuse_command(const char *word)
                  all.commands[i]->name, all.commands[i]->name);
     if (is_left_out(word))
         fail(EXIT_USAGE, "there is no command '%s': this yard was built without%s", word, left_out);
-    for (size_t i = 0; i < all.n; i++)
-        if (edit_distance(word, all.commands[i]->name) <= 2)
-            fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", word,
-                 all.commands[i]->name);
+    const char *meant = nearest_command(&all, word);
+    if (meant)
+        fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", word, meant);
     fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them%s%s", word,
          *left_out ? "; this yard was built without" : "", left_out);
 }
