@@ -41,7 +41,7 @@ check 'a sweep does not say that an option that it sets itself has no effect' la
 # Values are numbered before passes rewrite the list; a restart has its process before a trial is run there, and the
 # trial is watched; a trace knows whether the run is paced; the peaks of a list stand above what passes did, and these
 # above the line on the run that goes on.
-make -s places | awk 'NR > 1 { print $1 }' >"$TMP/order"
+make -s modules | awk 'NR > 1 { print $1 }' >"$TMP/order"
 place() { # FOLDER: its line in that order
     grep -nx "$1" "$TMP/order" | cut -d : -f 1
 }

@@ -241,6 +241,16 @@ if [ -c /dev/full ]; then
     only_whole "$name" "$TMP/full"
     check "$name: what is saved is sound" runs ckpt verify "$TMP/full"
 fi
+mkfifo "$TMP/left"
+head -n 3 "$TMP/left" >"$TMP/read" &
+reader=$!
+name='a log whose reader goes away'
+runs $train --steps 9 --log "$TMP/left" --save "$TMP/unread"
+check "$name: the exit code is 4" [ $? -eq 4 ]
+wait $reader
+check "$name: a warning says so" grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
+check "$name: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
+
 name='a run that stops and goes on'
 check "$name: it stops" runs $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
 check "$name: it goes on" \

@@ -92,7 +92,7 @@ ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restar
     check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
 }
 ends_at_once 2 'unknown option' --unknown
-ends_at_once 3 'OpenCL platforms' '-d 99:0'
+ends_at_once 3 'there is no such device' '-d 99:0'
 ends_at_once 4 "$TMP/none/here" "--data $TMP/none/here"
 ends_at_once 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
 

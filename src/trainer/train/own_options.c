@@ -410,7 +410,7 @@ const struct option own_options[] = {
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN,
      .help = "file that gets one line of JSON per step. If it cannot be written any more, the run goes on, "
-             "and ends with exit code 4"},
+             "and ends with exit code 4 if nobody interrupts it"},
     {.name = "save",
      .type = OPT_KEPT,
      .value = &asked.save,

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,12 +59,40 @@ static int open_shared_log(const char *path)
 /* Gives the log up: the run goes on without it. */
 static void lose_log(struct progress *progress, const char *why)
 {
-    warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
+    warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d if nobody interrupts it",
          progress->trainer->settings->log, why, EXIT_IO);
     if (progress->log != NONE)
         close(progress->log);
     progress->log = NONE;
     progress->log_lost = true;
+}
+
+/* write_all(), also where the log is a pipe: if its reader has gone, the SIGPIPE of that does not end the run. */
+static size_t write_past_signal(int fd, const char *text, size_t n)
+{
+    sigset_t pipe_signal, blocked_before, pending;
+    int number;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &blocked_before);
+    size_t done = write_all(fd, text, n);
+    const int problem = errno;
+    sigpending(&pending);
+    if (done < n && problem == EPIPE && sigismember(&pending, SIGPIPE))
+        sigwait(&pipe_signal, &number);
+    pthread_sigmask(SIG_SETMASK, &blocked_before, NULL);
+    errno = problem;
+    return done;
+}
+
+/* What a failed write says of the log. */
+static const char *explain_write(int problem)
+{
+    if (problem == EPIPE)
+        return "nobody reads it any more";
+    if (problem == ENOSPC || problem == EDQUOT || problem == EFBIG)
+        return "is the disk full?";
+    return "is the disk in order?";
 }
 
 /* Adds a line at the end that the file has by then (O_APPEND).  If the line does not fit, its part is taken away. */
@@ -75,10 +104,10 @@ static void append_line(struct progress *progress, const char *line, size_t n)
         lose_log(progress, "it was removed while it was written");
         return;
     }
-    size_t done = write_all(progress->log, line, n);
+    size_t done = write_past_signal(progress->log, line, n);
     if (done == n)
         return;
-    char *why = format_string("%s; is the disk full?", strerror(errno));
+    char *why = format_string("%s; %s", strerror(errno), explain_write(errno));
     if (regular && done && ftruncate(progress->log, before.st_size) != 0)
         append_text(&why, " (its last line is cut)");
     lose_log(progress, why);

@@ -123,6 +123,8 @@ static void check_together(void)
         warn("--lr-min has no effect with --schedule constant");
     if (was_given("val-share") && was_given("val-data"))
         warn("--val-share has no effect with --val-data");
+    if (was_given("val-every") && asked.data.val_share == 0 && !asked.data.val_data)
+        warn("--val-every has no effect: --val-share 0 leaves nothing to validate on");
     if (asked.zero == 3 && !can_gather())
         fail(EXIT_USAGE,
              "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
