@@ -42,7 +42,7 @@ KERNEL void fill(global float *x, float value, int n) /* x: (n) */
 
 KERNEL void add_bias(global float *y,          /* (N,C) */
                      const global float *bias, /* (C) */
-                     int N, int C)
+                     int C)
 {
     y += get_group_id(0) * (size_t)C;
     for (int i = FIRST; i < C; i += STRIDE)

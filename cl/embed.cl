@@ -74,7 +74,7 @@ KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words fr
 /* One work-group per position, 0 .. Tmax-1; positions from T on were not used.  accumulate: as above. */
 KERNEL void embed_backward_positions(global float *dwpe,     /* (Tmax,C) */
                                      const global float *dx, /* (N,C) = (B,T,C) */
-                                     int B, int T, int Tmax, int C, int accumulate)
+                                     int B, int T, int C, int accumulate)
 {
     int t = get_group_id(0);
     int used = t < T ? B : 0;

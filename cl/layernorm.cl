@@ -31,7 +31,7 @@ KERNEL void layernorm_forward(global float *out,     /* (N,C) */
                               const global float *x, /* (N,C) */
                               const global float *w, /* (C) */
                               const global float *b, /* (C) */
-                              int N, int C)
+                              int C)
 {
     local float scratch[WG];
     int n = get_group_id(0);
@@ -69,7 +69,7 @@ KERNEL void layernorm_backward(global float *dx,          /* (N,C) */
                                const global float *mean,  /* (N) */
                                const global float *rstd,  /* (N) */
                                const global float *w,     /* (C) */
-                               int N, int C, int has_carry)
+                               int C, int has_carry)
 {
     local float scratch[WG];
     int n = get_group_id(0);

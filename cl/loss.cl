@@ -47,7 +47,7 @@ KERNEL void loss_forward(global float *losses,       /* (N) */
                          global float *lse,          /* (N) */
                          const global float *logits, /* (N,W) */
                          const global int *targets,  /* (N) */
-                         int N, int V, int W)
+                         int V, int W)
 {
     local float scratch[WG];
     int n = get_group_id(0);

@@ -29,7 +29,7 @@ static void zero_rest(global float *row, int live, int T)
 
 KERNEL void softmax_forward(global float *att,          /* (rows,T) */
                             const global float *scores, /* (rows,T) */
-                            int rows, int T, float scale)
+                            int T, float scale)
 {
     local float scratch[WG];
     int r = get_group_id(0);
@@ -58,7 +58,7 @@ KERNEL void softmax_forward(global float *att,          /* (rows,T) */
 KERNEL void softmax_backward(global float *dscores,    /* (rows,T) */
                              const global float *datt, /* (rows,T) */
                              const global float *att,  /* (rows,T) */
-                             int rows, int T, float scale)
+                             int T, float scale)
 {
     local float scratch[WG];
     int r = get_group_id(0);

@@ -54,8 +54,6 @@ static int code_of(int status)
 static bool may_go_on(const struct lives *lives, int status, int code)
 {
     bool device_failed = lives->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
-    if (this_life->not_finite)
-        note("no restart: the same step would come to the same, bit for bit");
     return (WIFSIGNALED(status) || device_failed) && !interrupted() && !this_life->not_finite;
 }
 
@@ -119,8 +117,11 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
         }
         lives.trained |= this_life->step > 0;
         *code = code_of(status);
-        if (!may_go_on(&lives, status, *code))
+        if (!may_go_on(&lives, status, *code)) {
+            if (this_life->not_finite)
+                note("no restart: the same step would come to the same, bit for bit");
             return false;
+        }
         prepare_restart(&lives, nth + 1, status);
     }
 }

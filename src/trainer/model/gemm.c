@@ -394,5 +394,5 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
         task->flops /= 2; /* what is above the diagonal is left out */
     if (g->start == START_BIAS && !own)
         LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", groups(b, (size_t)g->m), INOUT(g->c.tensor),
-               IN(g->bias), INT(g->m), INT(g->n));
+               IN(g->bias), INT(g->n));
 }

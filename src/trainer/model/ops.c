@@ -24,8 +24,7 @@ static void embed_weights(struct build *b, const struct op *op)
                                INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)config->seq_len),
-           ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->seq_len), INT(config->channels),
-           INT(more_wpe));
+           ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->channels), INT(more_wpe));
 }
 
 struct tensor *embed(struct build *b, const struct batch *batch)
@@ -73,8 +72,7 @@ static void layernorm_inputs(struct build *b, const struct op *op)
     if (carries)
         carry = IN(gradient(b, x));
     LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)tokens), OUT(dx), carry,
-           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(tokens), INT(channels),
-           INT(carries));
+           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(channels), INT(carries));
     set_gradient(b, x, dx);
 }
 
@@ -85,7 +83,7 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
     struct tensor *mean = activation(b, "ln.mean", SHAPE(tokens));
     struct tensor *rstd = activation(b, "ln.rstd", SHAPE(tokens));
     LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)tokens), OUT(out), OUT(mean), OUT(rstd),
-           IN(x), IN(w.value), IN(bias.value), INT(tokens), INT(channels));
+           IN(x), IN(w.value), IN(bias.value), INT(channels));
     struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
     op->w = w;
     op->bias = bias;
@@ -178,7 +176,7 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
         LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)tokens), OUT(losses), OUT(lse), IN(logits),
-               IN(batch->targets), INT(tokens), INT(vocab), INT(columns_of(logits)));
+               IN(batch->targets), INT(vocab), INT(columns_of(logits)));
     if (total) {
         bool more = begin_contribution(b, total);
         LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(tokens),
