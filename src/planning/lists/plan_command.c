@@ -225,7 +225,7 @@ static void check_plan_options(struct settings *settings)
 {
     const bool simulates = predict_options.simulate, has_list = plan_options.list;
     const bool has_times = predict_options.profile || predict_options.hardware || has_list;
-    const char *unfit = has_list ? first_given(fits_list) : NULL;
+    const char *unfit = has_list ? first_unfit(fits_list) : NULL;
     (void)settings;
     if (unfit)
         fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", plan_options.list, unfit);

@@ -10,12 +10,13 @@
  *     queue 2      |A1 |B0 |B2 |                  layer A's forward starts when A's slices are there
  *
  * Words.  Each device has N queues.  Queue 0 is its main queue, the compute lane that runs the updates.  Each other
- * queue is two lanes, one that sends and one that receives.  Queue 1 is the two lanes that carry the broadcasts anyway,
- * `download` and `upload`.  The others are lanes of their own (for_queue()), from `download1` and `upload1` on.  A
- * *message* is the same bytes on their way to the other devices: directly, down to the host once and up from there, or
- * on from a device that has received them.  Its copies, of role broadcast, are its *hops*.  All hops of a message have
- * one number, which add_broadcast() gave them when the list was built, or which a step file says (msg=).  What a device
- * sends of one layer, by all its messages, is a *shard*.  With --zero 3, each gathering of gather.c is sent so.
+ * queue has two lanes: one sends, and one receives.  Queue 1 has the lanes `download` and `upload`, which carry the
+ * broadcasts without this pass too.  Queue 2 has `download1` and `upload1`, and so on (for_queue()).  A *message* is
+ * the same bytes on their way to the other devices.  They go to a device directly, or down to the host once and up from
+ * there, or another device that has received them sends them on.  The message's copies, of role broadcast, are its
+ * *hops*.  All hops of a message have the same number, which add_broadcast() gave them when the list was built, or
+ * which a step file says (msg=).  What a device sends of one layer, by all its messages, is a *shard*.  With --zero 3,
+ * each gathering of gather.c is sent in the same way.
  *
  * The rule.
  *
@@ -322,10 +323,10 @@ static void send_on(const struct broadcast *broadcast, struct edit *edit, const 
                     struct tensor *from);
 
 /* Adds the slice's copy in place of the hop's, and then the copies that send on what it brings. */
-static void send_hop(const struct broadcast *broadcast, struct edit *edit, const struct message_part *part, int nth,
+static void send_hop(const struct broadcast *broadcast, struct edit *edit, const struct message_part *part, int h,
                      struct tensor *from)
 {
-    const struct hop *hop = &part->message->hops[nth];
+    const struct hop *hop = &part->message->hops[h];
     struct tensor *whole = copy_target(hop->copy), *to = tensor_of_part(broadcast, whole, part);
     struct task *task =
         add_copy(broadcast->list, queue_lane(broadcast, hop->copy, part->queue), hop->copy->name, to, from);
@@ -336,7 +337,7 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
         task->seconds = hop->copy->seconds * (double)to->bytes / (double)whole->bytes;
     if (hop->reader && !from->device->is_host && !to->device->is_host)
         add_receive(broadcast, edit, hop->reader, part->queue, to);
-    send_on(broadcast, edit, part, nth, to);
+    send_on(broadcast, edit, part, h, to);
 }
 
 /* The place of the device that a hop leads to: 0 for the host, 1 for the next device after the owner on the ring of n

@@ -65,8 +65,9 @@ static void measure_device(struct update_survey *survey)
         if (b == NONE) {
             busy[task->lane->index] += seconds;
             survey->least_period = fmax(survey->least_period, busy[task->lane->index]);
-        } else if (task->lane == list->tasks[survey->buckets.buckets[b].update]->lane)
+        } else if (task->lane == list->tasks[survey->buckets.buckets[b].update]->lane) {
             survey->seconds[b].on_device += seconds;
+        }
     }
     free(busy);
 }

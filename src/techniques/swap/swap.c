@@ -268,7 +268,8 @@ static bool place_by_phases(const struct gaps *gaps, struct fate *fates, const s
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
 
-/* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
+/* Fates with the same begin and end are put in the order of find_gaps()'s array: a gap that is earlier there has a
+ * lower address. */
 COMPARISON_POINTERS(by_end, struct fate, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
 /* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first

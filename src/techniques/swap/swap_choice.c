@@ -52,7 +52,8 @@ static void sort_by_clock(struct swapper *swapper, const struct span *spans)
     free(order);
 }
 
-/* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
+/* Uses a forecast in which tasks wait for data alone.  The list does not fit yet, so waits for bytes that another
+ * tensor has had would depend on addresses that the final list does not have. */
 void find_moves(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
@@ -72,7 +73,8 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
-/* The action that a choice means for a gap.  It is the decision's option, but where there is only one remedy. */
+/* The action that a choice means for a gap.  Where the chosen action is not possible it is the other one, or, if that
+ * is not possible either, KEEP. */
 static enum action action_of(const struct swapper *swapper, const struct gap_facts *facts, const unsigned char *choice)
 {
     if (facts->decision == NO_DECISION || facts->decision >= swapper->admitted || choice[facts->decision] == KEEP)

@@ -68,8 +68,8 @@ static char more_classes[64]; /* the same with all classes, to suggest it; "": i
 static char *name_classes(const char *between)
 {
     char *names = NULL;
-    for (int class = 0; class < MEM_WORK; class ++)
-        append_text(&names, "%s%s", class > 0 ? between : "", memory_class_name[class]);
+    for (int memory_class = 0; memory_class < MEM_WORK; memory_class++)
+        append_text(&names, "%s%s", memory_class > 0 ? between : "", memory_class_name[memory_class]);
     return names;
 }
 
@@ -90,10 +90,10 @@ static void check_swap_options(struct settings *settings)
     char *text = copy_string(classes), *rest = text;
     swap_options.classes = 0;
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
-        int class = choice_number(memory_class_name, word);
-        if (class < 0 || class >= MEM_WORK)
+        int memory_class = choice_number(memory_class_name, word);
+        if (memory_class < 0 || memory_class >= MEM_WORK)
             fail(EXIT_USAGE, "--swap-what takes some of %s, with commas between, not \"%s\"", name_classes(", "), word);
-        swap_options.classes |= 1u << class;
+        swap_options.classes |= 1u << memory_class;
     }
     free(text);
     suggest_classes();

@@ -85,7 +85,7 @@ static struct timing time_runs(struct bench *bench, run_once *run, void *context
         bench->peak = fmax(bench->peak, peak);
     }
     struct timing timing = {median(seconds, n), median(share, n)};
-    if (!(timing.share <= 1))
+    if (timing.share > 1)
         timing.share = NAN;
     free(seconds);
     free(share);

@@ -241,7 +241,7 @@ static void check_gradients_options(struct settings *settings)
     (void)settings;
     if (!check_options.gradients)
         return;
-    const char *unfit = first_given(fits_gradients);
+    const char *unfit = first_unfit(fits_gradients);
     if (unfit)
         fail(EXIT_USAGE,
              "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out", unfit);

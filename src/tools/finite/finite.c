@@ -76,9 +76,9 @@ static struct tensor *partly_written(const struct task *task)
 /* Runs that iteration again, one task at a time, until a task writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  Returns false if nothing is found.
  *
- * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else in a step follows
- * from its number.  So the step computes the same values again.  A task that writes only a part of a tensor leaves
- * stale bytes in the rest of it, so of this tensor only what has changed counts. */
+ * AdamW changes nothing in a step whose norm or loss is not finite (see cl/norm.cl), and everything else in a step
+ * follows from its number.  So the step computes the same values again.  A task that writes only a part of a tensor
+ * leaves stale bytes in the rest of it, so of this tensor only what has changed counts. */
 static bool find_not_finite(struct list *list, uint32_t iteration, struct first_bad *bad)
 {
     bool found = false;
@@ -101,9 +101,8 @@ static bool find_not_finite(struct list *list, uint32_t iteration, struct first_
     return found;
 }
 
-/* AdamW changes nothing where the norm or a loss is not finite.  So the parameters are those from before the bad step,
- * which can be run again.  Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not,
- * AdamW has changed the parameters. */
+/* Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not, AdamW has changed the
+ * parameters. */
 static void name_first(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     struct first_bad bad;
@@ -116,17 +115,16 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
              "%s",
              step, not_finite_advice);
     this_life->not_finite = true;
-    char layer[32] = "";
-    if (bad.task->layer >= 0)
-        snprintf(layer, sizeof layer, ", layer %d", bad.task->layer);
+    char where[64];
+    layer_and_micro(where, bad.task);
     if (bad.before)
         fail(EXIT_FAILED,
-             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
-             layer, bad.task->name, bad.element, bad.tensor->name,
+             "step %u, task %s%s: reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
+             bad.task->name, where, bad.element, bad.tensor->name,
              result->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "",
              not_finite_advice);
-    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", step, layer,
-         bad.task->name, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
+    fail(EXIT_FAILED, "step %u, task %s%s: element %zu of tensor %s is the first that is not finite;%s %s", step,
+         bad.task->name, where, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
          not_finite_advice);
 }
 

@@ -75,7 +75,8 @@ static void issue_to_queue(const struct task *task, struct job *job)
         give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
 }
 
-/* A wrapped lane of a device runs in order of the wrapper's ends, which its queue does not know of. */
+/* With a wrapper, a device's task also waits until finish() has returned for the task before it on its lane.  The queue
+ * does not make it wait so long: it knows only when that task's work has ended. */
 static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
     const struct queue *queue = &list->running->queues[task->lane->index];

@@ -120,8 +120,8 @@ bool copies_nothing(const struct task *task);
 
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
- * into pieces.  This is said of operands with as many bytes as its first one; others are read as a whole, and have at
- * most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
+ * into pieces.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
+ * and they have at most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
 enum { READ_WHOLE = 64 };
 void set_elementwise(struct task *task);
 /* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */

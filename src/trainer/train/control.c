@@ -49,7 +49,6 @@ void add_control(struct trainer *trainer)
         add_upload(trainer->train, "control.upload", task, trainer->model->replicas[rank].control);
 }
 
-/* Returns the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank)
 {
     return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);

@@ -394,7 +394,7 @@ const struct option *next_given(const struct option *before)
     return NULL;
 }
 
-const char *first_given(option_fits *fits)
+const char *first_unfit(option_fits *fits)
 {
     const struct option *option = next_given(NULL);
     while (option && fits(option))

@@ -103,7 +103,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv);
 const struct option *next_given(const struct option *before);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *option);
-const char *first_given(option_fits *fits);
+const char *first_unfit(option_fits *fits);
 enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
 /* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
  * texts. */
@@ -116,8 +116,8 @@ uint32_t last_step(const struct settings *settings); /* the step after which yar
 /* The words after `yard train` that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
-/* Like try_value() in options.h, for the option of this name, which must be there.  So who tries a technique asks for
- * it as the user does, and touches no variable of its folder. */
+/* Like try_value() in options.h, for the option of this name, which must exist.  With it a trial of a technique needs
+ * no variable of the technique's folder. */
 struct value_before try_option(const char *option, const char *text);
 
 #endif

@@ -34,7 +34,7 @@ void fill_others(const struct task *maker);
 
 /* Adds the tasks that make the control block and upload it. */
 void add_control(struct trainer *trainer);
-/* The rank that has the losses of a data-parallel rank. */
+/* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
 /* Makes the tensors in which the losses are summed. */
 struct tensor *new_losses(struct trainer *trainer);

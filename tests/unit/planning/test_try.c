@@ -95,7 +95,8 @@ static size_t place_plainly(struct tensor **list, size_t n, int (*order)(const v
     size_t limit = slab_limit(device), high[64] = {0}, sum = 0, *at = allocate(n, sizeof *at);
     qsort(list, n, sizeof(struct tensor *), order);
     for (size_t i = 0; i < n; i++) {
-        at_id[list[i]->id] = at[i] = plain_fit(list, at, i, list[i], limit);
+        at[i] = plain_fit(list, at, i, list[i], limit);
+        at_id[list[i]->id] = at[i];
         assert_true(at[i] / limit < COUNT(high));
         high[at[i] / limit] = MAX(high[at[i] / limit], at[i] % limit + list[i]->bytes);
     }

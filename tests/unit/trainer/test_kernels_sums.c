@@ -148,8 +148,10 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     struct twins p = twins(n, 1);
     struct twins m = twins(n, 2);
     struct twins v = twins(n, 3);
-    for (int i = 0; i < n; i++)
-        v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
+    for (int i = 0; i < n; i++) {
+        v.ours[i] = fabsf(v.ours[i]);
+        v.expected[i] = v.ours[i];
+    }
     for (int step = 1; step <= 3; step++) {
         const double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
         ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
