@@ -20,7 +20,6 @@
 #include "swap_auto.h"
 #include "planning/pass/traits.h"
 #include "swap_choice.h"
-#include "swap_pass.h"
 
 #include <math.h>
 

@@ -103,7 +103,8 @@ static char *find_known(const struct option_table *table, unsigned command, cons
     return answer;
 }
 
-/* Appends the first of the words, as options: "--batch-size --bs"; at most so many, and no more than fit in a line. */
+/* Appends the first of the words, as options: "--batch-size --bs".  There are at most `most`, and no more than fit in a
+ * line. */
 static void append_first(char **text, const char *list, int most)
 {
     char *words = copy_string(list);

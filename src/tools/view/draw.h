@@ -82,6 +82,8 @@ void shade_paper(const struct view *view, int x, int y, int width, int height, u
 /* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; `apart`: dots from each to the
  * next. */
 void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart);
+/* A frame of dashes inside the box; gap: dots from dash to dash. */
+void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour);
 /* Names are normal, what stands beside them is small. */
 static inline enum font small_font(const struct view *view) { return view->scale > 1 ? SMALL_2X : SMALL_1X; }
 static inline enum font normal_font(const struct view *view) { return view->scale > 1 ? NORMAL_2X : NORMAL_1X; }

@@ -22,18 +22,6 @@ static void draw_bordered(const struct view *view, int x, int y, int size, int b
     fill(view, x + border, y + border, size - 2 * border, size - 2 * border, inside);
 }
 
-static void draw_dashed_frame(const struct view *view, int x, int y, int size, uint32_t colour)
-{
-    const int dot = view->scale;
-    const int thick = 2 * dot, far = size - thick;
-    for (int at = 0; at < size; at += 7 * dot) {
-        fill(view, x + at, y, 5 * dot, thick, colour);
-        fill(view, x + at, y + far, 5 * dot, thick, colour);
-        fill(view, x, y + at, thick, 5 * dot, colour);
-        fill(view, x + far, y + at, thick, 5 * dot, colour);
-    }
-}
-
 /* A line across the middle of the sign. */
 static void draw_flat_line(const struct view *view, int x, int y, int size, int thickness, uint32_t colour)
 {
@@ -97,7 +85,7 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
         draw_bordered(view, x, y, size, 2 * dot, colour, PANEL);
         break;
     case DASHED_FRAME:
-        draw_dashed_frame(view, x, y, size, colour);
+        draw_dashed_frame(view, &(struct box){x, y, size, size}, 2, colour);
         break;
     case FLAT_LINE:
         draw_flat_line(view, x, y, size, 2 * dot, colour);

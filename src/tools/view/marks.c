@@ -266,21 +266,21 @@ static const struct view_row *row_of_blocker(const struct view *view)
 
 bool shows_blocker(const struct view *view) { return row_of_blocker(view) != NULL; }
 
-/* Frames the task that is in the way with dashes. */
-static void frame_blocker(const struct view *view, const struct view_row *row, int from, int to)
+struct text_size {
+    int lines, width; /* width: of the widest line, in pixels */
+};
+
+static struct text_size measure_lines(const struct view *view, const char *text)
 {
-    enum { DASH = 5, GAP = 3 };
-    const int dot = view->scale, bottom = row->y + row->height;
-    for (int x = from; x < to; x += (DASH + GAP) * dot) {
-        const int wide = MIN(DASH * dot, to - x);
-        fill(view, x, row->y, wide, 2 * dot, ACCENT);
-        fill(view, x, bottom - 2 * dot, wide, 2 * dot, ACCENT);
+    struct text_size size = {0, 0};
+    char *lines = copy_string(text), *line;
+    char *rest = lines;
+    while ((line = strsep(&rest, "\n"))) {
+        size.width = MAX(size.width, width_of(view, line));
+        size.lines++;
     }
-    for (int y = row->y; y < bottom; y += (DASH + GAP) * dot) {
-        const int high = MIN(DASH * dot, bottom - y);
-        fill(view, from, y, 2 * dot, high, ACCENT);
-        fill(view, to - 2 * dot, y, 2 * dot, high, ACCENT);
-    }
+    free(lines);
+    return size;
 }
 
 /* Marks the task that is in the way, and says why, in short lines below it. */
@@ -295,19 +295,14 @@ void draw_blocker(const struct view *view)
     if (!row)
         return;
     char *text = fold_text(view->message, COLUMNS);
-    int wide = 0, lines = 1;
-    for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
-        char *cut = format_string("%.*s", (int)strcspn(line, "\n"), line);
-        wide = MAX(wide, width_of(view, cut) + 12 * dot);
-        lines += line[strcspn(line, "\n")] == '\n';
-        free(cut);
-    }
+    const struct text_size size = measure_lines(view, text);
+    const int wide = size.width + 12 * dot;
     const int from = x_in_rows(view, axis_of(track, gesture->blocker.copy.start)) - 2 * dot;
     const int to = MAX(x_in_rows(view, axis_of(track, gesture->blocker.copy.end)) + 2 * dot, from + 5 * dot);
     const int x = MAX(MIN(from, rows.x + rows.w - wide), rows.x);
-    const int high = (lines * LINE + 4) * dot, below = row->y + row->height;
+    const int high = (size.lines * LINE + 4) * dot, below = row->y + row->height;
     const int y = below + high <= rows.y + rows.h ? below : row->y - high;
-    frame_blocker(view, row, from, to);
+    draw_dashed_frame(view, &(struct box){from, row->y, to - from, row->height}, 3, ACCENT);
     fill(view, x, y, wide, high, ACCENT);
     put_lines(view, x + 6 * dot, y + 2 * dot, view->width, LINE * dot, PAPER, PAPER, text);
     free(text);

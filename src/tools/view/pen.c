@@ -61,6 +61,23 @@ void hatch(const struct view *view, int x, int y, int width, int height, uint32_
         }
 }
 
+void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour)
+{
+    enum { DASH = 5, THICK = 2 };
+    const int dot = view->scale;
+    const int right = box->x + box->w, bottom = box->y + box->h;
+    for (int x = box->x; x < right; x += (DASH + gap) * dot) {
+        const int wide = MIN(DASH * dot, right - x);
+        fill(view, x, box->y, wide, THICK * dot, colour);
+        fill(view, x, bottom - THICK * dot, wide, THICK * dot, colour);
+    }
+    for (int y = box->y; y < bottom; y += (DASH + gap) * dot) {
+        const int high = MIN(DASH * dot, bottom - y);
+        fill(view, box->x, y, THICK * dot, high, colour);
+        fill(view, right - THICK * dot, y, THICK * dot, high, colour);
+    }
+}
+
 void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text)
 {

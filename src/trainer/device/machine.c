@@ -58,20 +58,13 @@ static bool read_selection(const char **text, struct selection *selection)
     return part[end] == '\0' && known_characters && complete;
 }
 
-static cl_device_id find_device(const struct selection *selection)
+/* Ends the program: there is no such device.  Names those that there are, as -d does. */
+static _Noreturn void refuse_selection(const struct selection *selection, const cl_platform_id *platforms, cl_uint n)
 {
-    cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
-    char *known = NULL; /* the devices that there are, as -d names them */
-    const cl_uint n = get_platforms(platforms);
+    char *known = NULL;
     for (unsigned p = 0; p < n; p++) {
         const cl_uint count = get_devices(platforms[p], devices);
-        if (p == selection->platform && count == 0)
-            check_kernel_cache(platforms[p], EXIT_IO);
-        if (p == selection->platform && selection->device < count) {
-            free(known);
-            return devices[selection->device];
-        }
         for (unsigned d = 0; d < count; d++)
             append_text(&known, "%s%u:%u", known ? ", " : "", p, d);
     }
@@ -79,6 +72,22 @@ static cl_device_id find_device(const struct selection *selection)
         fail_without_device(platforms, n, EXIT_IO);
     fail(EXIT_NO_DEVICE, "-d %u:%u: there is no such device; `yard devices` describes those that there are: %s",
          selection->platform, selection->device, known);
+}
+
+static cl_device_id find_device(const struct selection *selection)
+{
+    cl_platform_id platforms[MOST_PLATFORMS];
+    cl_device_id devices[MOST_PER_PLATFORM];
+    const cl_uint n = get_platforms(platforms);
+    cl_uint count = 0;
+    if (selection->platform < n) {
+        count = get_devices(platforms[selection->platform], devices);
+        if (count == 0)
+            check_kernel_cache(platforms[selection->platform], EXIT_IO);
+    }
+    if (selection->device >= count)
+        refuse_selection(selection, platforms, n);
+    return devices[selection->device];
 }
 
 /* ---- one device ------------------------------------------------------------------------------------------------ */
