@@ -14,7 +14,8 @@
  * A signal that the program's caller ignores, as nohup does with SIGHUP, stays ignored.  The exception is SIGINT: a
  * shell ignores it for jobs in the background, but a user who sends it to this process by its number means it.
  *
- * The handler may interrupt any instruction of any thread, so it calls only what POSIX allows there.
+ * The handler may interrupt any instruction of any thread.  So it leaves errno as it was, and calls only what POSIX
+ * allows in handlers, with one exception: pthread_mutex_trylock(), in clean_up_in_handler(), which never waits.
  */
 #include "base.h"
 
@@ -70,9 +71,8 @@ static void tell_what_is_finished(int signal_number)
     write_plainly("\n");
 }
 
-static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
+static void interrupt_by(int signal_number, const siginfo_t *from)
 {
-    (void)context;
     if (is_helper)
         return;
     if (signal_number == SIGXCPU && interrupted())
@@ -94,6 +94,14 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
         say_plainly("yard: interrupted\n");
     clean_up_in_handler();
     _Exit(EXIT_INTERRUPTED);
+}
+
+static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
+{
+    const int errno_before = errno;
+    (void)context;
+    interrupt_by(signal_number, from);
+    errno = errno_before;
 }
 
 static void take_signal(int number)
