@@ -302,7 +302,7 @@ static void expect_taken(const struct option_table *table, unsigned command, con
 {
     const char *name = where + (where[1] == '-' ? 2 : 1);
     if (!option) {
-        char *otherwise = format_string("'yard %s --help' lists all options", command_name);
+        char *otherwise = format_string("`yard %s --help` lists all options", command_name);
         fail(EXIT_USAGE, "unknown option %s; %s", word, suggestion(table, command, name, "--", otherwise));
     }
     if (option->classes & command)
@@ -310,7 +310,7 @@ static void expect_taken(const struct option_table *table, unsigned command, con
     char *known = find_foreign(table, command, name, "--");
     if (known)
         fail(EXIT_USAGE, "unknown option %s; %s", word, known);
-    fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
+    fail(EXIT_USAGE, "--%s is an option of another command, not of `yard %s`; `yard %s --help` lists its options",
          option->name, command_name, command_name);
 }
 
@@ -404,7 +404,7 @@ bool next_setting(struct settings_text *lines)
             continue;
         char *equals = find_equals(lines->name);
         if (!equals)
-            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", lines->path, lines->number,
+            fail(EXIT_USAGE, "%s, line %d: expected `name = value`, found \"%.60s\"", lines->path, lines->number,
                  lines->name);
         *equals = '\0';
         lines->value = trim(equals + 1);
@@ -467,7 +467,12 @@ static void print_option(FILE *out, const struct option *option)
     }
     char *value = default_text(option);
     bool shown = *value && *value != '\n';
-    char *help = shown ? format_string("%s (default: %s)", option->help, value) : copy_string(option->help);
+    const size_t length = strlen(option->help);
+    char *help = copy_string(option->help);
+    if (shown && help[length - 1] == ')') /* both remarks are in one pair of brackets */
+        help[length - 1] = ';';
+    if (shown)
+        append_text(&help, "%sdefault: %s)", help[length - 1] == ';' ? " " : " (", value);
     print_labelled(out, label, help);
     free(label);
     free(help);
