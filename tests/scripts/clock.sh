@@ -27,6 +27,6 @@ back=$(number stepped_back)
 check "$name: the times that have stepped back are counted: $back" [ "$back" -gt 10 ]
 check "$name: so many times are approximate" [ "$(number approximate)" -eq "$back" ]
 check "$name: the summary says how many" \
-    grep -q "^         $back of these began before the end of the task before them" "$TMP/out"
+    grep -q "^         $back of these began, by the driver's clock, before the end of the task before them" "$TMP/out"
 
 finish

@@ -39,12 +39,12 @@ result $? 'a file may be named off'
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
-refuse 2 "there is no command 'tran'; did you mean 'train'?" tran
-refuse 2 "there is no command 'plt'; did you mean 'plot'?" plt
-refuse 2 "there is no command 'trac'; did you mean 'trace'?" trac
+refuse 2 'there is no command "tran"; did you mean `yard train`?' tran
+refuse 2 'there is no command "plt"; did you mean `yard plot`?' plt
+refuse 2 'there is no command "trac"; did you mean `yard trace`?' trac
 refuse 2 'unknown option --bat; did you mean --batch?' train --bat 5
-refuse 2 "unknown option --foo; 'yard train --help' lists all options" train --foo 5
-refuse 2 "there is no command '--steps'" --steps 5
+refuse 2 'unknown option --foo; `yard train --help` lists all options' train --foo 5
+refuse 2 'there is no command "--steps"' --steps 5
 refuse 2 'did you mean' train --stesp 5
 
 # What other programs call it, and what is said of that: our word, or why there is none.
@@ -70,8 +70,8 @@ END
 refuse 2 'there is no dropout here' train --dropout 0.1
 refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --Learning_Rate=1e-3
 refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
-refuse 2 "'n_layer=3' is not an option: options start with --; here it is called --layers" train n_layer=3
-refuse 2 "'README.md' is a file that no option takes: write --data README.md" train README.md
+refuse 2 '"n_layer=3" is not an option: options start with --; here it is called --layers' train n_layer=3
+refuse 2 '"README.md" is a file that no option takes: write --data README.md' train README.md
 refuse 2 'unknown option --model; here it is called --from' sample --model x
 refuse 2 '--data is given twice, and takes one path: leave one out; for several files' \
     train --data LICENSE --data README.md
@@ -82,7 +82,7 @@ echo '{"n_head": 4}' >"$TMP/described/config.json"
 refuse 2 'has a config.json, but no model.safetensors' train --init "$TMP/described"
 refuse 2 'here it is called --count' sample --max_new_tokens 5
 refuse 2 '--steps, as it is called here, is an option of another command' plan --max-iters 5
-refuse 2 "there is no command 'generate'; here that is 'yard sample'" generate
+refuse 2 'there is no command "generate"; here that is `yard sample`' generate
 printf 'n_embd = 3\n' >"$TMP/config"
 refuse 2 'line 1: unknown option "n_embd"; here it is called channels' train --config "$TMP/config"
 refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
@@ -116,22 +116,22 @@ refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"'
 refuse 2 '--schedule takes one of cosine|constant|linear|wsd, not "sine"' train --schedule sine
 refuse 2 '--gemm takes one of auto|own|clblast, not "fast"' train --gemm fast
 refuse 2 '--serial is a switch and takes no value, but "yes" was given' train --serial=yes
-refuse 2 "--prompt is an option of another command, not of 'yard train'" train --prompt x
-refuse 2 "'extra' is not an option: options start with --" train extra
-refuse 2 "'extra' is not an option: options start with --" plan extra
-refuse 2 "'extra' is not an option: options start with --" devices extra
+refuse 2 '--prompt is an option of another command, not of `yard train`' train --prompt x
+refuse 2 '"extra" is not an option: options start with --' train extra
+refuse 2 '"extra" is not an option: options start with --' plan extra
+refuse 2 '"extra" is not an option: options start with --' devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
 refuse 2 'the data bring their own vocabulary' plan --vocab 99 --data README.md
 refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
-refuse 2 "option of another command, not of 'yard train'" train --vocab 99
+refuse 2 'option of another command, not of `yard train`' train --vocab 99
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
 refuse 4 'nowhere.txt' plan --list nowhere.txt
-refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
-refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
+refuse 2 'has its own machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
+refuse 2 'has its own machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
     $server
-refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list README.md
+refuse 2 'README.md, line 3: "Trainyard": expected device, lane' plan --list README.md
 refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
 refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
     --what-if mem=2G
@@ -163,7 +163,7 @@ refuse 2 'are needed, or more if a pass then chooses anew' plan $server --model 
 refuse 2 'are needed, or more if a pass then chooses anew' plan $server --model tiny \
     --mesh dp=2 --overlap local --swap layer --host-mem 200K
 printf 'task t host.cpu 0\n' >"$TMP/idle"
-refuse 2 'the tasks of a step take 0 s together by the step file; expected 1e-9 to 1e6' \
+refuse 2 'the tasks of a step take 0 s in all by the step file; expected 1e-9 to 1e6 s' \
     plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
 refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --simulate --overlap plan \
@@ -186,7 +186,7 @@ refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline inte
 refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
 refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or use one as 2' $plan --mesh dp=2
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or use one as 3' $plan --mesh dp=3 -d 0:0x2
-refuse 2 'asks for 8192 devices, the product of its numbers; the most are 4096' $plan --mesh dp=4096,pp=2
+refuse 2 'asks for 8192 devices, the product of its numbers, but at most 4096 are possible' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
 refuse 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
 refuse 2 'with 2 stages per device needs at least 4 layers, the model has 2: use pp=1, or --layers 4' \
@@ -195,10 +195,10 @@ refuse 2 'needs a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batc
     $plan -d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved
 refuse 2 'use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
 refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $plan -d 0:0x3 --mesh tp=3
-refuse 2 'yard plan --hardware FILE takes more' $plan -d 0:0x17
+refuse 2 '`yard plan --hardware FILE` takes more' $plan -d 0:0x17
 refuse 2 'n and N are 1 or more' $plan -d 0:0x0
 refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
-refuse 2 '2,1 has 3 layers in all, the model 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
+refuse 2 '2,1 has 3 layers in all, but the model has 2: give numbers with that sum' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
 refuse 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
 refuse 2 'with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
 refuse 2 'from three groups on a tied head needs pp=1' \
@@ -220,7 +220,7 @@ refuse 2 'add --simulate' plan --trace x
 refuse 2 'leave one out' plan --simulate --hardware $laptop --profile x
 refuse 4 'no/such/file' plan --simulate --hardware no/such/file
 refuse 4 'no/such/file' plan --simulate -d 0:0 --profile no/such/file
-refuse 2 "'link=fast'" plan --simulate --hardware $laptop --what-if link=fast
+refuse 2 'not "link=fast"' plan --simulate --hardware $laptop --what-if link=fast
 refuse 2 'laptop.txt' plan --simulate --hardware $laptop --mesh dp=2
 refuse 2 'does not fit' plan --simulate --hardware $laptop --what-if mem=1M --model char
 refuse 2 'README.md, line ' plan --simulate --hardware README.md
@@ -246,7 +246,7 @@ refuse 2 'of the state that is kept from step to step does not fit. ' $plan $ser
 
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 refuse_train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
-refuse_train 2 '2 warm-up steps leave none of the 2 steps at the full learning rate' --warmup 2
+refuse_train 2 '--warmup 2 leaves no step at the full learning rate, since --steps is 2' --warmup 2
 refuse_train 2 'give a smaller --warmup, or more --steps' --warmup 3
 refuse_train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
 refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5 \
@@ -416,7 +416,7 @@ result $? 'few open files are named before a driver fails for want of them'
 
 # ---- looking on -----------------------------------------------------------------------------------------------------
 
-refuse 2 'yard plan --view shows what is simulated: add --simulate' plan --model tiny --view
+refuse 2 'plan --view shows what is simulated: add --simulate' plan --model tiny --view
 refuse 4 'cannot create' view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
 refuse 1 'is not a JSON object' plot README.md
 TMPDIR=$TMP/rings # where a trace that is looked at would lie

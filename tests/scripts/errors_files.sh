@@ -138,8 +138,8 @@ refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "
 refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
 refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
 refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
-refuse 2 'would overwrite what yard trace export reads' trace export "$TMP/planned" --chrome "$TMP/planned"
-refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved" \
+refuse 2 'would overwrite what trace export reads' trace export "$TMP/planned" --chrome "$TMP/planned"
+refuse 2 'is a checkpoint, to which nothing is added' train --resume "$TMP/saved" \
     --log "$TMP/saved/step-2/rank-0.safetensors"
 
 # Other paths, and words that go with them: nothing of these is touched or begun either.
@@ -151,7 +151,7 @@ yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
 refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
-refuse 2 'ckpt: say what to do: ls, verify, diff, reshard or export' ckpt
+refuse 2 'ckpt needs a word that says what to do: ls, verify, diff, reshard or export' ckpt
 refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
 refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
@@ -173,12 +173,12 @@ for option in --save --init --resume --config --data --val-data --pace; do
 done
 printf 'log =\n' >"$TMP/empty.conf"
 refuse 2 'log takes a path, not ""' train --config "$TMP/empty.conf"
-refuse 2 'yard check takes a path, not ""' check ''
-refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3 tests/data/gpt2-tiny.safetensors
+refuse 2 'check takes a path, not ""' check ''
+refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 tests/data/gpt2-tiny.safetensors
 refuse 2 'or --gradients and no file' check --gradients tests/data/gpt2-tiny.safetensors
-refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
+refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
-refuse 2 'yard trace summary takes a path, not ""' trace summary ''
+refuse 2 'trace summary takes a path, not ""' trace summary ''
 check 'outputs onto inputs: no input was touched' [ "$(sum_of_inputs)" = "$inputs" ]
 for output in x new.log new; do
     check "outputs onto inputs: no output was begun: $output" [ ! -e "$TMP/$output" ]
@@ -186,7 +186,7 @@ done
 unharmed 'outputs onto inputs'
 
 # A model is saved over another one only if it goes on with that.
-refuse 2 'is another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' \
+refuse 2 'has another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' \
     train --model tiny --layers 1 --save "$TMP/saved" --trace "$TMP/x"
 refuse 2 'vocabulary 256' train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
 [ ! -e "$TMP/x" ]
@@ -344,9 +344,9 @@ done
 hardware 'link upload = 22e9' 'expected `link LANE = BYTES_PER_SECOND LATENCY_SECONDS`; tutorials/'
 { cat data/hardware/server.txt && echo 'wobble = 3'; } >"$TMP/server"
 refuse 2 '`wobble = 3`: unknown name' plan --model tiny --simulate --hardware "$TMP/server"
-hardware 'bandwidth = 1' 's together by '
+hardware 'bandwidth = 1' 's in all by '
 for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan mem=0; do
-    refuse 2 'expected words such as' plan --model tiny --simulate $server --what-if "$word"
+    refuse 2 '--what-if takes words such as' plan --model tiny --simulate $server --what-if "$word"
 done
 unharmed 'numbers that do not fit'
 

@@ -175,7 +175,7 @@ refuse_command() { # COMMAND FOLDER: it has gone with the folder; the sentence n
     if [ "$1" = "$2" ]; then
         because=": this yard was built without ...$2"
     fi
-    refuse_without "there is no command '$1'$because" "$1"
+    refuse_without "there is no command \"$1\"$because" "$1"
 }
 
 all_options "$YARD" >"$TMP/options"

@@ -16,9 +16,9 @@ check 'a run that is saved and stored goes on from what is saved' grep -qx \
     "$TMP/err"
 train --resume "$TMP/saved" --steps 4
 check 'a run that goes on and is not kept says so' \
-    grep -qx "nothing of this is saved: --save $TMP/saved goes on saving there" "$TMP/err"
+    grep -qx "nothing that this run has trained is saved: --save $TMP/saved would go on saving there" "$TMP/err"
 check 'a run that goes on and is stored succeeds' train --resume "$TMP/saved" --steps 4 --snapshot "$TMP/b.snap"
-check 'a run that goes on and is stored does not say that nothing is saved' lacks 'nothing of this is saved' "$TMP/err"
+check 'a run that goes on and is stored does not say that nothing is saved' lacks 'nothing that this run has trained is saved' "$TMP/err"
 check 'a run with --restart goes on' train --steps 8 --snapshot "$TMP/a.snap" --restart --log "$TMP/log"
 check 'a run with --restart is resumed from its snapshot, whatever the words say' \
     grep -q "\"resume\":\"$TMP/a.snap\"" "$TMP/log"

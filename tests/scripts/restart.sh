@@ -74,7 +74,7 @@ for death in 1 2 3 4; do # of the first child, and of those of three restarts
     kill -KILL $(trainer)
 done
 name='--restart without a commit'
-ended "$name" 1 'yard: given up: 3 restarts, and no newer commit in'
+ended "$name" 1 'yard: given up after 3 restarts without a newer commit in'
 check "$name: there were 3 restarts" said_times 3 'yard: restart' "$TMP/err"
 check "$name: each says why, and that it begins again" said_times 3 \
     'yard: restart [123]: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err"
@@ -94,6 +94,6 @@ ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restar
 ends_at_once 2 'unknown option' --unknown
 ends_at_once 3 'there is no such device' '-d 99:0'
 ends_at_once 4 "$TMP/none/here" "--data $TMP/none/here"
-ends_at_once 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
+ends_at_once 1 'the run is not restarted, since the same step would give the same bits' '--steps 60 --lr 1000 --clip 0'
 
 finish

@@ -66,7 +66,7 @@ has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: with these passes, which
 for file in data/pytorch/*.csv; do
     case $file in
     *LoopedBFS*)
-        refuse 2 "LoopedBFS.4.8.csv, row 1, cell 17: '4B7'" train $model $four --pipeline "$file"
+        refuse 2 'LoopedBFS.4.8.csv, row 1, cell 17: "4B7"' train $model $four --pipeline "$file"
         continue ;;
     esac
     trains_as "$TMP/one-clip1" --pipeline "$file"

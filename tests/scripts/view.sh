@@ -58,7 +58,7 @@ else
     has_window=yes
 fi
 if [ $has_window = yes ]; then
-    refuse 4 'yard view FILE --png OUT.png writes a picture instead' view "$TMP/a.trace"
+    refuse 4 '`yard view FILE --png OUT.png` writes a picture instead' view "$TMP/a.trace"
 else
     refuse 2 'install SDL2' view "$TMP/a.trace"
 fi

@@ -14,7 +14,7 @@ char **take_arguments(struct option_table *table, const struct path_command *com
     char **paths = parse_options(table, command->bit, command->name, argc, argv, n);
     begin_claims();
     for (int i = 0; i < MIN(*n, command->inputs); i++)
-        claim_input(JOINED("yard ", command->name), paths[i]);
+        claim_input(command->name, paths[i]);
     for (const struct option *option = table->options; option < table->options + table->n; option++)
         if (is_output(option) && *(const char **)option->value)
             claim_output(JOINED("--", option->name), *(const char **)option->value, NULL);
@@ -32,7 +32,7 @@ static void print_overview(const struct words *words)
         free(folded);
         free(line);
     }
-    printf("\n'yard %s WORD --help' says more.\n", words->command);
+    printf("\n`yard %s WORD --help` says more.\n", words->command);
 }
 
 static const struct word *find_word(const struct words *words, const char *name)
@@ -40,7 +40,7 @@ static const struct word *find_word(const struct words *words, const char *name)
     for (const struct word *word = words->words; word < words->words + words->n; word++)
         if (strcmp(name, word->name) == 0)
             return word;
-    fail(EXIT_USAGE, "%s: there is no \"%s\": say %s", words->command, name, words->list);
+    fail(EXIT_USAGE, "%s knows no \"%s\": say %s", words->command, name, words->list);
 }
 
 static bool asks_for_help(const char *word)
@@ -51,7 +51,7 @@ static bool asks_for_help(const char *word)
 static int run_word(const struct word *word, const char *name, char **paths, int n)
 {
     if (n != word->n)
-        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
+        fail(EXIT_USAGE, "%s takes %s, %d path%s, but %d %s given; `yard %s --help` says more", name, word->takes,
              word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
     return word->run(paths);
 }
@@ -59,8 +59,8 @@ static int run_word(const struct word *word, const char *name, char **paths, int
 int run_words(const struct words *words, int argc, char **argv)
 {
     if (argc == 0)
-        fail(EXIT_USAGE, "%s: say what to do: %s; 'yard %s --help' says more", words->command, words->list,
-             words->command);
+        fail(EXIT_USAGE, "%s needs a word that says what to do: %s; `yard %s --help` says more", words->command,
+             words->list, words->command);
     if (asks_for_help(argv[0])) {
         print_overview(words);
         return EXIT_OK;

@@ -66,8 +66,8 @@ static void move_waiting(struct list *list, size_t end, enum role role)
         moves[i] = task->gate == GATE_WAITS || follows(task, moves);
         if (moves[i] && task->role == role)
             fail(EXIT_USAGE,
-                 "task %zu %s is of role %s and follows from an update, which --clip holds until it has ended: give "
-                 "the update another role, or --clip 0",
+                 "task %zu %s follows from an update, but --clip holds all updates until every task of its role, %s, "
+                 "has ended: give the update another role, or use --clip 0",
                  i, task->name, role_name[task->role]);
         if (moves[i])
             moved[n_moved++] = i;

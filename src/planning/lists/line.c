@@ -57,7 +57,7 @@ void split_line(struct line *line, char *text)
 char *word_at(struct line *line, size_t i)
 {
     if (i >= line->n)
-        fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", line->path, line->number,
+        fail(EXIT_USAGE, "%s, line %d: \"%.80s\" ends too early: expected %s", line->path, line->number,
              line->words[line->n - 1], line->takes);
     line->used[i] = true;
     return line->words[i];

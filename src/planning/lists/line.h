@@ -22,7 +22,7 @@ struct line {
 void split_line(struct line *line, char *text);
 /* (line, word, what is expected by printf rules) */
 #define fail_word(l, word, ...)                                                                                        \
-    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
+    fail(EXIT_USAGE, "%s, line %d: \"%.80s\": expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
 char *word_at(struct line *line, size_t i);            /* the word that has place i, which must be there */
 char *word_option(struct line *line, const char *key); /* the value of `key=value`, or NULL */
 /* Cuts the first name off a list with commas; NULL: none is left. */

@@ -48,8 +48,8 @@ static int prove_lists(const struct trainer *trainer, struct list *const *all, s
     else
         print_line(stderr,
                    "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
-                   "every conflict is ordered,\n        provided that tasks touch what they declare (train "
-                   "--serial --audit checks that)",
+                   "every conflict is ordered,\n        provided that tasks touch what they declare (`yard train "
+                   "--serial --audit` checks that)",
                    trainer->train->n);
     return EXIT_OK;
 }
@@ -203,9 +203,9 @@ static int run_plan(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&page, argc, argv);
     if (record_options.file && !predict_options.simulate)
-        fail(EXIT_USAGE, "yard plan --trace writes what is simulated: add --simulate");
+        fail(EXIT_USAGE, "plan --trace writes what is simulated: add --simulate");
     if (record_options.shown && !predict_options.simulate)
-        fail(EXIT_USAGE, "yard plan --view shows what is simulated: add --simulate");
+        fail(EXIT_USAGE, "plan --view shows what is simulated: add --simulate");
     if (other_plan())
         return other_plan()->run(settings);
     if (plan_options.list)
@@ -228,7 +228,7 @@ static void check_plan_options(struct settings *settings)
     const char *unfit = has_list ? first_unfit(fits_list) : NULL;
     (void)settings;
     if (unfit)
-        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", plan_options.list, unfit);
+        fail(EXIT_USAGE, "--list %s has its own machine, sizes and times: leave --%s out", plan_options.list, unfit);
     if ((simulates || plan_options.print_list) && !has_times)
         fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
              simulates ? "simulate" : "print-list");

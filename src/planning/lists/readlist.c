@@ -85,8 +85,8 @@ static struct lane *read_lane(const struct reading *reading, const char *word)
 {
     size_t lane = find_index(
         reading, reading->lanes, word, strlen(word),
-        "a lane, DEVICE.KIND[N]: the device declared above, the kind compute, upload or download, of host cpu, "
-        "disk, feed or report, and N for the further ones that are declared");
+        "a lane, DEVICE.KIND[N], with a device that is declared above, the kind compute, upload or download (of host: "
+        "cpu, disk, feed or report), and N for a further lane that is declared");
     return reading->machine->lanes[lane];
 }
 
@@ -171,8 +171,8 @@ static void lane_line(struct reading *reading)
     if (dot)
         letters = (size_t)(dot - word) + strcspn(dot, "0123456789");
     size_t found = find_index(reading, reading->lanes, word, letters,
-                              "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
-                              "download, of host cpu, disk, feed or report");
+                              "DEVICE.KIND[N], with a device that is declared above and the kind compute, upload or "
+                              "download (of host: cpu, disk, feed or report)");
     struct lane *lane = reading->machine->lanes[found];
     if (word[letters]) {
         int nth = (int)read_counter(&reading->line, word + letters, 1, 10000);
@@ -412,7 +412,7 @@ struct list *read_list(const char *path)
     }
     find_awaited(&reading);
     if (reading.list->n == 0)
-        fail(EXIT_USAGE, "%s: there is no task in it; add lines such as 'task NAME LANE TIME'", path);
+        fail(EXIT_USAGE, "%s: there is no task in it; add lines such as `task NAME LANE TIME`", path);
     for (int i = 0; i < reading.machine->n_lanes; i++)
         set_purpose(reading.machine->lanes[i], FOR_NOTHING);
     for (size_t i = 0; i < reading.list->n; i++)

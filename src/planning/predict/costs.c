@@ -242,7 +242,8 @@ void apply_what_if(struct costs *costs, struct machine *machine, const char *tex
     for (char *word = strtok_r(words, blanks, &rest); word; word = strtok_r(NULL, blanks, &rest))
         if (!change_budget(machine, word) && !scale_speed(costs, word))
             fail(EXIT_USAGE,
-                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, factors of 1e-6 to 1e6",
+                 "--what-if takes words such as link=2x cpu=0.5x device=1.5x mem=8G, with factors of 1e-6 to 1e6, not "
+                 "\"%s\"",
                  word);
     free(words);
 }

@@ -216,7 +216,8 @@ void check_fingerprint(const struct costs *costs, const struct device *device, c
         char *now = copy_string(fields[i].now);
         if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
             fail(EXIT_USAGE,
-                 "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
+                 "profile %s was made with %s \"%s\", but this run has \"%s\": make a new one with `yard profile -o "
+                 "FILE`",
                  costs->path, fields[i].name, fields[i].profile, fields[i].now);
         free(now);
     }

@@ -17,7 +17,7 @@ int run_profile(int argc, char **argv)
     struct settings *settings = parse_settings(&page, argc, argv);
     const char *output = predict_options.output;
     if (!output)
-        fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
+        fail(EXIT_USAGE, "profile needs -o FILE, the profile to write; `yard profile --help` says more");
     expect_replaceable("--output", output, KIND_PROFILE, "profile of yard's");
     abandon(open_writer(output)); /* better to learn now than after the trial that it cannot be written */
     settings->demands.time_tasks = true;

@@ -123,8 +123,8 @@ static void print_period(FILE *out, const struct simulation *sim, const struct c
                    1e3 * sim->period, costs->measured ? "profile" : "hardware", costs->path,
                    sim->by_source[COST_MEASURED], sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
     else
-        print_line(out, "simulated step: %.3f ms, from the times of %zu tasks in the list", 1e3 * sim->period,
-                   sim->by_source[COST_GIVEN]);
+        print_line(out, "simulated step: %.3f ms, from the times of %zu task%s in the list", 1e3 * sim->period,
+                   sim->by_source[COST_GIVEN], sim->by_source[COST_GIVEN] == 1 ? "" : "s");
     if (!sim->settled)
         print_line(out, "the times of %d steps did not repeat: these are means of the last %d", sim->steps,
                    sim->pattern);

@@ -74,7 +74,8 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
     return new_problem(EXIT_USAGE,
-                       "the tasks of a step take %.3g s together by %s; expected 1e-9 to 1e6: is a number in it wrong?",
+                       "the tasks of a step take %.3g s in all by %s; expected 1e-9 to 1e6 s: look for a wrong number "
+                       "in it",
                        total, costs ? costs->path : "the step file");
 }
 

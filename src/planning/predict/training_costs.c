@@ -126,7 +126,7 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .classes = OF_TRAIN | OF_PLAN,
-     .help = "file with the times of tasks that `yard profile` measured. train plans with them instead of "
+     .help = "file with the times of tasks that `yard profile` measured. `yard train` plans with them instead of "
              "measuring in a trial"},
     {.name = "hardware",
      .type = OPT_INPUT,
@@ -134,9 +134,9 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .classes = OF_TRAIN | OF_PLAN,
-     .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). --mesh "
-             "dp=N, or -d N, uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
-             "train plans with these times instead of measuring in a trial"},
+     .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). --mesh dp=N, "
+             "or -d N, uses N of its devices, and no OpenCL device is needed (of `yard bench`, only --broadcast can "
+             "be simulated so). `yard train` plans with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,
      .value = &predict_options.what_if,

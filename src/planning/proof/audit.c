@@ -205,8 +205,9 @@ static struct problem *check_written(const struct task *task, const struct image
                          image->this_run[word] == filling(run, tensor->element, word);
         if (image->this_run[word] != image->first_run[word] && !(task->partial && unwritten))
             return new_problem(EXIT_FAILED,
-                               "task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
-                               "it reads something that it does not declare, or does not write all of the tensor",
+                               "task %s%s changes element %zu of tensor %s when the memory that it does not declare "
+                               "to read holds %s instead of NaN: it reads something that it does not declare, or does "
+                               "not write all of the tensor",
                                task->name, layer_and_micro(position, task), word - range.begin, tensor->name,
                                filling_name[run]);
     }

@@ -69,9 +69,9 @@ static const struct option options[] = {
      .value = &proof_options.verify,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
-     .help = "prove three things, provided that tasks touch what they declare (train --serial --audit checks "
-             "that): every read sees the right value, every conflict is ordered whatever the timing, and "
-             "memory is within the budgets"},
+     .help = "prove three things, provided that tasks touch what they declare (`yard train --serial --audit` checks "
+             "that): every read sees the right value, every conflict is ordered whatever the timing, and memory is "
+             "within the budgets"},
 };
 static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = free_all_values};

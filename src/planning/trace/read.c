@@ -47,8 +47,8 @@ static void expect_trace_header(const struct reader *file, const struct trace_he
     const char *path = file->path;
     if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0)
         fail(EXIT_FAILED,
-             "%s is not a trace: it does not start with \"%s\"; yard train --trace FILE writes one, and lists "
-             "that yard view shows end in .txt or .csv",
+             "%s is not a trace: it does not start with \"%s\"; `yard train --trace FILE` writes one, and lists that "
+             "`yard view` shows end in .txt or .csv",
              path, TRACE_MAGIC);
     if (file->size >= offsetof(struct trace_header, kind) && header->version != TRACE_VERSION)
         fail(EXIT_FAILED, "the trace %s has version %" PRIu32 ", this yard reads version %d; record it again", path,

@@ -77,9 +77,9 @@ static const struct word words[] = {
 static const struct words trace_words = {.command = "trace",
                                          .examples = "summary build/run.trace\n"
                                                      "diff build/run.trace build/simulated.trace\n",
-                                         .about = "Reads the traces that yard train --trace FILE and yard plan --trace "
-                                                  "FILE write, also while the run still goes on.\n"
-                                                  "The times of a paced trace are modelled.",
+                                         .about = "Reads the traces that `yard train --trace FILE` and `yard plan "
+                                                  "--trace FILE` write, also while the run still goes on. The times "
+                                                  "of a run with --pace are modelled.",
                                          .list = "summary, export or diff",
                                          .inputs = 2,
                                          .words = words,

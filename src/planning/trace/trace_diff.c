@@ -204,12 +204,13 @@ int trace_diff(char **files)
         if (n)
             print_table(stdout, worst);
         if (n_a + n_b > 0)
-            printf("\n--json names the tasks of one trace only\n");
+            printf("\n--json names the tasks that only one trace has\n");
     }
     free_table(worst);
     free_compared(&a);
     free_compared(&b);
     if (!n)
-        say(stderr, "yard: ", "the traces %s and %s have no task in common", files[0], files[1]);
+        say(stderr, "yard: ", "the traces %s and %s have no task in common: compare traces of the same model", files[0],
+            files[1]);
     return n ? EXIT_OK : EXIT_FAILED;
 }

@@ -290,7 +290,7 @@ int trace_export(char **files)
     int64_t first = 1, last = UINT32_MAX;
     int64_t has_first = 0, has_last = 0;
     if (!chrome_path)
-        fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
+        fail(EXIT_USAGE, "trace export needs --chrome OUT.json.gz, the file to write");
     parse_steps(trace_options.steps, &first, &last);
     struct trace *trace = trace_open_modelled(path);
     uint32_t chosen = trace_list(trace, path, trace_options.list);

@@ -136,10 +136,10 @@ static void print_head(const struct trace *trace, const struct trace_steps *step
     printf("\nrecords  %zu ended, %zu unfinished, %" PRIu64 " lost%s, %zu with approximate times\n", trace->n_records,
            trace->n_unfinished, trace->n_lost, trace->n_lost ? " (the ring was full)" : "", n_approximate);
     if (n_back)
-        printf(
-            "         %zu of these began before the end of the task before them on their lane, says the driver, whose\n"
-            "         clock steps back: they are shown from that end on\n",
-            n_back);
+        printf("         %zu of these began, by the driver's clock, before the end of the task before them on their "
+               "lane,\n"
+               "         because that clock steps back: they are shown from that end on\n",
+               n_back);
     if (!steps->counted) {
         printf("\nNo task of this list has ended yet.\n");
         return;

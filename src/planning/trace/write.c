@@ -112,8 +112,10 @@ static void map_file(struct trace_writer *writer, const char *name)
             error = errno;
     }
     if (error)
-        fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", name,
-             format_bytes(text, (double)writer->size), strerror(error));
+        fail(EXIT_IO,
+             "cannot make the trace %s with %s for its records: %s; write it to another disk, or make room "
+             "there",
+             name, format_bytes(text, (double)writer->size), strerror(error));
     mapped = (char *)writer->header;
     mapped_size = writer->size;
     cut = false;
@@ -225,7 +227,7 @@ void close_trace_writer(struct trace_writer *writer)
     munmap(writer->header, writer->size);
     tell_when_cut(writer);
     if (!cut && ftruncate(writer->fd, (off_t)used) != 0)
-        warn("the trace keeps its unused room: %s", strerror(errno));
+        warn("the unused room at the trace's end could not be cut off: %s; the trace is whole", strerror(errno));
     close(writer->fd);
     free(writer);
 }

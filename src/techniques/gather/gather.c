@@ -374,8 +374,8 @@ static char *describe_gather(const struct survey *survey)
         most = MAX(most, shard_bytes[d]);
     free(shard_bytes);
     char bytes[32];
-    return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
-                         "a layer, %d ahead",
+    return format_string("parameters are kept in shards of at most %s per device; in a step they are gathered %zu "
+                         "times, a layer at a time, %d ahead",
                          format_bytes(bytes, (double)most), survey->gathered, AHEAD);
 }
 

@@ -301,7 +301,7 @@ static void check_overlap_options(struct settings *settings)
 {
     (void)settings;
     if (overlap_options.plan_file && overlap_options.mode != OVERLAP_PLAN)
-        fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan_file);
+        fail(EXIT_USAGE, "--overlap-plan %s is for --overlap plan: add that option", overlap_options.plan_file);
 }
 
 /* How often the running step has chosen what. */

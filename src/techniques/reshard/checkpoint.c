@@ -60,7 +60,8 @@ struct mesh read_strategy(const struct checkpoint *checkpoint)
     if (*text)
         problem = parse_mesh(text, 1, &mesh);
     if (problem)
-        fail(EXIT_FAILED, "%s is damaged or not ours: options: %s", checkpoint->path, problem->sentence);
+        fail(EXIT_FAILED, "%s is damaged, or no manifest of yard's: options: %s; take another checkpoint",
+             checkpoint->path, problem->sentence);
     mesh.zero = checkpoint->pieces->mesh.zero;
     return mesh;
 }

@@ -31,7 +31,9 @@ void expect_outside(const char *claimant, const char *path)
     for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
         *end = '\0';
         if (is_checkpoint(at))
-            fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
+            fail(EXIT_USAGE,
+                 "%s %s: the folder %s is a checkpoint, to which nothing is added: choose a path outside "
+                 "of it",
                  claimant, path, at);
     }
     free(at);
@@ -71,13 +73,16 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
             if (piece->rank != rank)
                 continue;
             if (found == end || !is_same(found, tensor, k))
-                fail(EXIT_FAILED, "%s does not have piece %s at byte %llu, %zu elements of F32, as the manifest says",
+                fail(EXIT_FAILED,
+                     "%s does not have piece %s at byte %llu, %zu elements of F32, as the manifest says; "
+                     "take another checkpoint",
                      path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
             found++;
         }
     }
     if (found != end)
-        fail(EXIT_FAILED, "%s has tensor %s, which the manifest does not name", path, found->name);
+        fail(EXIT_FAILED, "%s has tensor %s, which the manifest does not name; take another checkpoint", path,
+             found->name);
 }
 
 /* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
@@ -90,12 +95,14 @@ static void check_rank(const struct checkpoint *checkpoint, int rank)
     struct safetensors *st = open_safetensors(path);
     snprintf(step, sizeof step, "%u", checkpoint->step);
     if (st->file->size != checkpoint->bytes[rank])
-        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
-             (unsigned long long)checkpoint->bytes[rank]);
+        fail(EXIT_FAILED, "%s has %llu bytes, but the manifest says %llu; take another checkpoint", path,
+             (unsigned long long)st->file->size, (unsigned long long)checkpoint->bytes[rank]);
     if (json_object_size(st->metadata) != 2 || !has_metadata(st, "format", "pt") ||
         !has_metadata(st, "yard.step", step))
-        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
-             step);
+        fail(EXIT_FAILED,
+             "%s: its metadata must be format \"pt\" and yard.step \"%s\", the manifest's step; take "
+             "another checkpoint",
+             path, step);
     check_rank_tensors(checkpoint, rank, path, st);
     close_safetensors(st);
     free(path);

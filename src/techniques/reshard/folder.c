@@ -101,7 +101,8 @@ struct folder *open_folder(const char *path, size_t most_files)
     for (size_t n = strlen(path); n > 1 && folder->path[n - 1] == '/'; n--)
         folder->path[n - 1] = '\0';
     if (access(folder->path, F_OK) == 0 && !is_folder(folder->path))
-        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", folder->path);
+        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way; choose another name",
+             folder->path);
     folder->temporary = format_string("%s" TEMPORARY "%ld", folder->path, (long)getpid());
     folder->cap = most_files;
     folder->files = allocate(most_files, sizeof *folder->files);

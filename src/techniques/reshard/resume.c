@@ -89,10 +89,10 @@ static _Noreturn void refuse_devices(const struct settings *settings, const stru
     int nearest = nearest_devices(settings->batch, each, devices);
     char text[64];
     fail(EXIT_USAGE,
-         "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
+         "%s was trained with %s and --batch %d, which cannot go on with %d device%s: the nearest "
          "that can is --mesh dp=%d,pp=%d,tp=%d, which takes %d; or choose another --mesh",
-         settings->resumed->given_path, format_mesh(text, strategy), settings->batch, devices, nearest / each,
-         strategy->pp, strategy->tp, nearest);
+         settings->resumed->given_path, format_mesh(text, strategy), settings->batch, devices, devices == 1 ? "" : "s",
+         nearest / each, strategy->pp, strategy->tp, nearest);
 }
 
 static struct mesh resumed_mesh(const struct settings *settings, int devices)

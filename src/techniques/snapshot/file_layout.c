@@ -87,7 +87,9 @@ struct pieces *cut_stored(const struct snapfile_plan *plan)
     for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++) {
         size_t elements = add_all_stored(model, tensor, plan);
         if (elements != tensor_elements(tensor))
-            fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",
+            fail(EXIT_USAGE,
+                 "tasks of role update store %zu of the %zu elements of %s, %s: no snapshot can be made "
+                 "of this list",
                  elements, tensor_elements(tensor), tensor->name, kept_name[tensor->role]);
     }
     free_model(model);

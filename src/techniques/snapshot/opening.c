@@ -175,7 +175,7 @@ static void refuse_other_model(const struct opening *opening)
     char sizes[160];
     const struct config *old = &opening->old->pieces->config;
     if (snapfile_of(opening->old)->newest.slot != NO_SLOT && !same_sizes(old, opening->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file",
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): give --snapshot another file",
              opening->writer->file->path, describe_sizes(sizes, old));
 }
 
@@ -185,7 +185,7 @@ static void warn_of_replaced(const struct opening *opening)
     const struct checkpoint *old = opening->old, *file = opening->writer->file;
     if (snapfile_of(old)->newest.slot != NO_SLOT && old->run != file->run)
         warn("%s has step %u of an earlier run, which this run's snapshots will replace; --resume %s goes on from it, "
-             "and --snapshot in another file keeps it",
+             "and another file for --snapshot keeps it",
              file->path, old->step, file->path);
 }
 

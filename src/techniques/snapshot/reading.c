@@ -169,14 +169,16 @@ static struct checkpoint *read_description(struct reader *reader, const char *pa
     read_at(reader, manifest, n, MANIFEST_AT);
     if (hash_bytes(manifest, n, 0) != snapfile->manifest_hash)
         fail(EXIT_FAILED,
-             "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say; use a checkpoint or "
-             "another snapshot",
+             "%s is damaged: its manifest, bytes %d to %zu, does not have the hash that its pages say; use a "
+             "checkpoint or another snapshot",
              path, MANIFEST_AT, MANIFEST_AT + n);
     struct checkpoint *checkpoint = parse_manifest(path, manifest, n, &snapfile->base);
     size_t pieces = count_pieces(checkpoint->pieces);
     if (pieces != snapfile->base.n)
-        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces,
-             snapfile->base.n);
+        fail(EXIT_FAILED,
+             "%s is damaged, or no snapshot of yard's: it has %zu pieces, but its pages say %zu; use a "
+             "checkpoint or another snapshot",
+             path, pieces, snapfile->base.n);
     free(manifest);
     return checkpoint;
 }

@@ -336,7 +336,9 @@ static void check_bench_options(struct settings *settings)
 {
     settings->demands.sweeps |= given.broadcast;
     if (predict_options.hardware && measures && !given.broadcast)
-        fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated",
+        fail(EXIT_USAGE,
+             "--hardware %s: bench measures this machine, and simulates only --broadcast: add that, or "
+             "leave --hardware out",
              predict_options.hardware);
 }
 
@@ -367,9 +369,10 @@ static void bench_all(struct bench *bench)
             of_peak(clblast_text, clblast));
     json_t *train = bench_training(bench);
     print_line(bench->text,
-               "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s",
+               "\nFMA peak: %.1f GFLOP/s at its best in this run; each share is of the peak measured beside its "
+               "timing%s",
                bench->peak / 1e9,
-               device->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
+               device->is_cpu ? ",\nby CPU time, so that neither other programs nor waiting cores count" : "");
     if (settings->json)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", device->name, "fma_peak_gflops",
                              bench->peak / 1e9, "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(bench->gemms),

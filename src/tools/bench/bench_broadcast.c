@@ -200,7 +200,7 @@ int bench_broadcast(struct settings *settings)
     if (settings->json)
         print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices", number_json(best)));
     else if (!isnan(best))
-        printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);
+        printf("by the formula, one queue with a link of its own is best with %.1f slices\n", best);
     free_table(table);
     return EXIT_OK;
 }

@@ -211,7 +211,9 @@ struct problem *try_move(struct board *board, const struct move *move, size_t *p
     if (fits(task, lane))
         problem = move_task(board->list, move, lane, place);
     else
-        problem = new_problem(EXIT_FAILED, "%s runs on the lane %s, and not on %s: it takes lanes of its device%s",
+        problem = new_problem(EXIT_FAILED,
+                              "%s cannot move from the lane %s to %s: it can only use lanes of its "
+                              "device%s",
                               task->name, task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
     board->tries = true;
     if (!problem) {

@@ -195,12 +195,12 @@ static int run_check(int argc, char **argv)
     const char *path = settings->word;
     int n_files = check_options.gradients ? 0 : 1;
     if (settings->n_words != n_files)
-        fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or "
-                         "--gradients and no file");
-    settings->demands.one_device = "yard check";
+        fail(EXIT_USAGE, "check takes one reference file, such as tests/data/gpt2-tiny.safetensors, or --gradients "
+                         "and no file");
+    settings->demands.one_device = "check";
     if (check_options.gradients)
         return check_gradients(settings);
-    claim_input("yard check", path);
+    claim_input("check", path);
     struct checker checker = {.errors = json_object()};
     compare_file(&checker, settings, path);
 
@@ -264,7 +264,7 @@ static const struct option options[] = {
      .high = 1,
      .group = "Checking",
      .classes = 0, /* only pages that name it take it */
-     .help = "largest relative error (with --gradients 1e-4)"},
+     .help = "largest relative error; with --gradients the default is 1e-4"},
 };
 const struct module module_check = {
     .name = "check",

@@ -111,9 +111,9 @@ static const struct words ckpt_words = {
     .command = "ckpt",
     .examples = "ls out\n"
                 "reshard out out-2 --mesh dp=2\n",
-    .about = "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N. It may also "
-             "be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole iteration. No "
-             "device is needed.",
+    .about = "Works on checkpoints, which `yard train --save DIR` writes. CKPT is one of them, DIR/step-N. It may "
+             "also be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole "
+             "iteration. No device is needed.",
     .list = "ls, verify, diff, reshard or export",
     .inputs = 1,
     .words = words,

@@ -12,8 +12,8 @@
 static void export_file(const struct checkpoint *checkpoint, const char *path)
 {
     struct stat status;
-    expect_place("yard ckpt export", path);
-    expect_unlocked("yard ckpt export", path);
+    expect_place("ckpt export", path);
+    expect_unlocked("ckpt export", path);
     if (stat(path, &status) == 0 && status.st_size && !has_magic(path, LLMC_MODEL_MAGIC))
         fail(EXIT_USAGE, "%s is a file of another kind: choose another name", path);
     export_llmc(checkpoint, path);
@@ -23,19 +23,20 @@ static void export_file(const struct checkpoint *checkpoint, const char *path)
 static void note_lacking(const struct tokenizer *tokenizer)
 {
     if (tokenizer->kind != &token_ids && tokenizer->takes_ids)
-        note("it has no tokenizer.json: the tokenizer of this model only decodes, which Hugging Face's cannot");
+        note("the folder gets no tokenizer.json: the tokenizer of this model only decodes, and Hugging Face has no "
+             "such tokenizer");
     else if (tokenizer->kind != &token_ids)
-        note("it has no tokenizer.json: %s cannot be written as one%s%s", tokenizer->kind->noun,
+        note("the folder gets no tokenizer.json: %s cannot be written as one%s%s", tokenizer->kind->noun,
              *left_out ? ", since this yard was built without" : "", left_out);
     else
-        note("it has no tokenizer: what the token numbers of this model stand for is not known here");
+        note("the folder gets no tokenizer: what the token numbers of this model stand for is not known here");
 }
 
 static void export_folder(const struct checkpoint *checkpoint, const char *path)
 {
     struct tokenizer tokenizer = tokenizer_from_text(checkpoint->tokenizer, checkpoint->path);
     json_t *json = tokenizer_to_json(&tokenizer);
-    expect_free("yard ckpt export", path);
+    expect_free("ckpt export", path);
     export_huggingface(checkpoint, path, json, end_of_text(&tokenizer));
     if (!json)
         note_lacking(&tokenizer);
@@ -47,7 +48,7 @@ int export_checkpoint(char **paths)
 {
     bool llmc = ends_with(paths[1], ".bin");
     struct checkpoint *checkpoint = open_checkpoint(paths[0]);
-    claim_output("yard ckpt export", paths[1], NULL);
+    claim_output("ckpt export", paths[1], NULL);
     if (llmc)
         export_file(checkpoint, paths[1]);
     else

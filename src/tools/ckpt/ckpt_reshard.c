@@ -115,8 +115,8 @@ int reshard_checkpoint(char **paths)
     if (ckpt_given.plan) {
         show_plan(from, to);
     } else {
-        claim_output("yard ckpt reshard", paths[1], NULL);
-        expect_free("yard ckpt reshard", paths[1]);
+        claim_output("ckpt reshard", paths[1], NULL);
+        expect_free("ckpt reshard", paths[1]);
         uint64_t begin = now_ns();
         uint64_t moved = reshard(from, to);
         report_reshard(to, moved, (double)(now_ns() - begin) * 1e-9);

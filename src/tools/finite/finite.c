@@ -119,7 +119,7 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
     layer_and_micro(where, bad.task);
     if (bad.before)
         fail(EXIT_FAILED,
-             "step %u, task %s%s: reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
+             "step %u: task %s%s reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
              bad.task->name, where, bad.element, bad.tensor->name,
              result->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "",
              not_finite_advice);

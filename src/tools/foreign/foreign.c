@@ -100,7 +100,7 @@ static const struct foreign_words words[] = {
     {NULL, "top-p nucleus min-p repetition-penalty repeat-penalty beam num-beams",
      "the next token is chosen by --temperature and --top-k alone"},
     {NULL, "eval-only evaluate-only do-eval test-only",
-     "to evaluate a model, train it for one step that changes nothing: " EVALUATES},
+     "to evaluate a model, train it for one step that changes nothing: `yard train " EVALUATES "`"},
     {NULL, "early-stopping patience target-loss",
      "a run ends with --steps; Ctrl-C ends it earlier, and --save keeps what it has learnt"},
     {NULL, "num-samples num-return-sequences", "one text is written at a time; another --seed gives another one"},

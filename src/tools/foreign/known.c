@@ -139,7 +139,7 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
 {
     const struct all_words all = gather_words();
     char *without = copy_string("");
-    fprintf(out, "\nWords of other programs, and ours for them (errors know more of them):\n");
+    fprintf(out, "\nWords of other programs, and ours for them (error messages know more of them):\n");
     for (const struct foreign_words *words = all.rows; words < all.rows + all.n; words++) {
         const struct option *option = option_for(table, words);
         if (!option)

@@ -51,7 +51,7 @@ static const struct {
     {0, 9, "<!DOCTYPE", {"a web page", "the download went wrong: fetch the file itself"}},
     {0, 9, "<!doctype", {"a web page", "the download went wrong: fetch the file itself"}},
     {0, 5, "<html", {"a web page", "the download went wrong: fetch the file itself"}},
-    {0, 8, "YARDSNAP", {"a snapshot of a training", "yard ckpt export makes a model of it"}},
+    {0, 8, "YARDSNAP", {"a snapshot of a training", "`yard ckpt export` makes a model of it"}},
     {0, 4, "\x88\xd8\x34\x01", {"a token shard of llm.c", "give it to --data"}},
     {0, 4, "\xc8\xd7\x34\x01", {"a tokenizer of llm.c", other_file}},
     {0, 4, "\x8f\xd8\x34\x01", {"the optimizer's state of an llm.c run", other_file}},

@@ -251,7 +251,7 @@ static void check_shown(bool is_mixed)
     else if (swap_options.mode != SWAP_OFF)
         warn("--memory shows what is held without --swap: leave --memory out to see it");
     if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
-        fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
+        fail(EXIT_USAGE, "--what-if %s: with --memory it takes only the word mixed; a budget is given as --device-mem",
              predict_options.what_if);
 }
 

@@ -329,7 +329,7 @@ static const struct option options[] = {
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";
-static const char moves[] = "the bounds of the search hold without it";
+static const char moves[] = "the bounds by which the search excludes candidates hold only without it";
 static const struct option_rule rules[] = {{"search", "list", "the search makes lists of its own"},
                                            {"search", "simulate", simulates},
                                            {"search", "verify", simulates},

@@ -70,8 +70,8 @@ static const struct path_command arguments = {
     .takes = "FILE.jsonl... [options]",
     .examples = "run.jsonl --log\n"
                 "long.jsonl short.jsonl --smooth 16 --from 100 --png losses.png\n",
-    .help = "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several "
-            "runs are drawn in one picture.",
+    .help = "Draws the training and validation losses that `yard train --log FILE.jsonl` wrote, against steps. "
+            "Several runs are drawn in one picture.",
     .bit = OF_PLOT,
     .inputs = INT32_MAX,
 };
@@ -97,7 +97,7 @@ static int run_plot(int argc, char **argv)
     if (!files)
         return EXIT_OK;
     if (n == 0)
-        fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
+        fail(EXIT_USAGE, "plot needs a log that `yard train --log FILE.jsonl` wrote; `yard plot --help` says more");
     for (int i = 0; i < n; i++)
         read_run(&plot, (size_t)i, files[i]);
     smooth_losses(&plot, given.smooth);

@@ -20,7 +20,7 @@ struct log_reading { /* a log that is read */
     size_t not_finite;      /* losses that are no finite numbers */
 };
 
-#define WHAT_PLOT_READS "yard plot reads what yard train --log FILE writes"
+#define WHAT_PLOT_READS "`yard plot` reads what `yard train --log FILE` writes"
 
 static json_t *parse_line(const struct log_reading *reading, const char *line, size_t n)
 {
@@ -103,7 +103,8 @@ void read_run(struct plot *plot, size_t run, const char *path)
         fail(EXIT_FAILED, "%s holds no losses%s; " WHAT_PLOT_READS, path,
              reading.not_finite ? " that are finite numbers" : "");
     if (reading.not_finite)
-        note("%s: %zu losses are not finite and are left out", path, reading.not_finite);
+        note("%s: %zu %s left out", path, reading.not_finite,
+             reading.not_finite == 1 ? "loss is not finite, and is" : "losses are not finite, and are");
     for (int i = 0; i < SERIES_KINDS; i++) {
         reading.series[i].bytes_per_token = reading.bytes_per_token;
         if (reading.series[i].n > 0)

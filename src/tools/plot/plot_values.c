@@ -51,8 +51,8 @@ void smooth_losses(struct plot *plot, double by)
         if (single.kind != TRAIN)
             continue;
         if (counts && by > (double)single.n)
-            fail(EXIT_USAGE, "--smooth %.0f is longer than %s, which has %zu steps: take fewer", by, single.path,
-                 single.n);
+            fail(EXIT_USAGE, "--smooth %.0f is longer than %s, which has %zu step%s: take fewer", by, single.path,
+                 single.n, single.n == 1 ? "" : "s");
         if (counts)
             take_means(&plot->series[i], (size_t)by);
         else
@@ -208,7 +208,7 @@ void take_logarithms(struct plot *plot)
     if (positive == 0)
         fail(EXIT_USAGE, "none of these losses is %s, so a logarithmic axis cannot show them: leave --log out", than);
     if (below > 0)
-        note("below the logarithmic axis, because they are not %s: %zu losses", than, below);
+        note("%zu loss%s not %s, and so below the logarithmic axis", below, below == 1 ? " is" : "es are", than);
 }
 
 static bool have_same_points(const struct series *a, const struct series *b)

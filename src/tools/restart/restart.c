@@ -84,8 +84,8 @@ static void prepare_restart(struct lives *lives, int nth, int status)
         write_over(STDOUT_FILENO, "", IS_DRAWN_OVER); /* erases the line that the child had drawn */
     char *end = describe_end(status);
     if (lives->fruitless > MOST_FRUITLESS)
-        fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, lives->file,
-             end);
+        fail(EXIT_FAILED, "given up after %d restarts without a newer commit in %s: the run %s", MOST_FRUITLESS,
+             lives->file, end);
     if (has_new_commit(lives))
         append_text(&end, "; it goes on from iteration %u of %s", lives->newest.step, lives->file);
     else
@@ -119,7 +119,7 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
         *code = code_of(status);
         if (!may_go_on(&lives, status, *code)) {
             if (this_life->not_finite)
-                note("no restart: the same step would come to the same, bit for bit");
+                note("the run is not restarted, since the same step would give the same bits");
             return false;
         }
         prepare_restart(&lives, nth + 1, status);
@@ -148,9 +148,9 @@ static const struct option options[] = {
      .value = &given.restart,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN,
-     .help = "train in a process of its own. If it dies, the next one goes on from the newest commit in "
-             "--snapshot FILE, as the first one does without --resume. Ctrl-C, a not-a-number that comes again, "
-             "and 3 restarts without a newer commit end the run"},
+     .help = "train in a process of its own, which goes on from the newest commit in --snapshot FILE. If it dies, "
+             "another one does the same. With --resume the first one goes on from there. Ctrl-C, a loss that is not "
+             "finite, and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,

@@ -115,7 +115,8 @@ static void check_schedule_options(struct settings *settings)
 {
     (void)settings;
     if (given.times && plan_options.list && !ends_with(plan_options.list, form.ending))
-        fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv: %s has times of its own", plan_options.list);
+        fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv; %s has times of its own: leave --times out",
+             plan_options.list);
 }
 
 static const struct option options[] = {

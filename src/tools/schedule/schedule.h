@@ -54,7 +54,7 @@ struct schedule {
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
 #define fail_cell(s, c, ...)                                                                                           \
-    fail(EXIT_USAGE, "%s, %s: '%s': %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
+    fail(EXIT_USAGE, "%s, %s: \"%s\": %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
 /* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *cell); /* "row 2, cell 5", or, of a list, "task 12 backward" */
 char *cell_text(const struct turn_cell *cell);  /* "1B3" */

@@ -118,8 +118,8 @@ static void read_row(struct schedule *schedule, char *line)
             continue;
         if (!parse_cell(word, &cell))
             fail(EXIT_USAGE,
-                 "%s, row %d, cell %d: '%.40s': expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, with "
-                 "a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
+                 "%s, row %d, cell %d: \"%.40s\": expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, "
+                 "with a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
                  schedule->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
         *APPEND(row->cells, row->n, row->cap) = cell;
     }

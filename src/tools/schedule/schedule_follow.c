@@ -79,9 +79,10 @@ static _Noreturn void refuse_ring(const struct following *following)
     if (wanted == cell)
         fail_cell(following->s, cell, "its backward waits for its forward, so they cannot overlap");
     if (wanted->row == cell->row)
-        fail_cell(following->s, cell, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
+        fail_cell(following->s, cell, "it waits for ever for \"%s\", which comes after it in its row",
+                  cell_text(wanted));
     const struct turn_cell *other = next_cell(following, (size_t)wanted->row);
-    fail_cell(following->s, cell, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
+    fail_cell(following->s, cell, "it waits for ever for \"%s\", since what comes before that waits too: \"%s\" of %s",
               cell_text(wanted), cell_text(other), cell_place(other));
 }
 
@@ -135,7 +136,7 @@ void refuse_wrong_in_pytorch(const struct schedule *schedule)
         if (turn->micro != due)
             fail_cell(schedule, schedule->turns[i].cell,
                       "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
-                      "else without a word: there forwards come in ascending order",
+                      "else without a word: there forwards must come in ascending order",
                       due);
         due++;
     }

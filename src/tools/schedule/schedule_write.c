@@ -35,13 +35,13 @@ static void read_time(struct turn_times *times, const char *word)
     bool good = k >= 0 && word[length] && parse_time(word + length + 1, &seconds);
     if (!good || !(seconds >= 0 && seconds <= 1e6))
         fail(EXIT_USAGE,
-             "--times: '%.40s': expected F, I, W, B, FB or send, of one stage with its number before it, "
-             "then = and a time such as 1.5ms: 'F=1ms,3F=2ms,send=10us'",
+             "--times: \"%.40s\": expected F, I, W, B, FB or send, of one stage with its number before it, then = and "
+             "a time such as 1.5ms, as in `F=1ms,3F=2ms,send=10us`",
              word);
     free(key);
     key = format_string("%.*s", (int)digits, word);
     if (digits > 0 && (!parse_int(key, &stage) || stage >= times->stages))
-        fail(EXIT_USAGE, "--times: '%.40s': the schedule has stages 0 to %d", word, times->stages - 1);
+        fail(EXIT_USAGE, "--times: \"%.40s\": the schedule has only the stages 0 to %d", word, times->stages - 1);
     free(key);
     const int end = digits > 0 ? (int)stage + 1 : times->stages;
     for (int i = (int)stage; i < end; i++)

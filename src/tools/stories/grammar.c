@@ -38,7 +38,7 @@ static size_t need_table(const struct stories *stories, struct source_line line,
 {
     const size_t t = find_block(&stories->tables, name);
     if (t == stories->tables.n)
-        refuse(stories, line, "there is no table '%s'", name);
+        refuse(stories, line, "there is no table \"%s\"", name);
     return t;
 }
 
@@ -69,7 +69,7 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
     if (strcmp(line.word[0], "scene") == 0)
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
-        refuse(stories, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
+        refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
     struct block *block = APPEND(blocks->blocks, blocks->n, blocks->cap);
     block->head = (struct source_line){.number = line.number, .word = line.word + 1, .n = line.n - 1};
     return block;
@@ -99,7 +99,7 @@ static void read_lines(struct stories *stories)
         else if (last)
             *APPEND(last->items, last->n, last->cap) = line;
         else
-            refuse(stories, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
+            refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
     }
 }
 
@@ -110,7 +110,7 @@ static void check_head(const struct stories *stories, const struct blocks *all, 
     if (find_block(all, name) < (size_t)(block - all->blocks))
         refuse(stories, block->head, "there is a %s of that name above; give this one another name", noun);
     if (block->n == 0)
-        refuse(stories, block->head, "there is nothing below '%s'; add indented lines", name);
+        refuse(stories, block->head, "there is nothing below \"%s\"; add indented lines", name);
 }
 
 static void check_sizes(const struct stories *stories, const struct blocks *all, const struct block *block, size_t most)
@@ -128,7 +128,7 @@ static void check_blocks(const struct stories *stories)
         for (size_t i = 0; i < block->n; i++)
             if (block->items[i].n != block->head.n - 1)
                 refuse(stories, block->items[i],
-                       "expected a word for each column of '%s'; write _ for a blank in a word", block->head.word[0]);
+                       "expected a word for each column of \"%s\"; write _ for a blank in a word", block->head.word[0]);
         check_sizes(stories, &stories->tables, block, TABLES);
     }
     for (size_t k = 0; k < stories->scenes.n; k++) {
@@ -152,14 +152,15 @@ static size_t reach(struct stories *stories, struct source_line from, const char
 {
     const size_t found = find_block(&stories->scenes, name);
     if (found == stories->scenes.n)
-        refuse(stories, from, "there is no scene '%s'", name);
+        refuse(stories, from, "there is no scene \"%s\"", name);
     struct state wanted = {.scene = &stories->scenes.blocks[found]};
     for (size_t t = 0; t < stories->tables.n; t++) {
         const char *table = stories->tables.blocks[t].head.word[0];
         const bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
-            refuse(stories, from, "scene '%s' remembers '%s', which is neither remembered nor drawn here", name, table);
+            refuse(stories, from, "scene \"%s\" remembers \"%s\", which is neither remembered nor drawn here", name,
+                   table);
     }
     for (size_t i = 0; i < stories->n_states; i++)
         if (stories->states[i].scene == wanted.scene && memcmp(stories->states[i].row, wanted.row, TABLES) == 0)
@@ -207,7 +208,7 @@ static size_t find_field(const struct stories *stories, struct source_line line,
     if (dot)
         *column = choice_number(stories->tables.blocks[t].head.word + 1, dot + 1);
     if (*column < 0)
-        refuse(stories, line, "table '%s' has no column '%s'", name, dot + 1);
+        refuse(stories, line, "table \"%s\" has no column \"%s\"", name, dot + 1);
     free(name);
     return t;
 }
@@ -226,7 +227,7 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
     }
     const char *close = strchr(open, '}');
     if (!close)
-        refuse(stories, choice->line, "'%s' has no }", open);
+        refuse(stories, choice->line, "\"%s\" has no }", open);
     int column;
     const size_t t = find_field(stories, choice->line, open, close, &column);
     const struct block *table = &stories->tables.blocks[t];
@@ -251,7 +252,7 @@ static double add_choice(struct stories *stories, size_t state, struct source_li
     char *end, *text = NULL;
     const double weight = strtod(line.word[0], &end);
     if (line.n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(line.word[line.n - 2], "->") != 0)
-        refuse(stories, line, "expected 'WEIGHT PHRASE -> SCENE', not '%s ...'", line.word[0]);
+        refuse(stories, line, "expected `WEIGHT PHRASE -> SCENE`, not \"%s ...\"", line.word[0]);
     for (size_t i = 1; i < line.n - 2; i++)
         append_text(&text, i > 1 ? " %s" : "%s", line.word[i]);
     memcpy(choice.row, stories->states[state].row, TABLES);
@@ -267,8 +268,8 @@ static void refuse_beginnings(const struct stories *stories, const struct block 
         const struct phrase *phrase = &stories->phrases[i - 1], *longer = &stories->phrases[i];
         if (strncmp(phrase->bytes, longer->bytes, phrase->n) == 0)
             refuse(stories, scene->head,
-                   "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
-                   "it was",
+                   "this scene can say \"%s\", and also \"%s\": where one phrase begins another, it cannot be told "
+                   "which was said",
                    make_printable(phrase->bytes, ONE_LINE), make_printable(longer->bytes, ONE_LINE));
     }
 }

@@ -464,7 +464,7 @@ void run_script(struct view *view, const char *script)
         } else if (!run_mouse(view, word)) {
             fail(EXIT_USAGE,
                  "--script has \"%s\", which is not a key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, "
-                 "hold:X,Y,X,Y or measure:X,Y,X,Y; 'yard view --help' lists them",
+                 "hold:X,Y,X,Y or measure:X,Y,X,Y; `yard view --help` lists them",
                  word);
         }
     }

@@ -46,8 +46,8 @@ static const struct option options[] = {
      .high = 1e9,
      .group = "What",
      .classes = OF_VIEW,
-     .help = "largest norm of the gradient in a step file, as for yard plan. Above 0 no update starts before "
-             "the norm of all gradients is known"},
+     .help = "largest norm of the gradient in a step file, as for `yard plan`. Above 0 no update starts before the "
+             "norm of all gradients is known"},
     {.name = "size",
      .type = OPT_TEXT,
      .value = &given.size,
@@ -257,9 +257,9 @@ static const struct path_command arguments = {
     .examples = "build/run.trace\n"
                 "data/steps/1f1b.txt --png 1f1b.png\n",
     .help =
-        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces share "
-        "one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's schedule as "
-        "PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged elsewhere.",
+        "Shows a trace that `yard train --trace` or `yard plan --trace` wrote, also while it is written. Two traces "
+        "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's "
+        "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged elsewhere.",
     .bit = OF_VIEW,
     .inputs = MOST_TRACKS,
 };
@@ -274,7 +274,7 @@ static int run_view(int argc, char **argv)
         return EXIT_OK;
     }
     if (n < 1 || n > MOST_TRACKS)
-        fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
+        fail(EXIT_USAGE, "view takes one trace or two, but %d were given; `yard view --help` says more", n);
     parse_size(&width, &height);
     for (int i = 0; i < n; i++) {
         struct board *board = NULL;

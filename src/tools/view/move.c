@@ -145,7 +145,7 @@ static void save_track(struct view *view, const struct track *track)
         SAY(view, "%s", problem->sentence);
     } else {
         view->exit_code = EXIT_OK;
-        SAY(view, "wrote %s: yard plan --list takes it", path);
+        SAY(view, "wrote %s: `yard plan --list` takes it", path);
     }
     free(problem);
     free(path);
@@ -157,7 +157,7 @@ static int find_board(struct view *view)
     for (int i = 0; i < view->n_tracks; i++)
         if (view->tracks[i]->board)
             return i;
-    SAY(view, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
+    SAY(view, "This is a trace.  The tasks of a step file can be moved, and saved: `yard view FILE.txt`");
     return NONE;
 }
 

@@ -184,7 +184,7 @@ void draw_panel(const struct view *view)
     fprintf(out, "%s", panel->title);
     print_cells(out, table, most);
     if (table->n > most)
-        fprintf(out, "\nand %zu smaller ones", table->n - most);
+        fprintf(out, "\nand %zu smaller", table->n - most);
     char *text = end_text(&begun);
     const struct box at = place_panel(view, measure_popup(view, text));
     draw_popup(view, at.x, at.y, text);

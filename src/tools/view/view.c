@@ -107,6 +107,6 @@ void show_window(struct view *view)
 {
     (void)view;
     fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
-                     "build again, or write a picture with yard view FILE --png OUT.png");
+                     "build again, or write a picture with `yard view FILE --png OUT.png`");
 }
 #endif

@@ -173,7 +173,7 @@ void show_window(struct view *view)
 {
     struct view_window window = {.view = view};
     if (!open_window(&window))
-        fail(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
+        fail(EXIT_IO, "cannot open a window: %s; `yard view FILE --png OUT.png` writes a picture instead",
              SDL_GetError());
     setpriority(PRIO_PROCESS, 0, NICE);
     run_window(&window);

@@ -54,7 +54,7 @@ static void print_waits(FILE *out, const struct list *list, const struct queued_
 void print_frontier(FILE *out, const struct list *list)
 {
     const struct running *running = list->running;
-    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", list->name);
+    fprintf(out, "yard: no task of list %s has ended for a while; this is where each lane stands:\n", list->name);
     for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++) {
         if (first_open(queue) >= queue->given)
             continue;

@@ -46,7 +46,7 @@ static const struct {
     const char *way;   /* how to do it here */
 } uses[] = {
     {" eval evaluate test validate perplexity ",
-     "to evaluate a saved model, train it for one step that changes nothing: yard train " EVALUATES},
+     "to evaluate a saved model, train it for one step that changes nothing: `yard train " EVALUATES "`"},
 };
 
 /* The name of the command that was probably meant; NULL: none is near. */
@@ -65,17 +65,18 @@ _Noreturn void refuse_command(const char *word)
     struct commands all = list_commands();
     for (size_t i = 0; i < COUNT(uses); i++)
         if (has_word(uses[i].words, word))
-            fail(EXIT_USAGE, "there is no command '%s'; %s", word, uses[i].way);
+            fail(EXIT_USAGE, "there is no command \"%s\"; %s", word, uses[i].way);
     for (size_t i = 0; i < all.n; i++)
         if (has_word(all.commands[i]->foreign, word))
-            fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", word,
+            fail(EXIT_USAGE, "there is no command \"%s\"; here that is `yard %s`: `yard %s --help` says more", word,
                  all.commands[i]->name, all.commands[i]->name);
     if (is_left_out(word))
-        fail(EXIT_USAGE, "there is no command '%s': this yard was built without%s", word, left_out);
+        fail(EXIT_USAGE, "there is no command \"%s\": this yard was built without%s", word, left_out);
     const char *meant = nearest_command(&all, word);
     if (meant)
-        fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", word, meant);
-    fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them%s%s", word,
+        fail(EXIT_USAGE, "there is no command \"%s\"; did you mean `yard %s`? `yard --help` lists all commands", word,
+             meant);
+    fail(EXIT_USAGE, "there is no command \"%s\"; `yard --help` lists all commands%s%s", word,
          *left_out ? "; this yard was built without" : "", left_out);
 }
 

@@ -15,7 +15,7 @@ int run_sample(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&page, argc, argv);
     if (!settings->from)
-        fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
+        fail(EXIT_USAGE, "sample needs --from DIR or --from FILE, a model that `yard train --save DIR` wrote");
     settings->source = open_source(settings->from, given_heads());
     struct config config = settings->source.config;
     expect_heads(&config, settings->source.path);

@@ -101,7 +101,7 @@ static uint16_t *encode_characters(const struct tokenizer *tokenizer, const stru
             utf8_encode(c, shown);
         if (!token_of[c])
             fail(EXIT_USAGE,
-                 "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's "
+                 "%s has the character \"%s\" (U+%04X) at byte %zu, which is none of the %d characters of the model's "
                  "vocabulary; leave it out, or train on text that has it",
                  text->name, shown, (unsigned)c, text->before + start, tokenizer->n);
         tokens[*n] = (uint16_t)(token_of[c] - 1);

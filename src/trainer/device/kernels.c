@@ -53,7 +53,7 @@ static char *kernel_source(const char *file, char **path)
     while (embedded->name && strcmp(embedded->name, file) != 0)
         embedded++;
     if (!embedded->name)
-        fail(EXIT_IO, "no kernel file %s in ./cl, nor in the binary", file);
+        fail(EXIT_IO, "the kernel file %s is neither in ./cl nor in this program", file);
     return copy_string(embedded->text);
 }
 

@@ -197,7 +197,7 @@ static void describe_device(struct device *device, unsigned vector)
 static struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root)
 {
     if (machine->n_devices == MOST_DEVICES)
-        fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MOST_DEVICES);
+        fail(EXIT_USAGE, "-d names more than %d devices; `yard plan --hardware FILE` takes more", MOST_DEVICES);
     struct device *device = &machine->devices[machine->n_devices];
     device->index = machine->n_devices;
     machine->n_devices++;

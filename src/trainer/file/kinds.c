@@ -47,7 +47,7 @@ static const struct {
     {SIGNATURE("\x1f\x8b\x08"), {KIND_GZIP, "a gzip file", "unpack it with gunzip first"}},
     {SIGNATURE("\x1f\x9d"), {KIND_SHORT_MARK, "a file of compress", "unpack it with uncompress first"}},
     {SIGNATURE("\x89PNG\r\n\x1a\n"), {KIND_PNG, "a PNG picture", "it holds no text; name another file"}},
-    {SIGNATURE("YARDTRC"), {KIND_TRACE, "a trace of yard's", "yard view and yard trace show it"}},
+    {SIGNATURE("YARDTRC"), {KIND_TRACE, "a trace of yard's", "`yard view` and `yard trace` show it"}},
     {SIGNATURE("YARDSNAP"), {KIND_SNAPSHOT, "a snapshot of yard's", "--resume goes on from it"}},
     {SIGNATURE("{\"run\":{\"model\":"), {KIND_LOG, "a log of yard's", ""}},
     {SIGNATURE("{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},

@@ -175,7 +175,7 @@ static json_t *read_json_header(struct reader *file, uint64_t *data)
     char *text = allocate((size_t)length + 1, 1);
     read_at(file, text, (size_t)length, 8);
     if (text[0] != '{')
-        REFUSE(file->path, "its JSON header must start with '{' at byte 8");
+        REFUSE(file->path, "its JSON header must start with { at byte 8");
     json_error_t error;
     /* jansson refuses text that is not JSON, invalid UTF-8, and names that, without their escapes, occur twice. */
     json_t *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);

@@ -197,7 +197,7 @@ static void tell_end(struct trainer *trainer, uint32_t step)
         note("it goes on with: %s train%s%s", program, run.command, run.more_words ? run.more_words : "");
         free(program);
     } else if (settings->resumed && !settings->save && !settings->demands.kept_elsewhere) {
-        note("nothing of this is saved: %s %s goes on saving there", settings->resumed->kept_by,
+        note("nothing that this run has trained is saved: %s %s would go on saving there", settings->resumed->kept_by,
              settings->resumed->given_path);
     }
     free(run.where);

@@ -88,9 +88,9 @@ const struct option own_options[] = {
      .argument = "PATH",
      .group = GROUP_DATA,
      .classes = OF_LIST,
-     .help = "text or tokens: a file, a folder or a quoted glob (data/README.md says which), 'stories' (a built-in "
-             "text), 'stories:FILE' (one by your own grammar) or 'self' (this program's sources) (default: stories; "
-             "plan, profile and bench: random tokens)"},
+     .help = "text or tokens: a file, a folder or a quoted glob (data/README.md says which), `self` (this program's "
+             "sources), `stories:FILE` (stories by your own grammar) or `stories`, which are built in (default: "
+             "stories; plan, profile and bench: random tokens)"},
     {.name = "vocab",
      .type = OPT_INT,
      .value = &asked.vocab,
@@ -451,7 +451,7 @@ const struct option own_options[] = {
      .argument = "DIR|FILE",
      .group = GROUP_SAMPLING,
      .classes = OF_SAMPLE,
-     .help = "model that writes: what --save wrote, or a file as for --init of yard train"},
+     .help = "model that writes: what --save wrote, or a file as for --init of `yard train`"},
     {.name = "prompt",
      .type = OPT_TEXT,
      .value = &asked.prompt,

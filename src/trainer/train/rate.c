@@ -17,8 +17,8 @@ void check_rate(const struct rate *rate)
 {
     if (rate->warmup > 0 && rate->warmup >= rate->steps)
         fail(EXIT_USAGE,
-             "%d warm-up steps leave none of the %d steps at the full learning rate: give a smaller --warmup, or more "
-             "--steps",
+             "--warmup %d leaves no step at the full learning rate, since --steps is %d: give a smaller --warmup, or "
+             "more --steps",
              rate->warmup, rate->steps);
     if (rate->schedule != RATE_CONSTANT && rate->lr_min > rate->lr)
         fail(EXIT_USAGE,

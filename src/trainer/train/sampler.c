@@ -88,8 +88,8 @@ static const float *find_logits(struct trainer *trainer, const int32_t *tokens, 
     for (int v = 0; v < trainer->config.vocab; v++)
         if (!isfinite(logits[v]))
             fail(EXIT_FAILED,
-                 "after token %zu of the text the model's logits are not finite: its parameters are too large, "
-                 "as those of a run that diverged",
+                 "after token %zu of the text the model's logits are not finite: its parameters are too large, as "
+                 "those of a run that diverged; take an earlier checkpoint",
                  n);
     return logits;
 }

@@ -132,7 +132,8 @@ static void check_together(void)
     if (asked.stop_after && !asked.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (asked.stop_after > asked.steps)
-        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d", asked.stop_after, asked.steps);
+        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: give a smaller number, or more --steps",
+             asked.stop_after, asked.steps);
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
@@ -274,13 +275,14 @@ static _Noreturn void refuse_word(const struct page *page, const char *word)
     const char *option = samples ? "from" : "data";
     char *known = strchr(word, '=') ? find_foreign(&table, classes_of(page), word, "--") : NULL;
     if (known)
-        fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", word, known);
+        fail(EXIT_USAGE, "\"%s\" is not an option: options start with --; %s", word, known);
     if (exists(word))
-        fail(EXIT_USAGE, "'%s' is a file that no option takes: write --%s %s%s", word, option, word,
+        fail(EXIT_USAGE, "\"%s\" is a file that no option takes: write --%s %s%s", word, option, word,
              samples ? "" : "; for several files a quoted pattern, such as --data 'folder/*.txt'");
     if (strpbrk(word, "./"))
-        fail(EXIT_USAGE, "'%s' is not an option, and no such file is here; a file is given as --%s FILE", word, option);
-    fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard %s --help`", word, page->name);
+        fail(EXIT_USAGE, "\"%s\" is not an option, and no such file is here; a file is given as --%s FILE", word,
+             option);
+    fail(EXIT_USAGE, "\"%s\" is not an option: options start with --; `yard %s --help` lists them", word, page->name);
 }
 
 static void apply_config(const struct page *page, const char *config)

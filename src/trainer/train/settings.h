@@ -31,7 +31,7 @@ extern const struct page train_page;
 
 /* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
 struct demands {
-    const char *one_device; /* the command that needs a single device, "yard check"; NULL: several may be there */
+    const char *one_device; /* the command that needs a single device, "check"; NULL: several may be there */
     bool time_tasks;        /* queues carry times */
     bool paced;             /* tasks end at the predicted times, not when their work ends */
     bool kept_elsewhere;    /* something beside --save keeps the run */

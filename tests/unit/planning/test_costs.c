@@ -270,7 +270,7 @@ TEST(what_if_scales_costs_and_refuses_other_words)
     static const char *const bad[] = {"link",    "link=",    "link=fast", "link=0x", "link=-1x", "link=infx",
                                       "link=2y", "link=2xx", "mem=0",     "mem=8Q",  "gpu=2x",   "link=2x cpu"};
     for (size_t i = 0; i < COUNT(bad); i++)
-        expect_refusal(ask_what_if, (void *)bad[i], EXIT_USAGE, "--what-if: '");
+        expect_refusal(ask_what_if, (void *)bad[i], EXIT_USAGE, "--what-if takes words such as");
     struct paper paper = new_paper(2, &slow_speeds);
     size_t host = paper.host->budget;
     apply_what_if(paper.costs, paper.machine, "link=2x,\tcpu=0.5\ndevice=1.5x mem=8K");
@@ -301,9 +301,9 @@ static void check_print(void *changed)
 
 TEST(another_fingerprint_is_refused)
 {
-    expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
-    expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
-    expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", this run has \"4\"");
-    expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
+    expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", but this run has \"another\"");
+    expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", but this run has \"4\"");
+    expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", but this run has \"4\"");
+    expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", but this run has \"clblast\"");
     assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
 }

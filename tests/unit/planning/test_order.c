@@ -68,11 +68,13 @@ static void gate_list(void *text) { gated_list(text); }
 
 TEST(gradients_may_not_follow_from_updates)
 {
-    expect_refusal(gate_list,
-                   GPU "tensor w gpu 4 parameters\n"
-                       "task adam gpu.compute 1 role=update reads=w writes=w\n"
-                       "task back gpu.compute 1 role=backward reads=w\n",
-                   EXIT_USAGE, "task 1 back is of role backward and follows from an update, which --clip holds");
+    expect_refusal(
+        gate_list,
+        GPU "tensor w gpu 4 parameters\n"
+            "task adam gpu.compute 1 role=update reads=w writes=w\n"
+            "task back gpu.compute 1 role=backward reads=w\n",
+        EXIT_USAGE,
+        "task 1 back follows from an update, but --clip holds all updates until every task of its role, backward,");
 }
 
 TEST(who_reads_the_norm_is_not_gated)

@@ -389,7 +389,8 @@ TEST(usage_mistakes_get_a_sentence)
     char *path = (char *)make_example("a.trace");
     expect_refusal(run_in_child, COMMAND("sumary", path), EXIT_USAGE, "say summary, export or diff");
     expect_refusal(run_in_child, COMMAND("frobnicate", path), EXIT_USAGE, "summary, export or diff");
-    expect_refusal(run_in_child, &(struct command){0}, EXIT_USAGE, "say what to do: summary, export or diff");
+    expect_refusal(run_in_child, &(struct command){0}, EXIT_USAGE,
+                   "trace needs a word that says what to do: summary, export or diff");
     expect_refusal(run_in_child, COMMAND("summary"), EXIT_USAGE, "takes FILE");
     expect_refusal(run_in_child, COMMAND("diff", path), EXIT_USAGE, "takes A B");
     expect_refusal(run_in_child, COMMAND("summary", path, "--chrome", "x"), EXIT_USAGE, "another command");

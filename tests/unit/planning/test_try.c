@@ -489,7 +489,7 @@ TEST(without_times_there_is_no_period)
         four.paper.list->tasks[i]->seconds = 1e9;
     none = forecast_list(four.paper.list, NULL);
     assert_non_null(none.problem);
-    assert_non_null(strstr(none.problem->sentence, "take 4e+09 s together by the step file; expected 1e-9 to 1e6"));
+    assert_non_null(strstr(none.problem->sentence, "take 4e+09 s in all by the step file; expected 1e-9 to 1e6 s"));
     free_forecast(&none);
     end_paper(&four.paper);
 }

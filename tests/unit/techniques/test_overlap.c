@@ -764,7 +764,8 @@ TEST(what_cannot_be_planned_is_said)
     expect_yard(EXIT_OK, "pass overlap declines: the times of tasks are not known", "plan --model tiny --overlap plan");
     expect_yard(EXIT_OK, "pass overlap declines: the list has no update that could run on the CPU",
                 "plan --list data/steps/chain.txt --overlap plan");
-    expect_yard(EXIT_USAGE, "is the plan of --overlap plan", "train --overlap local --overlap-plan build/plan.txt");
+    expect_yard(EXIT_USAGE, "is for --overlap plan: add that option",
+                "train --overlap local --overlap-plan build/plan.txt");
     expect_yard(EXIT_USAGE, "both say how long", "train --hardware data/hardware/server.txt --pace /dev/null");
     json_t *pass = json_at(yard_json("plan --model tiny --overlap local --json"), "passes.0");
     assert_true(json_is_true(json_object_get(pass, "declined")));

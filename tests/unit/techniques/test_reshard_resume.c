@@ -305,7 +305,7 @@ static void expect_other_models_refused(const char *words, const char *folder)
     for (size_t i = 0; i < COUNT(others); i++) {
         struct ran ran = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
         assert_int_equal(ran.code, 2);
-        assert_true(strstr(ran.err, "is another model"));
+        assert_true(strstr(ran.err, "has another model"));
     }
 }
 

@@ -44,7 +44,7 @@ TEST(the_manifest_is_read_strictly)
         {"\"tied\":true", "\"tied\":1", "config: Expected true or false, got integer"},
         {"\"options\":{", "\"options\":{\"x\":1,", "options: \"x\" must be a text"},
         {"\"rank\":1,\"bytes\"", "\"rank\":0,\"bytes\"", "files: rank 0 is there twice"},
-        {"\"rank\":1,\"bytes\":", "\"rank\":1,\"bytes\":9", "bytes, the manifest says 9"},
+        {"\"rank\":1,\"bytes\":", "\"rank\":1,\"bytes\":9", "bytes, but the manifest says 9"},
         {"\"name\":\"wpe.weight\"", "\"name\":\"wqe.weight\"", "expected {\"name\":\"wpe.weight\",\"role\":\"value\""},
         {"\"shape\":[9,8]", "\"shape\":[8,9]", "tensor 0 (wte.weight, value): expected {"},
         {"\"rank\":0,\"box\":", "\"rank\":1,\"box\":", "\"file\" must be \"rank-1.safetensors\""},

@@ -124,7 +124,7 @@ TEST(who_is_in_the_way_is_named)
         try_move(board, &(struct move){first, (size_t)list->tasks[first + 1]->lane->index, NONE}, &place);
     assert_non_null(problem);
     assert_string_equal(problem->sentence,
-                        "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
+                        "backward cannot move from the lane gpu compute to gpu download: it can only use lanes of its "
                         "device and of its kind");
     assert_int_equal(place, first);
     free(problem);

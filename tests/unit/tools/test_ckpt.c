@@ -90,9 +90,9 @@ TEST(nothing_else_is_replaced)
     expect_ckpt("ckpt reshard '%s' '%s'", saved, file, 4, "a file of that name is in the way");
     expect_ckpt("ckpt export '%s' '%s'", saved, file, 4, "a file of that name is in the way");
     expect_ckpt("ckpt export '%s' '%s'", saved, other, 2, "is a file of another kind");
-    expect_ckpt("ckpt export '%s' '%s'", saved, within, 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("ckpt reshard '%s' '%s'", saved, within, 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("train --model tiny --save '%s'%s", saved, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", saved, within, 2, "is a checkpoint, to which nothing is added");
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, within, 2, "is a checkpoint, to which nothing is added");
+    expect_ckpt("train --model tiny --save '%s'%s", saved, "", 2, "is a checkpoint, to which nothing is added");
     expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
     expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
     expect_ckpt("ckpt export '%s' '%s-hf/'", saved, saved, 0, "Hugging");

@@ -457,7 +457,7 @@ TEST(mistakes_get_a_sentence)
     refuse("{\"run\":{}}\n", "holds no losses;");
     refuse("", "holds no losses");
     refuse("{\"step\":1,\"loss\":null}\n", "no losses that are finite");
-    expect_refusal(run, COMMAND(finite, "--smooth", "9"), EXIT_USAGE, "has 1 steps: take fewer");
+    expect_refusal(run, COMMAND(finite, "--smooth", "9"), EXIT_USAGE, "has 1 step: take fewer");
     expect_refusal(run, COMMAND(finite, "--smooth", "2.5"), EXIT_USAGE, "neither a whole number");
     expect_refusal(run, COMMAND(finite, "--from", "99"), EXIT_USAGE, "which is 1");
     char *low = write_log("low.jsonl", "{\"floor\":5}\n{\"step\":1,\"loss\":4}\n");
@@ -467,7 +467,7 @@ TEST(mistakes_get_a_sentence)
     assert_non_null(strstr(outcome.text, "because"));
     outcome = run_child(run, COMMAND(good));
     assert_int_equal(outcome.code, 0);
-    assert_non_null(strstr(outcome.text, "1 losses are not finite and are left out"));
+    assert_non_null(strstr(outcome.text, "1 loss is not finite, and is left out"));
     outcome = run_child(
         run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
     assert_int_equal(outcome.code, 0);

@@ -347,11 +347,11 @@ TEST(times_are_of_actions_and_stages)
         expect_number(cases[i].times, number_at(plan, "simulation.step_ms"), cases[i].period);
     }
     static const char *const wrong[][2] = {
-        {"X=1", "--times: 'X=1': expected F, I, W, B, FB or send"},
-        {"F", "'F': expected F, I"},
-        {"F=-1", "'F=-1': expected F, I"},
-        {"F=1h", "'F=1h': expected F, I"},
-        {"4F=1", "'4F=1': the schedule has stages 0 to 3"},
+        {"X=1", "--times: \"X=1\": expected F, I, W, B, FB or send"},
+        {"F", "\"F\": expected F, I"},
+        {"F=-1", "\"F=-1\": expected F, I"},
+        {"F=1h", "\"F=1h\": expected F, I"},
+        {"4F=1", "\"4F=1\": the schedule has only the stages 0 to 3"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_yard(EXIT_USAGE, wrong[i][1], "plan --list %s --times %s", path_of(0), wrong[i][0]);
@@ -388,51 +388,52 @@ TEST(mistakes_name_row_and_cell)
 {
     static const struct mistake mistakes[] = {
         /* cells */
-        {"0F0,0X0", "row 1, cell 2: '0X0': expected STAGE, then F, B, I or W, then MICRO-BATCH"},
-        {"0F0,F0", "row 1, cell 2: 'F0': expected STAGE"},
-        {"0F0,0B", "row 1, cell 2: '0B': expected STAGE"},
-        {"0F0,0b0", "row 1, cell 2: '0b0': expected STAGE"},
-        {"0F0,,0B0 0", "row 1, cell 3: '0B0 0': expected STAGE"},
-        {"0F0,-1B0", "row 1, cell 2: '-1B0': expected STAGE"},
-        {"0F0,0B0x", "row 1, cell 2: '0B0x': expected STAGE"},
-        {"0F0;0B0", "row 1, cell 1: '0F0;0B0': expected STAGE"},
-        {"0F0,1000F0", "row 1, cell 2: '1000F0': expected STAGE"},
-        {"0F0,0F10000", "row 1, cell 2: '0F10000': expected STAGE"},
-        {"0F0,99999999999999999999F0", "row 1, cell 2: '99999999999999999999F0': expected STAGE"},
-        {"0F0,0SEND_X0", "row 1, cell 2: '0SEND_X0': expected STAGE"},
-        {"0F0,SEND_F0", "row 1, cell 2: 'SEND_F0': expected STAGE"},
-        {"0F0,\"0B0\"", "row 1, cell 2: '\"0B0\"': expected STAGE"},
-        {"0F0,(0F1;0B0)", "row 1, cell 2: '(0F1;0B0)': expected STAGE"},
-        {"0F0,(0B0;0F1)OVERLAP_F_B", "row 1, cell 2: '(0B0;0F1)OVERLAP_F_B': expected STAGE"},
-        {"0F0,(0F1,0B0)OVERLAP_F_B", "row 1, cell 2: '(0F1': expected STAGE"},
-        {"0F0,(0F1;0I0)OVERLAP_F_B", "row 1, cell 2: '(0F1;0I0)OVERLAP_F_B': expected STAGE"},
+        {"0F0,0X0", "row 1, cell 2: \"0X0\": expected STAGE, then F, B, I or W, then MICRO-BATCH"},
+        {"0F0,F0", "row 1, cell 2: \"F0\": expected STAGE"},
+        {"0F0,0B", "row 1, cell 2: \"0B\": expected STAGE"},
+        {"0F0,0b0", "row 1, cell 2: \"0b0\": expected STAGE"},
+        {"0F0,,0B0 0", "row 1, cell 3: \"0B0 0\": expected STAGE"},
+        {"0F0,-1B0", "row 1, cell 2: \"-1B0\": expected STAGE"},
+        {"0F0,0B0x", "row 1, cell 2: \"0B0x\": expected STAGE"},
+        {"0F0;0B0", "row 1, cell 1: \"0F0;0B0\": expected STAGE"},
+        {"0F0,1000F0", "row 1, cell 2: \"1000F0\": expected STAGE"},
+        {"0F0,0F10000", "row 1, cell 2: \"0F10000\": expected STAGE"},
+        {"0F0,99999999999999999999F0", "row 1, cell 2: \"99999999999999999999F0\": expected STAGE"},
+        {"0F0,0SEND_X0", "row 1, cell 2: \"0SEND_X0\": expected STAGE"},
+        {"0F0,SEND_F0", "row 1, cell 2: \"SEND_F0\": expected STAGE"},
+        {"0F0,\"0B0\"", "row 1, cell 2: \"\"0B0\"\": expected STAGE"},
+        {"0F0,(0F1;0B0)", "row 1, cell 2: \"(0F1;0B0)\": expected STAGE"},
+        {"0F0,(0B0;0F1)OVERLAP_F_B", "row 1, cell 2: \"(0B0;0F1)OVERLAP_F_B\": expected STAGE"},
+        {"0F0,(0F1,0B0)OVERLAP_F_B", "row 1, cell 2: \"(0F1\": expected STAGE"},
+        {"0F0,(0F1;0I0)OVERLAP_F_B", "row 1, cell 2: \"(0F1;0I0)OVERLAP_F_B\": expected STAGE"},
         /* rows */
         {"", "row 1, cell 1: no turn is in this row"},
         {"0F0,0B0\n\n1F0,1B0", "row 2, cell 1: no turn is in this row"},
         {"0F0,0B0\n0SEND_F0,,", "row 2, cell 1: no turn is in this row"},
         /* too many, too few */
-        {"0F0,0F1,0F1,0B0,0B1", "row 1, cell 3: '0F1': 0F1 is in row 1, cell 2 already"},
-        {"0F0,0B0,,0I0", "row 1, cell 4: '0I0': 0I0 is in row 1, cell 2 already"},
-        {"0F0,0I0,0W0,0B0", "row 1, cell 4: '0B0': 0B0 is in row 1, cell 2 already"},
+        {"0F0,0F1,0F1,0B0,0B1", "row 1, cell 3: \"0F1\": 0F1 is in row 1, cell 2 already"},
+        {"0F0,0B0,,0I0", "row 1, cell 4: \"0I0\": 0I0 is in row 1, cell 2 already"},
+        {"0F0,0I0,0W0,0B0", "row 1, cell 4: \"0B0\": 0B0 is in row 1, cell 2 already"},
         {"0F0,0F1,0B0,0B1\n1F0,1B0,0F1",
-         "row 2, cell 3: '0F1': stage 0 is in row 1 already, and a stage is on one device"},
-        {"0F0,0F1,0B0", "row 1, cell 3: '0B0': after it the row ends, and 0I1 or the whole backward is missing"},
-        {"0F0,0I0", "row 1, cell 2: '0I0': after it the row ends, and 0W0 or the whole backward is missing"},
-        {"0F0,0B0,0B1", "row 1, cell 3: '0B1': after it the row ends, and 0F1 is missing"},
-        {"0F0,0B0\n2F0,2B0", "row 2, cell 1: '2F0': it is on stage 2, and stage 1 is in no row"},
-        {"0F0,0F1,0B0\n0B1,1F0,1B0,1F1,1B1", "row 2, cell 1: '0B1': stage 0 is in row 1 already"},
+         "row 2, cell 3: \"0F1\": stage 0 is in row 1 already, and a stage is on one device"},
+        {"0F0,0F1,0B0", "row 1, cell 3: \"0B0\": after it the row ends, and 0I1 or the whole backward is missing"},
+        {"0F0,0I0", "row 1, cell 2: \"0I0\": after it the row ends, and 0W0 or the whole backward is missing"},
+        {"0F0,0B0,0B1", "row 1, cell 3: \"0B1\": after it the row ends, and 0F1 is missing"},
+        {"0F0,0B0\n2F0,2B0", "row 2, cell 1: \"2F0\": it is on stage 2, and stage 1 is in no row"},
+        {"0F0,0F1,0B0\n0B1,1F0,1B0,1F1,1B1", "row 2, cell 1: \"0B1\": stage 0 is in row 1 already"},
         /* waits that never end */
-        {"0B0,0F0", "row 1, cell 1: '0B0': it waits for ever for '0F0', which comes after it in its row"},
-        {"0F0,0W0,0I0", "row 1, cell 2: '0W0': it waits for ever for '0I0', which comes after it"},
+        {"0B0,0F0", "row 1, cell 1: \"0B0\": it waits for ever for \"0F0\", which comes after it in its row"},
+        {"0F0,0W0,0I0", "row 1, cell 2: \"0W0\": it waits for ever for \"0I0\", which comes after it"},
         {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n2F0,2F1,2B0,2B1",
-         "row 2, cell 2: '1B0': it waits for ever for '2B0', since what comes before that waits too: '2F1' of row 3, "
+         "row 2, cell 2: \"1B0\": it waits for ever for \"2B0\", since what comes before that waits too: \"2F1\" of "
+         "row 3, "
          "cell 2"},
-        {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1",
-         "row 1, cell 2: '0B0': it waits for ever for '1B0', since what comes before that waits too: '1F1' of row 2, "
-         "cell 2"},
+        {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1", "row 1, cell 2: \"0B0\": it waits for ever for \"1B0\", since what comes "
+                                             "before that waits too: \"1F1\" of row 2, "
+                                             "cell 2"},
         {"0F0,0B0,(0F1;0B1)OVERLAP_F_B",
-         "row 1, cell 3: '(0F1;0B1)OVERLAP_F_B': its backward waits for its forward, so they cannot overlap"},
-        {"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1", "row 1, cell 2: '(0F1;0B0)OVERLAP_F_B': it waits for ever"},
+         "row 1, cell 3: \"(0F1;0B1)OVERLAP_F_B\": its backward waits for its forward, so they cannot overlap"},
+        {"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1", "row 1, cell 2: \"(0F1;0B0)OVERLAP_F_B\": it waits for ever"},
     };
     assert_true(COUNT(mistakes) >= 30);
     expect_mistakes(mistakes, COUNT(mistakes), read_wrong);
@@ -443,22 +444,23 @@ TEST(mistakes_name_row_and_cell)
 TEST(training_names_row_and_cell)
 {
     static const struct mistake mistakes[] = {
-        {"0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0", "row 1, cell 3: '0B1': micro-batch 0 is due"},
-        {"0F1,0F0,0B0,0B1", "row 1, cell 1: '0F1': micro-batch 0 is due"},
-        {"0F0,0F1,0I0,0I1,0W1,0W0", "row 1, cell 5: '0W1': micro-batch 0 is due"},
-        {"0F0,0F1,0I0,0B1,0W0", "row 1, cell 4: '0B1': micro-batch 0 is due"},
-        {"1F0,1B0\n0F0,0B0", "row 2, cell 1: '0F0': training has stage 0 in row 1, or, folded as a V, in row 1"},
-        {"0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0", "row 1, cell 2: '1F0': training has stage 1 in row 2, or"},
-        {"0F0,2F0,2B0,0B0\n1F0,1B0", "row 1, cell 2: '2F0': it is on the last of 3 stages, and training needs as many"},
+        {"0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0", "row 1, cell 3: \"0B1\": micro-batch 0 is due"},
+        {"0F1,0F0,0B0,0B1", "row 1, cell 1: \"0F1\": micro-batch 0 is due"},
+        {"0F0,0F1,0I0,0I1,0W1,0W0", "row 1, cell 5: \"0W1\": micro-batch 0 is due"},
+        {"0F0,0F1,0I0,0B1,0W0", "row 1, cell 4: \"0B1\": micro-batch 0 is due"},
+        {"1F0,1B0\n0F0,0B0", "row 2, cell 1: \"0F0\": training has stage 0 in row 1, or, folded as a V, in row 1"},
+        {"0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0", "row 1, cell 2: \"1F0\": training has stage 1 in row 2, or"},
+        {"0F0,2F0,2B0,0B0\n1F0,1B0",
+         "row 1, cell 2: \"2F0\": it is on the last of 3 stages, and training needs as many"},
         {"0F0,4F0,5F0,5B0,4B0,0B0\n1F0,2F0,3F0,3B0,2B0,1B0",
-         "row 2, cell 3: '3F0': training has stage 3 in row 1, since those before it are folded as a V"},
+         "row 2, cell 3: \"3F0\": training has stage 3 in row 1, since those before it are folded as a V"},
         {"0F0,2F0,3F0,3B0,2B0,0B0\n1F0,1B0",
-         "row 1, cell 3: '3F0': training has stage 3 in row 2, since those before it are dealt round"},
+         "row 1, cell 3: \"3F0\": training has stage 3 in row 2, since those before it are dealt round"},
         {"0F0,3F0,4F0,4B0,3B0,0B0\n1F0,2F0,5F0,5B0,2B0,1B0", ""}, /* two Vs, one after the other */
         {"0F0,0I0,0W0\n1F0,1I0,1W0,,", ""},
-        {"0F0,0B0,0F1,0B1\n1F0,1I0,1F1,1I1,1W0,1W1",
-         "row 1, cell 2: '0B0': it waits for ever for '1W0', since what comes before that waits too: '1F1' of row 2, "
-         "cell 3"},
+        {"0F0,0B0,0F1,0B1\n1F0,1I0,1F1,1I1,1W0,1W1", "row 1, cell 2: \"0B0\": it waits for ever for \"1W0\", since "
+                                                     "what comes before that waits too: \"1F1\" of row 2, "
+                                                     "cell 3"},
         {"0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1F1,1I1,1W0,1W1", ""},
     };
     for (size_t i = 0; i < COUNT(mistakes); i++) {
@@ -469,7 +471,7 @@ TEST(training_names_row_and_cell)
         else
             order_wrong((void *)mistake->rows);
     }
-    expect_yard(EXIT_USAGE, "LoopedBFS.4.8.csv, row 1, cell 17: '4B7': micro-batch 0 is due",
+    expect_yard(EXIT_USAGE, "LoopedBFS.4.8.csv, row 1, cell 17: \"4B7\": micro-batch 0 is due",
                 "plan --model tiny --layers 8 -d 0:0x4 --mesh pp=4 --batch 8 --micro-batch 1 --pipeline %s",
                 "data/pytorch/LoopedBFS.4.8.csv");
 }
@@ -496,13 +498,13 @@ TEST(what_the_form_cannot_say_is_refused)
         {"data/gallery/dualpipe.txt", "task 8 F: it is on s7, and micro-batch 10 is on stage 0, which is on s0"},
         {"data/gallery/ring-all-reduce.txt", "task 0 backward: cannot tell which stage this backward belongs to"},
         {"data/steps/zero-bubble.txt", "task 144 F: it is on 1f1b.0, and micro-batch 0 is on stage 3"},
-        {"tests/data/trains-wrongly.csv", "row 2, cell 1: '1F1': on the last stage PyTorch takes this forward for "
+        {"tests/data/trains-wrongly.csv", "row 2, cell 1: \"1F1\": on the last stage PyTorch takes this forward for "
                                           "that of micro-batch 0"},
     };
     for (size_t i = 0; i < COUNT(lists); i++)
         expect_yard(EXIT_USAGE, lists[i][1], "plan --list %s --print-schedule", lists[i][0]);
     const char *waits = write_file("waits.csv", "0B0,0F0", 7);
-    expect_yard(EXIT_USAGE, "row 1, cell 1: '0B0': it waits for ever", "plan --list %s --print-schedule", waits);
+    expect_yard(EXIT_USAGE, "row 1, cell 1: \"0B0\": it waits for ever", "plan --list %s --print-schedule", waits);
     static const char without[] = "device gpu memory=1G\ntensor w gpu 1 parameters\ntask t gpu.compute 1 writes=w\n";
     expect_yard(EXIT_USAGE, "no task is a forward or a backward", "plan --list %s --print-schedule",
                 write_file("none.txt", without, sizeof without - 1));

@@ -621,11 +621,11 @@ TEST(wrong_options_are_named)
     } wrong[] = {
         {{TRAIN, {"--bach", "8"}}, "unknown option --bach; did you mean --batch?"},
         {{TRAIN, {"--bach=8"}}, "unknown option --bach=8; did you mean --batch?"},
-        {{TRAIN, {"--quux"}}, "unknown option --quux; 'yard train --help' lists"},
-        {{TRAIN, {"--promt", "x"}}, "unknown option --promt; 'yard train"}, /* never suggests another command's */
+        {{TRAIN, {"--quux"}}, "unknown option --quux; `yard train --help` lists"},
+        {{TRAIN, {"--promt", "x"}}, "unknown option --promt; `yard train"}, /* never suggests another command's */
         {{TRAIN, {"-x"}}, "unknown option -x"},
         {{TRAIN, {"-batch"}}, "did you mean --batch?"},
-        {{TRAIN, {"--prompt", "x"}}, "--prompt is an option of another command, not of 'yard train'"},
+        {{TRAIN, {"--prompt", "x"}}, "--prompt is an option of another command, not of `yard train`"},
         {{TRAIN, {"--batch"}}, "--batch needs a value: a whole number from 1 to 4096"},
         {{TRAIN, {"--batch", "--lr", "1"}}, "--batch needs a value"},
         {{TRAIN, {"--batch", "0"}}, "--batch takes a whole number from 1 to 4096, not \"0\""},
@@ -695,7 +695,7 @@ TEST(wrong_lines_of_config_are_named)
         const char *part;
     } wrong[] = {
         {"batch = 8\nbach = 9\n", 19, "wrong.conf, line 2: unknown option \"bach\"; did you mean batch?"},
-        {"batch 8\n", 8, "wrong.conf, line 1: expected 'name = value', found \"batch 8\""},
+        {"batch 8\n", 8, "wrong.conf, line 1: expected `name = value`, found \"batch 8\""},
         {"\n\nbatch = many\n", 15, "wrong.conf, line 3: batch takes a whole number from 1 to 4096, not \"many\""},
         {"serial = yes\n", 13, "serial takes true or false, not \"yes\""},
         {"xyzzy = 1", 9, "unknown option \"xyzzy\"; the names are those"},

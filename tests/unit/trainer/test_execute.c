@@ -380,9 +380,9 @@ TEST(watchdog_gives_up)
 /* Five seconds after the signal, with the exit code of a run that is interrupted. */
 LONG_TEST(watchdog_ends_a_hang_after_a_signal)
 {
-    expect_case("hang_after_a_signal", EXIT_INTERRUPTED, "yard: interrupted: finishing the step", "the frontier is",
-                "lane host cpu: task 0 make of step 1 has not ended", "interrupted, and no task has ended for",
-                "the run is given up; what was saved before is whole", NULL);
+    expect_case("hang_after_a_signal", EXIT_INTERRUPTED, "yard: interrupted: finishing the step",
+                "this is where each lane stands", "lane host cpu: task 0 make of step 1 has not ended",
+                "interrupted, and no task has ended for", "the run is given up; what was saved before is whole", NULL);
 }
 
 TEST(watchdog_lets_a_step_end_after_a_signal)

@@ -65,9 +65,9 @@ static const struct {
     const char *part; /* a part of the sentence that is expected */
 } hostile[] = {
     /* the top level and what surrounds it */
-    HEADER("", 0, "must start with '{'"),
-    HEADER(" {" A8 "}", 8, "must start with '{'"),
-    HEADER("\n{" A8 "}", 8, "must start with '{'"),
+    HEADER("", 0, "must start with { at byte 8"),
+    HEADER(" {" A8 "}", 8, "must start with { at byte 8"),
+    HEADER("\n{" A8 "}", 8, "must start with { at byte 8"),
     HEADER("{" A8 "}\0", 8, "JSON header is wrong"),
     HEADER("{" A8 "}x", 8, "JSON header is wrong"),
     HEADER("{" A8 "}{}", 8, "JSON header is wrong"),
@@ -199,7 +199,7 @@ TEST(header_length_lies)
         {100000000, "but only 10 follow"},
         {11, "but only 10 follow"},
         {9, "JSON header is wrong"},
-        {0, "must start with '{'"},
+        {0, "must start with { at byte 8"},
     };
     for (size_t i = 0; i < COUNT(lies); i++) {
         const char *path = write_safetensors("lies.safetensors", lies[i].length, "{\"a\":12345", 10, 0);

@@ -128,7 +128,7 @@ TEST(memory_agrees_with_its_formula)
         assert_true(number_at(half, "together_mib") <= sum + 1e-6);
     }
     expect_yard(EXIT_OK, "counted, it cannot be run here", "plan --model tiny -d 0:0 --memory --what-if mixed");
-    expect_yard(EXIT_USAGE, "expected the word mixed", "plan --model tiny -d 0:0 --memory --what-if link=2x");
+    expect_yard(EXIT_USAGE, "takes only the word mixed", "plan --model tiny -d 0:0 --memory --what-if link=2x");
     expect_yard(EXIT_USAGE, "add --simulate", "plan --model tiny -d 0:0 --what-if mixed");
 }
 
