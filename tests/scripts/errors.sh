@@ -186,7 +186,7 @@ refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline inte
 refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
 refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or use one as 2' $plan --mesh dp=2
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or use one as 3' $plan --mesh dp=3 -d 0:0x2
-refuse 2 'asks for 8192 devices, the product of its numbers, but at most 4096 are possible' $plan --mesh dp=4096,pp=2
+refuse 2 'asks for 8192 devices, the product of its numbers; 4096 are possible' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
 refuse 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
 refuse 2 'with 2 stages per device needs at least 4 layers, the model has 2: use pp=1, or --layers 4' \
@@ -198,7 +198,7 @@ refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use
 refuse 2 '`yard plan --hardware FILE` takes more' $plan -d 0:0x17
 refuse 2 'n and N are 1 or more' $plan -d 0:0x0
 refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
-refuse 2 '2,1 has 3 layers in all, but the model has 2: give numbers with that sum' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
+refuse 2 '2,1 has 3 layers in all, and must have 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
 refuse 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
 refuse 2 'with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
 refuse 2 'from three groups on a tied head needs pp=1' \

@@ -467,12 +467,10 @@ static void print_option(FILE *out, const struct option *option)
     }
     char *value = default_text(option);
     bool shown = *value && *value != '\n';
-    const size_t length = strlen(option->help);
-    char *help = copy_string(option->help);
-    if (shown && help[length - 1] == ')') /* both remarks are in one pair of brackets */
-        help[length - 1] = ';';
+    const bool joined = shown && ends_with(option->help, ")"); /* a remark and the default share a pair of brackets */
+    char *help = format_string("%.*s", (int)strlen(option->help) - joined, option->help);
     if (shown)
-        append_text(&help, "%sdefault: %s)", help[length - 1] == ';' ? " " : " (", value);
+        append_text(&help, "%sdefault: %s)", joined ? "; " : " (", value);
     print_labelled(out, label, help);
     free(label);
     free(help);

@@ -74,8 +74,7 @@ _Noreturn void refuse_command(const char *word)
         fail(EXIT_USAGE, "there is no command \"%s\": this yard was built without%s", word, left_out);
     const char *meant = nearest_command(&all, word);
     if (meant)
-        fail(EXIT_USAGE, "there is no command \"%s\"; did you mean `yard %s`? `yard --help` lists all commands", word,
-             meant);
+        fail(EXIT_USAGE, "there is no command \"%s\"; did you mean `yard %s`? `yard --help` lists all", word, meant);
     fail(EXIT_USAGE, "there is no command \"%s\"; `yard --help` lists all commands%s%s", word,
          *left_out ? "; this yard was built without" : "", left_out);
 }

@@ -68,9 +68,7 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh)
     }
     double devices = (double)mesh->dp * mesh->pp * mesh->tp;
     if (devices > MOST_RANKS)
-        return new_problem(EXIT_USAGE,
-                           "--mesh %s asks for %.0f devices, the product of its numbers, but at most %d "
-                           "are possible",
+        return new_problem(EXIT_USAGE, "--mesh %s asks for %.0f devices, the product of its numbers; %d are possible",
                            text, devices, MOST_RANKS);
     return NULL;
 }
@@ -100,10 +98,8 @@ static struct problem *parse_stages(struct mesh *mesh, int layers, const char *s
         at = end + 1;
     }
     if (mesh->first_layer[n] != layers)
-        return new_problem(EXIT_USAGE,
-                           "--stages %s has %d layers in all, but the model has %d: give numbers with "
-                           "that sum",
-                           stages, mesh->first_layer[n], layers);
+        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, and must have %d", stages,
+                           mesh->first_layer[n], layers);
     return NULL;
 }
 

@@ -132,8 +132,8 @@ static void check_together(void)
     if (asked.stop_after && !asked.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (asked.stop_after > asked.steps)
-        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: give a smaller number, or more --steps",
-             asked.stop_after, asked.steps);
+        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: use more --steps", asked.stop_after,
+             asked.steps);
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
@@ -280,8 +280,7 @@ static _Noreturn void refuse_word(const struct page *page, const char *word)
         fail(EXIT_USAGE, "\"%s\" is a file that no option takes: write --%s %s%s", word, option, word,
              samples ? "" : "; for several files a quoted pattern, such as --data 'folder/*.txt'");
     if (strpbrk(word, "./"))
-        fail(EXIT_USAGE, "\"%s\" is not an option, and no such file is here; a file is given as --%s FILE", word,
-             option);
+        fail(EXIT_USAGE, "\"%s\" is not an option, and no such file is here; give a file as --%s FILE", word, option);
     fail(EXIT_USAGE, "\"%s\" is not an option: options start with --; `yard %s --help` lists them", word, page->name);
 }
 

@@ -524,11 +524,11 @@ TEST(plans_are_text_and_read_back)
     static const struct {
         const char *text, *says;
     } mistakes[] = {
-        {"layer 0 D\nlayer 1 E\n", "line 2: 'E': expected D, C or L"},
-        {"layer 4 D\n", "line 1: 'layer 4': expected one of `layer 3` to `layer 0`, and D, C or L after it"},
-        {"layer 0 D\nlayer 0 D\n", "line 2: 'layer 0': expected each of them once"},
+        {"layer 0 D\nlayer 1 E\n", "line 2: \"E\": expected D, C or L"},
+        {"layer 4 D\n", "line 1: \"layer 4\": expected one of `layer 3` to `layer 0`, and D, C or L after it"},
+        {"layer 0 D\nlayer 0 D\n", "line 2: \"layer 0\": expected each of them once"},
         {"layer 0 D\nlayer 1 C\nlayer 3 C\n", " has no line for layer 2; add `layer 2 C`, or another of D, C or L"},
-        {"lair 0 D\n", "line 1: 'lair 0': expected one of `layer 3` to `layer 0`, and D, C or L after it"},
+        {"lair 0 D\n", "line 1: \"lair 0\": expected one of `layer 3` to `layer 0`, and D, C or L after it"},
     };
     const char *path = temp_path("new.txt");
     remove(path);

@@ -312,7 +312,7 @@ TEST(a_model_brings_its_tokenizer)
     close_dataset(data);
     options.tokenizer = tokenizer_from_text("chars 61 62 63 64", "ckpt");
     options.path = write_letters("abe.txt", 300, "abe");
-    expect_no_dataset(options, 2, "abe.txt has the character 'e' (U+0065) at byte 2, which is none of the 4");
+    expect_no_dataset(options, 2, "abe.txt has the character \"e\" (U+0065) at byte 2, which is none of the 4");
     options.path = write_numbered("ids.bin", 300, true);
     expect_no_dataset(options, 2, "the model was trained on characters, but");
     options.path = path;

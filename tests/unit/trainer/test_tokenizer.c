@@ -156,7 +156,7 @@ TEST(prompts_of_what_the_model_does_not_know_are_refused)
     wrong.text = text_of("hello");
     expect_refusal(encode_prompt, &wrong, 2, "numbers from 0 to 99");
     wrong = (struct prompt){tokenizer_from_text("chars 61 62", "here"), text_of("ab\xC3\xA9")};
-    expect_refusal(encode_prompt, &wrong, 2, "--prompt has the character '\xC3\xA9' (U+00E9) at byte 2");
+    expect_refusal(encode_prompt, &wrong, 2, "--prompt has the character \"\xC3\xA9\" (U+00E9) at byte 2");
     free_tokenizer(&wrong.tokenizer);
 }
 
