@@ -20,7 +20,7 @@ static void print_help(FILE *out)
                  "  YARD_BUILD_OPTIONS=TEXT  give more options to the OpenCL compiler\n"
                  "  NO_COLOR=1               use no colours on a terminal\n\n"
                  "exit codes:\n"
-                 "  0 success, 1 failure (of a check; a damaged file; a loss not finite),\n"
+                 "  0 success, 1 failure (a check fails, a file is damaged, a loss is not finite),\n"
                  "  2 wrong usage or too little memory, 3 no OpenCL device,\n"
                  "  4 a file cannot be read or written, 130 interrupted\n");
 }

@@ -89,7 +89,7 @@ refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$
 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
-float='(as a 32-bit float: 0, or at least 1.2e-38)'
+float='(0, or at least 1.2e-38)'
 refuse 2 '--steps needs a value: a whole number from 1' train --steps
 refuse 2 '--steps takes a whole number from 1 to 1000000000, not ""' train --steps=
 refuse 2 'not "ten"' train --steps ten
@@ -289,7 +289,7 @@ refuse 2 'belongs on the command line, not into a config file' train --config "$
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-refuse_train 2 '--channels 30 is not a multiple of --heads 4: every head takes an equal part' --channels 30 --heads 4
+refuse_train 2 '--channels 30 is not a multiple of --heads 4: change one' --channels 30 --heads 4
 refuse_train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
 refuse_train 2 'the nearest that works is 6' --batch 5 -d 0:0x2
 refuse_train 2 'the nearest that works is 2' --batch 1 -d 0:0x2

@@ -117,7 +117,7 @@ prepare() { # N LAB
     give "$2" "$made"
     ask_on_terminal "$made"
     begin_history "$made" "Lab $1" || die "git fails: your copy has no history"
-    echo "$copy is your copy.  Read tutorials/labs/${2##*/}/README.md; 'make grade N=$1' says how far you are."
+    echo "$copy is your copy.  Read tutorials/labs/${2##*/}/README.md; \`make grade N=$1\` says how far you are."
     left=$(cd "$made" && blanks_of "$2")
     if [ -n "$left" ]; then
         echo "Predict first: fill in the blanks of $copy/predictions.txt before you run anything."
@@ -134,7 +134,7 @@ find_copy() { # N [TREE]: the student's copy; sets: tree
         case $TOP in
         */build/labs/*) die "this is your copy: type it in ${TOP%/build/labs/*}, with which the copy is compared" ;;
         esac
-        die "there is no $tree: 'make lab N=$1' makes it"
+        die "there is no $tree: \`make lab N=$1\` makes it"
     fi
     tree=$(cd "$tree" && pwd)
     build_reference >/dev/null || die "the reference does not build"

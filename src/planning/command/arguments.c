@@ -40,7 +40,7 @@ static const struct word *find_word(const struct words *words, const char *name)
     for (const struct word *word = words->words; word < words->words + words->n; word++)
         if (strcmp(name, word->name) == 0)
             return word;
-    fail(EXIT_USAGE, "%s knows no \"%s\": say %s", words->command, name, words->list);
+    fail(EXIT_USAGE, "%s has no word \"%s\": say %s", words->command, name, words->list);
 }
 
 static bool asks_for_help(const char *word)

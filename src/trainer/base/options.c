@@ -227,8 +227,7 @@ static char *expectation(const struct option *option)
         return format_string("one of %s", argument_name(option));
     if (option->low == 0 && option->high == 0)
         return copy_string(expected);
-    const char *not_tiny =
-        option->type == OPT_FLOAT && option->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
+    const char *not_tiny = option->type == OPT_FLOAT && option->low <= 0 ? " (0, or at least 1.2e-38)" : "";
     return format_string("%s from %.10g to %.10g%s", expected, option->low, option->high, not_tiny);
 }
 
@@ -329,8 +328,8 @@ static const char *typed_value(const struct option *option, const char *where, i
         (*i)++;
         return argv[*i];
     }
-    fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
-         expectation(option), option->name);
+    fail(EXIT_USAGE, "%s needs a value: %s; one that starts with -- is written --%s=VALUE", where, expectation(option),
+         option->name);
 }
 
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,

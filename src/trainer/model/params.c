@@ -66,7 +66,7 @@ void check_config(const struct config *config)
     if (config->layers > MOST_LAYERS)
         fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", config->layers, MOST_LAYERS);
     if (config->channels % config->heads)
-        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part",
+        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: change one, since heads take equal parts",
              config->channels, config->heads);
     double layer = 13.0 * config->channels * config->channels;
     double ends = ((double)padded_vocab(config->vocab) + config->seq_len) * config->channels;
