@@ -132,8 +132,7 @@ static void check_together(void)
     if (asked.stop_after && !asked.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (asked.stop_after > asked.steps)
-        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: use more --steps", asked.stop_after,
-             asked.steps);
+        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: raise --steps", asked.stop_after, asked.steps);
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
