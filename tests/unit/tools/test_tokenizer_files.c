@@ -9,6 +9,7 @@
  * Files are those of a tokenizer that is learnt or drawn here, with one field changed, or texts in this program.
  */
 #include "tests/support/support_tokens.h"
+#include "trainer/file/file.h"
 
 /* ---- as text and as JSON ---------------------------------------------------------------------------------------- */
 
@@ -307,6 +308,45 @@ TEST(tokenizers_come_back)
 }
 
 /* ---- as a kind of tokenizer -------------------------------------------------------------------------------------- */
+
+/* A tokenizer of n tokens as JSON; the text lasts. */
+static const char *json_of_tokens(int n)
+{
+    struct draws draws = {.seed = 1};
+    struct bpe *bpe = random_bpe(&draws, n);
+    char *text = text_of_json(bpe);
+    const char *json = lasting("%s", text);
+    free(text);
+    free_bpe(bpe);
+    return json;
+}
+
+/* How many tokens the tokenizer beside a model has; 0: there is none. */
+static int tokens_beside(const char *model)
+{
+    struct tokenizer tokenizer = tokenizer_beside(temp_path(model));
+    const int n = tokenizer.n;
+    free_tokenizer(&tokenizer);
+    return n;
+}
+
+/* Each folder has a tokenizer of another size.  What lies beside it in a folder, or above, is not taken. */
+TEST(a_model_has_the_tokenizer_of_its_own_folder)
+{
+    static const char *const folders[] = {"beside-300", "beside-400", "beside-none"};
+    for (size_t i = 0; i < COUNT(folders); i++)
+        make_folder(temp_path(folders[i]));
+    write_text("tokenizer.json", "%s", json_of_tokens(500));
+    write_text("beside-300/tokenizer.json", "%s", json_of_tokens(300));
+    write_text("beside-300/vocab.json", "{}"); /* comes after tokenizer.json */
+    write_text("beside-400/tokenizer.json", "%s", json_of_tokens(400));
+    assert_int_equal(tokens_beside("model.safetensors"), 500);
+    assert_int_equal(tokens_beside("beside-300/model.safetensors"), 300);
+    assert_int_equal(tokens_beside("beside-400/model.safetensors"), 400);
+    assert_int_equal(tokens_beside("beside-none/model.safetensors"), 0);
+    write_text("beside-400/tokenizer.json", "{\"model\": 1}"); /* a damaged one is left out, with a warning */
+    assert_int_equal(tokens_beside("beside-400/model.safetensors"), 0);
+}
 
 static void read_line(void *line) { tokenizer_from_text(line, "run/model"); }
 static void check_word(void *word) { check_tokens(word); }

@@ -585,6 +585,41 @@ TEST(steps_that_are_close_have_no_lines)
     end_view(view);
 }
 
+/* There is a line where each step begins that is in sight, and no other one, wherever the edges of the window are. */
+TEST(each_step_that_begins_in_sight_has_a_line)
+{
+    enum { ALL = 12, STEP_NS = TASKS * 1000 };
+    const char *path = temp_path("lines.trace");
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = 1000000;
+    for (uint32_t step = 1; step <= ALL; step++)
+        clock = write_step(writer, step, clock, STEP_NS / TASKS);
+    close_trace_writer(writer);
+    struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    const struct track *track = view->tracks[0];
+    for (int at = 0; at < 4 * (ALL - 5); at++) {
+        const double from = axis_of(track, find_step(track, 1)->work) + (at + 0.5) * STEP_NS / 4;
+        look_at(view, from, from + 5.0 * STEP_NS);
+        struct canvas *canvas = new_picture(view);
+        const int y = row_of_lane(view, 0, 0)->y;
+        int expected = 0;
+        for (uint32_t step = 1; step <= ALL; step++) {
+            const double begin = axis_of(track, find_step(track, step)->work);
+            if (begin < view->sight.from || begin >= view->sight.to)
+                continue;
+            expected++;
+            assert_int_equal(canvas->pixels[y * canvas->width + pixel_of(view, begin)], BORDER);
+        }
+        assert_int_equal(expected, 5);
+        assert_int_equal(border_pixels(canvas, y), expected);
+        free_canvas(canvas);
+    }
+    const double seventh = axis_of(track, find_step(track, 7)->work);
+    look_at(view, seventh + 0.1 * STEP_NS, seventh + 0.9 * STEP_NS); /* it has begun, and the eighth has not */
+    assert_false(has_sign(view, "a step begins"));
+    end_view(view);
+}
+
 /* What is shown first of a run ends with its last step. */
 TEST(all_steps_are_in_sight_at_first)
 {
