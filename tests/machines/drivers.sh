@@ -76,12 +76,14 @@ have() { # NAME: the driver is there, perhaps fetched just now
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
-result() { # CODE NAME; sets: failures
-    if [ "$1" -eq 0 ]; then
-        echo "ok    $2"
+check() { # NAME WORDS...: the command WORDS succeeds; sets: failures
+    fact=$1
+    shift
+    if "$@"; then
+        echo "ok    $fact"
     else
-        failures="$failures, $2"
-        echo "FAIL  $2; $log ends with:"
+        failures="$failures, $fact"
+        echo "FAIL  $fact; $log ends with:"
         tail -n 10 "$log" | sed 's/^/      | /'
     fi
 }
@@ -107,7 +109,7 @@ golden() { # NAME WORDS: `WORDS yard check` under that name
     name=$1
     shift
     "$@" "$YARD" check tests/data/gpt2-tiny.safetensors >"$log" 2>&1
-    result $? "$name: golden numbers: $(worst_in "$log")"
+    check "$name: golden numbers: $(worst_in "$log")" [ $? -eq 0 ]
 }
 
 suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match; sets: failures
@@ -118,11 +120,8 @@ suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that m
 }
 
 # The losses of WORDS, which train, are those of the system's driver, within the rounding of other orders.
-trains() { # NAME WORDS
-    name=$1
-    shift
+same_losses() { # WORDS
     losses "$tmp/losses" "$@" && agree "$tmp/expected" "$tmp/losses"
-    result $? "$name: losses"
 }
 
 # ---- the matrix -----------------------------------------------------------------------------------------------------
@@ -134,7 +133,7 @@ if [ -z "$system" ]; then
     exit 1
 fi
 losses "$tmp/expected" with system "$YARD" train
-result $? "system: it trains"
+check 'system: it trains' [ $? -eq 0 ]
 
 drivers= # those that could be had
 for one in intel rusticl; do
@@ -155,15 +154,15 @@ while [ $# -gt 1 ]; do
     first=$1
     shift
     for second in "$@"; do
-        trains "$first + $second" with "$first $second" "$YARD" train -d 0:0,1:0
+        check "$first + $second: losses" same_losses with "$first $second" "$YARD" train -d 0:0,1:0
     done
 done
 
 # Vectors of one float choose CLBlast too.  The tests of kernels set shapes of their own, this one among them.
 gpu='env YARD_VEC=1 YARD_WG=64 YARD_SEPARATE_CONTEXTS=1'
 golden gpu with system $gpu
-trains gpu with system $gpu "$YARD" train
-trains 'gpu, two' with system $gpu "$YARD" train -d 0:0x2
+check 'gpu: losses' same_losses with system $gpu "$YARD" train
+check 'gpu, two: losses' same_losses with system $gpu "$YARD" train -d 0:0x2
 suite gpu 'test_kernels.*' with system $gpu
 
 echo

@@ -7,16 +7,24 @@
 #     TMP            an empty folder, with its whole path; a new one if the environment has none
 #     LC_ALL=C       so that sed and awk read bytes, and that messages are English
 #
-# It reports single checks, in TAP (see run.sh):
+# It reports single checks, in TAP (see run.sh).  Each check has one of these forms:
 #
-#     result CODE NAME            a check is well if CODE is 0; else $TMP/err tells what was said last
-#     check NAME WORDS...         a check is well if the command WORDS succeeds; else the same
-#     lacks PATTERN FILE          succeeds if no line of FILE has PATTERN, as the shell's ! may not stand in WORDS
-#     finds_nothing NAME WORDS... a check is well if the command WORDS, which looks for mistakes, succeeds and prints
-#                                 nothing
-#     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is there and empty
+#     check NAME WORDS...         it is well if the command WORDS succeeds; else $TMP/err tells what was said last
+#     finds_nothing NAME WORDS... it is well if the command WORDS, which looks for mistakes, succeeds and prints nothing
+#     no_complaints FILE NAME     it is well if FILE, which lists what is wrong, is there and empty
+#     skip NAME WHY               it cannot be made here
+#
+# NAME is the fact that must hold.  WORDS are one simple command: where a fact takes several, they are a function with
+# a name, or checks of their own, which begin with the same words, as in `check "$name: the exit code is 4" ...`.  These
+# may stand in WORDS, where the shell's ! , && and > may not:
+#
+#     lacks PATTERN FILE          FILE is there, and none of its lines has PATTERN
+#     differ FILE FILE            both files are there, and have not the same bytes
+#     holds TEXT FILE             FILE has this text, and nothing else
+#
+# More of a script's report:
+#
 #     enough N FILE WHAT          prints a complaint if FILE has fewer than N lines, each with a WHAT that was looked at
-#     skip NAME WHY               a check cannot be made here
 #     skip_all NAME WHY           none of the script's checks can: it ends
 #     finish                      the script's last line: prints how many checks there were, ends with the exit code
 #
@@ -25,11 +33,10 @@
 #
 # A script of two checks, and what it prints where the second one fails
 #
-#     . tests/run/helpers.sh                              ok 1 - the version
-#     "$YARD" --version >"$TMP/out" 2>"$TMP/err"          not ok 2 - the version is one line
-#     result $? 'the version'                             #   (the lines of $TMP/err)
-#     [ "$(wc -l <"$TMP/out")" -eq 1 ]                    1..2
-#     result $? 'the version is one line'
+#     . tests/run/helpers.sh                                      ok 1 - the version is printed
+#     "$YARD" --version >"$TMP/out" 2>"$TMP/err"                  not ok 2 - the version is one line
+#     check 'the version is printed' [ $? -eq 0 ]                 #   (the lines of $TMP/err)
+#     check 'the version is one line' holds 'yard 1' "$TMP/out"   1..2
 #     finish
 #
 # Some scripts need more:
@@ -67,19 +74,23 @@ verdict() { # CODE NAME FILE LINES: so many lines of FILE say what is wrong; set
     fi
 }
 
-result() { # CODE NAME
-    verdict "$1" "$2" "$TMP/err" 8
-}
-
 check() { # NAME WORDS...
     fact=$1
     shift
     "$@"
-    result $? "$fact"
+    verdict $? "$fact" "$TMP/err" 8
 }
 
 lacks() { # PATTERN FILE
     [ -r "$2" ] && ! grep -q -e "$1" "$2"
+}
+
+differ() { # FILE FILE
+    [ -r "$1" ] && [ -r "$2" ] && ! cmp -s "$1" "$2"
+}
+
+holds() { # TEXT FILE
+    [ "$(cat "$2")" = "$1" ]
 }
 
 no_complaints() { # FILE NAME

@@ -2,15 +2,25 @@
 # `. tests/run/mistakes.sh`, after helpers.sh.
 #
 #     yard WORDS...                             runs it; what it prints is in $TMP/out and $TMP/err
-#     yard_with 'NAME=VALUE...' WORDS...        the same with these variables in its environment
+#     yard_with VARIABLES WORDS...              the same with these variables in its environment
+#     in_silence WORDS...                       it succeeds, and $TMP/err is empty
+#     prints 'TEXT' WORDS...                    it succeeds, and $TMP/out has that text
+#     warns 'TEXT' WORDS...                     it succeeds, and $TMP/err has that text
+#     save_model                                trains a model and saves it in $TMP/saved
+#
+# These are checks:
+#
 #     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
 #     refuse_in FOLDER CODE 'PART' WORDS...     the same in that folder
-#     refuse_with 'NAME=VALUE...' CODE 'PART' WORDS...
-#                                               the same with these variables in yard's environment
+#     refuse_with VARIABLES CODE 'PART' WORDS...
+#                                               the same with these variables in its environment
 #     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
-#     save_model, unharmed 'MISTAKES'           there is a model in $TMP/saved; it has come through these mistakes
+#     refuse_train_with VARIABLES CODE 'PART' OPTIONS...
+#                                               the same with these variables in its environment
+#     unharmed 'MISTAKES'                       the model in $TMP/saved has come through these mistakes
 #
-# In PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.
+# VARIABLES are words of `env` in one string: 'YARD_VEC=x' sets a variable, '-u HOME' removes one, '' does neither.  In
+# PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.
 # `YARD=PROGRAM refuse ...` looks at another program.
 saved=$TMP/saved/model.safetensors
 short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
@@ -18,45 +28,67 @@ limit= # seconds for a run that may hang
 ! command -v timeout >/dev/null || limit='timeout 60'
 
 yard() {
-    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+    yard_with '' "$@"
 }
 
-yard_with() { # sets: code
+yard_with() { # VARIABLES WORDS...
     variables=$1
     shift
     env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
-    code=$?
 }
 
-refuse() {
+in_silence() { # WORDS...
+    yard "$@" && [ ! -s "$TMP/err" ]
+}
+
+prints() { # TEXT WORDS...
+    printed=$1
+    shift
+    yard "$@" && grep -qF -- "$printed" "$TMP/out"
+}
+
+warns() { # TEXT WORDS...
+    warning=$1
+    shift
+    yard "$@" && grep -qF -- "$warning" "$TMP/err"
+}
+
+refuse() { # CODE PART WORDS...
     refuse_with '' "$@"
 }
 
-refuse_in() {
+refuse_in() { # FOLDER CODE PART WORDS...
     cd "$1" || exit
     shift
     refuse "$@"
     cd "$OLDPWD" || exit
 }
 
-refuse_with() { # sets: code
+refuse_with() { # VARIABLES CODE PART WORDS...
     variables=$1 expected=$2 part=$3
     shift 3
     $limit env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
-    [ $code -eq "$expected" ] && grep -q -- "$(pattern_of "$part")" "$TMP/err" &&
+    check "$* -> $code: $part" is_refused $code "$expected" "$part"
+}
+
+is_refused() { # CODE EXPECTED PART: what has ended with CODE was refused as expected, in one sentence
+    [ "$1" -eq "$2" ] && grep -q -- "$(pattern_of "$3")" "$TMP/err" &&
         [ "$(grep '^yard: ' "$TMP/err" | grep -vc '^yard: warning: ')" -eq 1 ]
-    result $? "$* -> $code: $part"
 }
 
 pattern_of() { # PART: as grep takes it
     printf '%s\n' "$1" | sed 's/[]\.*^$[]/\\&/g; s/\\\.\\\.\\\./.*/g'
 }
 
-refuse_train() {
-    expected_code=$1 expected_part=$2
-    shift 2
-    refuse "$expected_code" "$expected_part" train $short --save "$TMP/saved" "$@"
+refuse_train() { # CODE PART OPTIONS...
+    refuse_train_with '' "$@"
+}
+
+refuse_train_with() { # VARIABLES CODE PART OPTIONS...
+    train_variables=$1 train_code=$2 train_part=$3
+    shift 3
+    refuse_with "$train_variables" "$train_code" "$train_part" train $short --save "$TMP/saved" "$@"
 }
 
 save_model() { # sets: before
@@ -64,7 +96,8 @@ save_model() { # sets: before
     before=$(cksum <"$saved")
 }
 
-unharmed() { # nothing of them changed it or left anything beside it
-    [ "$(cksum <"$saved")" = "$before" ] && [ "$(ls -A "$TMP/saved" | tr '\n' ' ')" = 'model.safetensors step-2 ' ]
-    result $? "the saved model is as it was after $1"
+unharmed() { # MISTAKES
+    check "the saved model is as it was after $1" [ "$(cksum <"$saved")" = "$before" ]
+    beside=$(ls -A "$TMP/saved" | tr '\n' ' ')
+    check "nothing else lies beside the saved model after $1: $beside" [ "$beside" = 'model.safetensors step-2 ' ]
 }

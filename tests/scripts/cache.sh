@@ -13,28 +13,27 @@ start() { # FILE: the numbers of a short run, without its times, go there
         [ ! -s "$TMP/err" ] &&
         sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
 }
-same() { # WHAT: a start gives the numbers of the first one, and says nothing else
+has_same_numbers() { # a start gives the numbers of the first one, and says nothing else
     start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
-    result $? "$1"
 }
 entries() { # of the cache, with their numbers: a file that is replaced has another one
     (cd "$YARD_CACHE" && ls -i)
 }
+compiles_nothing() { # the entries are those of $TMP/before
+    entries | cmp -s - "$TMP/before"
+}
 
-start "$TMP/reference"
-result $? 'a run without a cache'
+check 'a run without a cache succeeds' start "$TMP/reference"
 
 # ---- entries are made and used --------------------------------------------------------------------------------------
 
 export YARD_CACHE="$TMP/cache"
 mkdir "$TMP/cache" "$TMP/both"
-same 'a run that fills the cache'
+check 'a run that fills the cache has the same numbers' has_same_numbers
 entries >"$TMP/before"
-[ "$(wc -l <"$TMP/before")" -ge 5 ]
-result $? 'a run fills an empty cache with entries'
-same 'a run from the cache'
-entries | cmp -s - "$TMP/before"
-result $? 'a run from the cache compiles nothing again'
+check 'a run fills an empty cache with entries' [ "$(wc -l <"$TMP/before")" -ge 5 ]
+check 'a run from the cache has the same numbers' has_same_numbers
+check 'a run from the cache compiles nothing again' compiles_nothing
 
 # ---- damage ---------------------------------------------------------------------------------------------------------
 
@@ -51,14 +50,13 @@ flip() { # OFFSET: the entry with that byte changed, to the next higher one
     } >"$YARD_CACHE/$whole"
 }
 
-mended() { # DAMAGE: the entry was compiled again, and the next start uses what that made
+mended() { # DAMAGE: checks that the entry is compiled again, and that the next start uses what that made
     damaged=$(ls -i "$YARD_CACHE/$whole")
-    same "numbers with $1"
+    check "$1: a start has the same numbers" has_same_numbers
     check "$1: the entry is compiled again" [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ]
     entries >"$TMP/before"
-    same "$1: numbers of the next start"
-    entries | cmp -s - "$TMP/before"
-    result $? "$1: the next start compiles nothing"
+    check "$1: the next start has the same numbers" has_same_numbers
+    check "$1: the next start compiles nothing" compiles_nothing
 }
 
 flip $((bytes / 2))
@@ -80,16 +78,12 @@ mended 'an entry that is too long'
 # ---- what decides about the code is in the key ----------------------------------------------------------------------
 
 cp -r cl "$TMP/cl"
-differ() { # FILE FILE
-    ! cmp -s "$1" "$2"
-}
-
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
 check 'kernels of another folder are compiled' [ $? -eq 0 ]
 check 'kernels of another folder compute the same' cmp -s "$TMP/now" "$TMP/reference"
 echo '#warning of ours' >>"$TMP/cl/gelu.cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
-result $? "what the driver's compiler warns of is not printed"
+check "what the driver's compiler warns of is not printed" [ $? -eq 0 ]
 sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl"
 check 'gelu.cl has the number that is edited' differ cl/gelu.cl "$TMP/cl/gelu.cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
@@ -119,6 +113,6 @@ check "$name: the first one succeeds" wait $first
 check "$name: the first one has the numbers" cmp -s "$TMP/one" "$TMP/reference"
 check "$name: the second one has the numbers" cmp -s "$TMP/two" "$TMP/reference"
 check "$name: only whole entries are left" [ -z "$(ls "$YARD_CACHE" | grep -v '\.program$')" ]
-same "$name: a third one has the numbers"
+check "$name: a third one has the numbers" has_same_numbers
 
 finish

@@ -11,10 +11,6 @@ read_dump() { # FILE SHAPE: how many numbers it has, the least and the most, to 
     python3 tests/scripts/read_npy.py "$1" "$2" >"$TMP/numbers" 2>"$TMP/err"
 }
 
-differ() { # FILE FILE
-    [ -f "$1" ] && [ -f "$2" ] && ! cmp -s "$1" "$2"
-}
-
 # Attention's shares lie between 0 and 1, and right after its last writer they have not been overwritten.
 name='attn.att of layer 0'
 check "$name: it is dumped" yard train $few --serial --dump attn.att@0="$TMP/serial.npy"

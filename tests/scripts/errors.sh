@@ -10,32 +10,28 @@
 # To add one, write such a line into the section of its kind.  refuse_train adds the words of a short training, and
 # unharmed, at a section's end, looks at the model that is saved (mistakes.sh has them all).  Exit codes: 1 a file is
 # damaged, 2 words are wrong, 3 there is no such device, 4 the system refuses something.
-# Where something is allowed, and only said, the line begins with yard, and grep looks into $TMP/out or $TMP/err.
+# Where something is allowed, and only said, the line is a check with warns or prints.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 
-save_model
-result $? 'a model is trained and saved'
+check 'a model is trained and saved' save_model
 printf 'too short' >"$TMP/short.txt"
 server='--hardware data/hardware/server.txt'
 
 # ---- options without effect -----------------------------------------------------------------------------------------
 
 name='options that say more about one that is off'
-check "$name are allowed" yard plan --model tiny --swap-what optimizer --broadcast-slices 2 --snapshot-slots 3
+check "$name are allowed and named" warns '--broadcast-slices has no effect without --broadcast-queues' \
+    plan --model tiny --swap-what optimizer --broadcast-slices 2 --snapshot-slots 3
 check "$name: there are three warnings" [ "$(grep -c 'has no effect without' "$TMP/err")" -eq 3 ]
-check "$name are named" grep -q -- '--broadcast-slices has no effect without --broadcast-queues$' "$TMP/err"
 name='options that another one overrules'
-check "$name are allowed" \
-    yard train $short --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE --val-share 0.2
-check "$name are named: --lr-min" grep -q -- '--lr-min has no effect with --schedule constant' "$TMP/err"
+check "$name are allowed and named: --lr-min" warns '--lr-min has no effect with --schedule constant' \
+    train $short --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE --val-share 0.2
 check "$name are named: --val-share" grep -q -- '--val-share has no effect with --val-data' "$TMP/err"
-yard plan --model tiny --swap auto --swap-what optimizer && [ ! -s "$TMP/err" ]
-result $? 'options that say more about one that is on are not named'
-yard plan --model tiny --memory --swap auto && grep -q 'held without --swap' "$TMP/err"
-result $? '--memory says that it leaves --swap out'
-yard plan --model tiny --snapshot off --snapshot-every 2 && [ ! -s "$TMP/err" ]
-result $? 'a file may be named off'
+check 'options that say more about one that is on are not named' \
+    in_silence plan --model tiny --swap auto --swap-what optimizer
+check '--memory says that it leaves --swap out' warns 'held without --swap' plan --model tiny --memory --swap auto
+check 'a file may be named off' in_silence plan --model tiny --snapshot off --snapshot-every 2
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
@@ -51,8 +47,8 @@ refuse 2 'did you mean' train --stesp 5
 while read -r word ours; do
     refuse 2 "unknown option --$word; here it is called --$ours" train "--$word" 3
     yard train --help
-    sed '1,/^Words of other programs/d' "$TMP/out" | grep -qE -- " --$word( |:|\$)"
-    result $? "--help knows --$word"
+    sed '1,/^Words of other programs/d' "$TMP/out" >"$TMP/other-words"
+    check "--help knows --$word" grep -qE -- " --$word( |:|\$)" "$TMP/other-words"
 done <<'END'
 batch-size batch
 learning-rate lr
@@ -174,8 +170,8 @@ refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --
     echo 'task b d.compute 1ms'
     echo 'task u d.compute 1us role=update every=3 writes=w'
 } >"$TMP/seldom.txt"
-yard plan --list "$TMP/seldom.txt" --snapshot x --simulate --verify
-result $? 'iterations without an update are stored too'
+check 'iterations without an update are stored too' \
+    yard plan --list "$TMP/seldom.txt" --snapshot x --simulate --verify
 
 # ---- meshes ---------------------------------------------------------------------------------------------------------
 
@@ -251,9 +247,9 @@ refuse_train 2 'give a smaller --warmup, or more --steps' --warmup 3
 refuse_train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
 refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5 \
     --lr-min 1e-3
-yard train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0 &&
-    grep -q 'nothing is left to train; --steps N with a larger N trains on' "$TMP/err"
-result $? 'a resumed run with nothing left to train names --steps'
+check 'a resumed run with nothing left to train names --steps' \
+    warns 'nothing is left to train; --steps N with a larger N trains on' \
+    train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0
 
 # The data's path is the one that was given, in the folder where the run was begun.
 mkdir "$TMP/begun" "$TMP/elsewhere"
@@ -268,9 +264,10 @@ for data in my.txt 'm*.txt' stories:grammar.txt; do
         "was trained with --val-data $data, and no such file is here: give --val-data PATH" \
         $again --data "$TMP/begun/my.txt"
 done
-(cd "$TMP/elsewhere" && yard $again --sample-tokens 0 --val-batches 1 --data ../begun/my.txt \
-    --val-data ../begun/my.txt)
-result $? 'a run whose data have moved goes on with --data and --val-data'
+goes_on_with() { # DATA
+    (cd "$TMP/elsewhere" && yard $again --sample-tokens 0 --val-batches 1 --data "$1" --val-data "$1")
+}
+check 'a run whose data have moved goes on with --data and --val-data' goes_on_with ../begun/my.txt
 
 # ---- config files ---------------------------------------------------------------------------------------------------
 
@@ -280,10 +277,11 @@ refuse 2 "$TMP/config" train --config "$TMP/config"
 refuse 4 "$TMP/none" train --config "$TMP/none"
 printf 'steps = 1\nlog = %s\n' "$TMP/log" >"$TMP/first"
 printf 'layers = 1\n' >"$TMP/second"
-yard train --model tiny --val-share 0 --sample-tokens 0 --steps 1 --config "$TMP/first" --config "$TMP/second" \
-    --log "$TMP/log" &&
-    grep -q '"layers": *1,' "$TMP/log" && grep -q '"config": *"[^"]*/second"' "$TMP/log"
-result $? 'of two config files the last counts, and is logged'
+name='of two config files'
+check "$name the first is not read" in_silence train --model tiny --val-share 0 --sample-tokens 0 --steps 1 \
+    --config "$TMP/first" --config "$TMP/second" --log "$TMP/log"
+check "$name the last counts" grep -q '"layers": *1,' "$TMP/log"
+check "$name the last is logged" grep -q '"config": *"[^"]*/second"' "$TMP/log"
 printf 'config = x\n' >"$TMP/config"
 refuse 2 'belongs on the command line, not into a config file' train --config "$TMP/config"
 
@@ -326,77 +324,45 @@ refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' train --mesh rows
 refuse_train 2 'use a smaller model, or a larger --device-mem' --device-mem 200K
 refuse_train 2 'tensor head (activations, 128 KiB) of task head (micro-batch 0) of the train list does not fit. All' \
     --device-mem 700K
-! grep -q '^step ' "$TMP/out"
-result $? 'what does not fit is refused before the first step'
+check 'what does not fit is refused before the first step' lacks '^step ' "$TMP/out"
 refuse_train 2 '--host-mem' --host-mem 1K
 refuse 2 '--device-mem' plan --model gpt2 --device-mem 1G
-yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
-result $? 'a training runs on 16 devices, which is the most there may be'
+check 'a training runs on 16 devices, which is the most there may be' \
+    yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
 
 # ---- drivers --------------------------------------------------------------------------------------------------------
 
-OCL_ICD_VENDORS=/nonexistent
-export OCL_ICD_VENDORS
-refuse 3 'no OpenCL driver is installed' devices
-refuse_train 3 'no OpenCL driver is installed'
-OCL_ICD_VENDORS=$TMP/vendors # one that is installed, and does not load
-mkdir "$TMP/vendors"
+refuse_with OCL_ICD_VENDORS=/nonexistent 3 'no OpenCL driver is installed' devices
+refuse_train_with OCL_ICD_VENDORS=/nonexistent 3 'no OpenCL driver is installed'
+mkdir "$TMP/vendors" # of one driver, which does not load
 echo libnothere.so >"$TMP/vendors/nothere.icd"
-refuse 3 "none of $TMP/vendors can be loaded" devices
-unset OCL_ICD_VENDORS
-YARD_WG=1024
-export YARD_WG
-refuse_train 2 'YARD_WG=1024: with vectors of'
-unset YARD_WG
-YARD_VEC=x
-export YARD_VEC
-refuse_train 2 'YARD_VEC=x: give a whole number'
-unset YARD_VEC
-if yard devices && grep -q 'Portable Computing Language' "$TMP/out"; then
-    POCL_DEVICES= # PoCL then offers none
-    export POCL_DEVICES
-    refuse 3 'offer no device' devices
-    refuse 3 'offer no device' devices --json
-    grep -q '"devices":\[\]' "$TMP/out"
-    result $? 'devices --json prints its empty list too'
-    unset POCL_DEVICES
-    POCL_MAX_WORK_GROUP_SIZE=32 YARD_VEC=1
-    export POCL_MAX_WORK_GROUP_SIZE YARD_VEC
-    refuse_train 2 "takes work-groups of 32 work-items, and CLBlast's have 64: use --gemm own" -d 0:0
-    unset POCL_MAX_WORK_GROUP_SIZE YARD_VEC
-    cache=${POCL_CACHE_DIR-}
-    for POCL_CACHE_DIR in "$TMP/short.txt" "$TMP/short.txt/x"; do # not below a regular file, not even as root
-        export POCL_CACHE_DIR
-        refuse_train 4 "cannot keep compiled kernels in $POCL_CACHE_DIR "
-    done
-    refuse 3 'set POCL_CACHE_DIR to a folder' devices --json
-    unset POCL_CACHE_DIR
-    (
-        unset XDG_CACHE_HOME
-        export HOME="$TMP/short.txt"
-        yard plan --model tiny
-    )
-    [ $? -eq 4 ] && grep -q "$TMP/short.txt/.cache/pocl/kcache" "$TMP/err"
-    result $? 'an unusable HOME is named'
-    POCL_CACHE_DIR=$cache # empty: as if it was not set
-    export POCL_CACHE_DIR
-    yard devices
-    result $? 'an empty POCL_CACHE_DIR is none'
+refuse_with "OCL_ICD_VENDORS=$TMP/vendors" 3 "none of $TMP/vendors can be loaded" devices
+refuse_train_with YARD_WG=1024 2 'YARD_WG=1024: with vectors of'
+refuse_train_with YARD_VEC=x 2 'YARD_VEC=x: give a whole number'
+if prints 'Portable Computing Language' devices; then
+    # Where POCL_DEVICES is empty, PoCL offers no device.
+    refuse_with POCL_DEVICES= 3 'offer no device' devices
+    refuse_with POCL_DEVICES= 3 'offer no device' devices --json
+    check 'devices --json prints its empty list too' grep -q '"devices":\[\]' "$TMP/out"
+    refuse_with POCL_DEVICES=nothing 3 'POCL_DEVICES=nothing names none' plan --model tiny
+    refuse_train_with 'POCL_MAX_WORK_GROUP_SIZE=32 YARD_VEC=1' 2 \
+        "takes work-groups of 32 work-items, and CLBlast's have 64: use --gemm own" -d 0:0
 
-    (export POCL_DEVICES=nothing && yard plan --model tiny)
-    [ $? -eq 3 ] && grep -q 'POCL_DEVICES=nothing names none' "$TMP/err"
-    result $? 'POCL_DEVICES that names no device is named'
-    (export POCL_DEVICES=basic && yard devices)
+    # Below a regular file there is no folder for compiled kernels, not even for root.
+    file=$TMP/short.txt
+    refuse_train_with "POCL_CACHE_DIR=$file" 4 "cannot keep compiled kernels in $file "
+    refuse_train_with "POCL_CACHE_DIR=$file/x" 4 "cannot keep compiled kernels in $file/x "
+    refuse_with "POCL_CACHE_DIR=$file/x" 3 'set POCL_CACHE_DIR to a folder' devices --json
+    refuse_with "-u POCL_CACHE_DIR -u XDG_CACHE_HOME HOME=$file" 4 "$file/.cache/pocl/kcache" plan --model tiny
+    check 'an empty POCL_CACHE_DIR is as good as none' yard_with POCL_CACHE_DIR= devices
+
+    # A device of the kind "basic" runs a kernel only while its caller waits.  PoCL 6 has none of that kind.
+    yard_with POCL_DEVICES=basic devices
     if grep -q ' basic-' "$TMP/out"; then
-        wanted=2
+        refuse_with POCL_DEVICES=basic 2 'add --serial' train --model tiny --steps 1
     else
-        wanted=0 # PoCL 6 has another in its place, which works by itself
-    fi
-    (export POCL_DEVICES=basic && yard train --model tiny --steps 1)
-    code=$?
-    check "a device that waits for its caller: the exit code is $wanted; it was $code" [ $code -eq $wanted ]
-    if [ $wanted -eq 2 ]; then
-        check 'a device that waits for its caller wants --serial' grep -q 'add --serial' "$TMP/err"
+        check 'in place of the kind "basic" PoCL has a device that works by itself' \
+            yard_with POCL_DEVICES=basic train --model tiny --steps 1
     fi
 fi
 unharmed 'wrong devices'
@@ -408,39 +374,36 @@ check 'a tight address space: the exit code is 3' [ $? -eq 3 ]
 check 'a tight address space: the limit is named' grep -q 'ulimit -v' "$TMP/err"
 check 'a tight address space is not taken for a missing driver' lacks 'is installed' "$TMP/err"
 (ulimit -v 1500000 && yard plan --model gpt2 --batch 16 --micro-batch 16)
-[ $? -eq 2 ] && grep -q 'a limit of this process' "$TMP/err"
-result $? 'a limit that bounds the budget is named'
+check 'a limit that bounds the budget: the exit code is 2' [ $? -eq 2 ]
+check 'a limit that bounds the budget is named' grep -q 'a limit of this process' "$TMP/err"
 (ulimit -n 40 && yard devices)
-grep -q 'may fail: it has 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
-result $? 'few open files are named before a driver fails for want of them'
+check 'few open files are named before a driver fails for want of them' \
+    grep -q 'may fail: it has 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
 
 # ---- looking on -----------------------------------------------------------------------------------------------------
 
 refuse 2 'plan --view shows what is simulated: add --simulate' plan --model tiny --view
 refuse 4 'cannot create' view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
 refuse 1 'is not a JSON object' plot README.md
-TMPDIR=$TMP/rings # where a trace that is looked at would lie
-mkdir "$TMPDIR"
+rings=$TMP/rings # where a trace that is looked at would lie
+mkdir "$rings"
+no_display="-u DISPLAY -u WAYLAND_DISPLAY -u SDL_VIDEODRIVER -u XDG_RUNTIME_DIR TMPDIR=$rings"
 for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate $server"; do
-    (
-        unset DISPLAY WAYLAND_DISPLAY SDL_VIDEODRIVER XDG_RUNTIME_DIR
-        export TMPDIR
-        yard $words --model tiny --view
-    )
-    [ $? -eq 0 ] && grep -q 'warning: --view shows nothing' "$TMP/err" && [ -z "$(ls -A "$TMPDIR")" ]
-    result $? "without a display, --view warns, goes on and leaves no file: $words"
+    name="$words --view, without a display"
+    check "$name goes on" yard_with "$no_display" $words --model tiny --view
+    check "$name warns" grep -q 'warning: --view shows nothing' "$TMP/err"
+    check "$name leaves no file" [ -z "$(ls -A "$rings")" ]
 done
-unset TMPDIR
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
-yard --help
-result $? 'yard --help'
+check 'yard --help is printed' in_silence --help
 for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
-    yard "$command" --help && grep -q "^usage: yard $command" "$TMP/out" && [ ! -s "$TMP/err" ] &&
-        [ "$(grep -c "^  yard $command" "$TMP/out")" -eq 2 ] && # two examples
-        [ -z "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ] # a heading for each group of options
-    result $? "yard $command --help"
+    name="yard $command --help"
+    check "$name is printed" in_silence "$command" --help
+    check "$name begins with its usage" grep -q "^usage: yard $command" "$TMP/out"
+    check "$name has two examples" [ "$(grep -c "^  yard $command" "$TMP/out")" -eq 2 ]
+    check "$name has each group of options once" [ -z "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ]
 done
 # No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
 mistakes_of_help() {
@@ -455,19 +418,16 @@ mistakes_of_help() {
     done
 }
 finds_nothing 'each help has 80 columns and examples that can be typed' mistakes_of_help
-yard --help && grep -q '^first:  yard train' "$TMP/out" &&
-    [ -f "$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")" ]
-result $? 'yard --help names a first command and the tutorials'
-yard help trace export
-cat "$TMP/out" "$TMP/err" | grep -q '^usage: yard trace export'
-result $? 'yard help trace export'
-for words in --help "train --help"; do
+check 'yard --help names a first command' prints 'first:  yard train' --help
+tutorial=$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")
+check "yard --help names a tutorial that is there: $tutorial" [ -f "$tutorial" ]
+check 'yard help trace export prints the help of that command' prints 'usage: yard trace export' help trace export
+for words in --help 'train --help'; do
     "$YARD" $words >/dev/full 2>"$TMP/err"
-    [ $? -eq 4 ]
-    result $? "$words to a full disk"
+    check "yard $words to a full disk ends with exit code 4" [ $? -eq 4 ]
 done
-yard --version && grep -q '^yard [0-9]' "$TMP/out"
-result $? 'yard --version'
+check 'yard --version is printed' in_silence --version
+check 'yard --version prints a number' grep -q '^yard [0-9]' "$TMP/out"
 
 # Every option of the program's table is in the help, and no line is too long for a terminal.  A row of the table,
 # {.name = "steps", ...  , gives  steps.

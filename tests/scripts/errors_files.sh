@@ -104,8 +104,7 @@ cp README.md "$TMP/text.txt"
 ln "$TMP/init.safetensors" "$TMP/hard"
 ln -s init.safetensors "$TMP/soft"
 printf 'steps = 2\n' >"$TMP/config"
-yard plan --model tiny --simulate --hardware "$TMP/server" --trace "$TMP/planned"
-result $? 'a plan is traced'
+check 'a plan is traced' yard plan --model tiny --simulate --hardware "$TMP/server" --trace "$TMP/planned"
 cp -r cl "$TMP/cl"
 sum_of_inputs() {
     cat "$TMP/init.safetensors" "$TMP/server" "$TMP"/mixed/* "$TMP/text.txt" "$TMP/config" "$TMP/planned" \
@@ -129,10 +128,8 @@ done
 refuse_train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
 refuse_train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
 refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
-YARD_KERNELS=$TMP/cl
-export YARD_KERNELS
-refuse 2 'would overwrite what the kernel compiler reads' train --model tiny --steps 1 --trace "$TMP/cl/gelu.cl"
-unset YARD_KERNELS
+refuse_with "YARD_KERNELS=$TMP/cl" 2 'would overwrite what the kernel compiler reads' \
+    train --model tiny --steps 1 --trace "$TMP/cl/gelu.cl"
 refuse 2 'would overwrite what --init reads' train --init "$saved" --save "$TMP/saved"
 refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "$TMP/text.txt"
 refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
@@ -164,8 +161,7 @@ refuse 4 'it lacks rank-0.safetensors, which its manifest names; take another ch
     train --resume "$TMP/damaged/step-2"
 refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
 refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
-[ ! -s "$TMP/out" ]
-result $? 'bench refuses before it measures'
+check 'bench refuses before it measures' [ ! -s "$TMP/out" ]
 refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
 refuse 2 '--mesh takes dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
 for option in --save --init --resume --config --data --val-data --pace; do
@@ -189,8 +185,7 @@ unharmed 'outputs onto inputs'
 refuse 2 'has another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' \
     train --model tiny --layers 1 --save "$TMP/saved" --trace "$TMP/x"
 refuse 2 'vocabulary 256' train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
-[ ! -e "$TMP/x" ]
-result $? 'another model is refused before anything is written'
+check 'another model is refused before anything is written' [ ! -e "$TMP/x" ]
 unharmed 'another model'
 cp -r "$TMP/saved" "$TMP/other"
 rm -r "$TMP/other"/step-*
@@ -227,8 +222,8 @@ for file in "$kinds"/*; do
     refuse 2 "--output $over" profile --model tiny -o "$file"
 done
 refuse 2 'x.jpg names another form: let it end with .png, not .jpg' plot "$kinds/log" --png "$TMP/x.jpg"
-[ "$(cat "$kinds"/* | cksum)" = "$kept" ]
-result $? 'none of these files was touched, since each was of another kind than the output'
+check 'none of these files was touched, since each was of another kind than the output' \
+    [ "$(cat "$kinds"/* | cksum)" = "$kept" ]
 name='a file of the same kind as the output is replaced'
 check "$name: a log, a trace, a snapshot" \
     yard train $short --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
@@ -240,11 +235,10 @@ check "$name: a packed one" yard trace export "$kinds/trace" --chrome "$kinds/pa
 
 # ---- what is guessed is said ----------------------------------------------------------------------------------------
 
-warned() { # TEXT ARGUMENTS...
+warned() { # 'TEXT' OPTIONS...: a check that one step of such a training is made, and that this is said
     text=$1
     shift
-    yard train "$@" --steps 1 --val-batches 1 --sample-tokens 0 && grep -qF "$text" "$TMP/err"
-    result $? "it is said: $text"
+    check "it is said: $text" warns "$text" train "$@" --steps 1 --val-batches 1 --sample-tokens 0
 }
 awk 'BEGIN { for (i = 0; i < 500; i++) printf "word "; printf "\xef\xf0\xe8\xe2\xe5\xf2" }' >"$TMP/cp1251.txt"
 awk 'BEGIN { for (i = 0; i < 1000; i++) print i }' >"$TMP/digits.txt"
@@ -295,10 +289,7 @@ refuse 2 'expected a text of at most 16 MiB' plan --simulate --profile "$TMP/lar
 printf 'device = x\nunits = \0\n' >"$TMP/nul"
 refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
 cp -r cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
-YARD_KERNELS=$TMP/kernels
-export YARD_KERNELS
-refuse_train 4 'norm.cl is a folder; expected a regular file'
-unset YARD_KERNELS
+refuse_train_with "YARD_KERNELS=$TMP/kernels" 4 'norm.cl is a folder; expected a regular file'
 unharmed 'inputs that are no files'
 
 # ---- numbers that do not fit ----------------------------------------------------------------------------------------
@@ -382,16 +373,18 @@ refuse 2 'narrow.txt: device d0 holds 4000000 bytes, its budget is 1048576' \
 # ---- what a terminal would obey -------------------------------------------------------------------------------------
 
 escape=$(printf '\033]0;owned\007\302\233')
-nothing_raw() { # NAME: what was printed has neither controls nor what is not UTF-8
-    ! cat "$TMP/out" "$TMP/err" | tr -d '\n\t' | grep -q "$(printf '[\001-\037\177]\|\302\233\|\377')"
-    result $? "no escape sequence reaches the terminal: $1"
+nothing_raw() { # NAME: a check that what was printed has neither controls nor what is not UTF-8
+    cat "$TMP/out" "$TMP/err" | tr -d '\n\t' >"$TMP/printed"
+    check "no escape sequence reaches the terminal: $1" \
+        lacks "$(printf '[\001-\037\177]\|\302\233\|\377')" "$TMP/printed"
 }
-foreign() { # CODE WORDS...: it ends with CODE, and shows what a terminal would obey as "?"
-    code=$1
+foreign() { # CODE WORDS...: checks that it ends with CODE, and shows what a terminal would obey as "?"
+    expected=$1
     shift
     yard "$@"
-    [ $? -eq "$code" ] && grep -q -F '?' "$TMP/out" "$TMP/err"
-    result $? "foreign text in $1 $2 is shown with question marks"
+    code=$?
+    check "foreign text in $1 $2: the exit code is $expected; it was $code" [ $code -eq "$expected" ]
+    check "foreign text in $1 $2 is shown with question marks" grep -q -F '?' "$TMP/out" "$TMP/err"
     nothing_raw "$1 $2"
 }
 foreign 4 check "$TMP/$escape"
@@ -415,19 +408,17 @@ nothing_raw 'check --json'
 
 # ---- kernels --------------------------------------------------------------------------------------------------------
 
-YARD_KERNELS=$TMP/cl
-export YARD_KERNELS
+edited="YARD_KERNELS=$TMP/cl"
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
 sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
-refuse_train 1 "$TMP/cl/loss.cl:$line" # the compiler's own message, with the file and its line
+refuse_train_with "$edited" 1 "$TMP/cl/loss.cl:$line" # the compiler's own message, with the file and its line
 cp cl/loss.cl "$TMP/cl/loss.cl"
 sed 's/void add(/void sum(/' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
-refuse_train 1 'kernel add in cl/elementwise.cl: CL_INVALID_KERNEL_NAME'
+refuse_train_with "$edited" 1 'kernel add in cl/elementwise.cl: CL_INVALID_KERNEL_NAME'
 sed 's/void add(/void add(int more, /' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
-refuse_train 1 'of kernel add (cl/elementwise.cl): CL_INVALID_ARG_SIZE'
+refuse_train_with "$edited" 1 'of kernel add (cl/elementwise.cl): CL_INVALID_ARG_SIZE'
 rm "$TMP/cl/elementwise.cl"
-refuse_train 4 "$TMP/cl/elementwise.cl"
-unset YARD_KERNELS
+refuse_train_with "$edited" 4 "$TMP/cl/elementwise.cl"
 unharmed 'damaged kernels'
 
 # --from leaves out what comes before: the highest loss that is drawn is that of the step.
@@ -447,11 +438,10 @@ refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
 kept=$TMP/earlier
 save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace, one that goes on does not
-    yard train $short --steps 4 "$1" "$2"
-    yard train $short "$1" "$2" && grep -qF "$3" "$TMP/err"
-    result $? "$1 warns that an earlier run will be replaced"
-    yard train $short --steps 4 --resume "$2" "$1" "$2" && ! grep -q 'earlier run' "$TMP/err"
-    result $? "--resume goes on with what $1 has kept, and does not warn"
+    check "$1 keeps a run" yard train $short --steps 4 "$1" "$2"
+    check "$1 warns that an earlier run will be replaced" warns "$3" train $short "$1" "$2"
+    check "--resume goes on with what $1 has kept" yard train $short --steps 4 --resume "$2" "$1" "$2"
+    check "--resume does not warn of what $1 has kept" lacks 'earlier run' "$TMP/err"
 }
 save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove"
 save_twice --snapshot "$kept.snap" "of an earlier run, which this run's snapshots will replace"

@@ -4,7 +4,7 @@
 # tests/unit/techniques/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are
 # forged by strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.
 # Then yard ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not
-# synced; the source is sound.
+# synced; the checkpoint that is read stays sound.
 . tests/run/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||
@@ -12,7 +12,7 @@ strace -o "$TMP/log" true 2>/dev/null ||
 
 "$YARD" train --model tiny -d 0:0x2 --zero 1 --steps 1 --sample-tokens 0 --val-batches 1 --save "$TMP/run" \
     >"$TMP/out" 2>"$TMP/err"
-result $? 'a checkpoint of two devices'
+check 'a run on two devices saves a checkpoint' [ $? -eq 0 ]
 top=$PWD
 cd "$TMP" || exit 1
 from=run/step-1
@@ -41,10 +41,10 @@ fault() { # CALL ERROR N: it is noticed, and harms nothing; sets: code
 for call in openat write fsync rename mkdir; do
     tried=0
     : >wrong
-    for n in $(places $call); do
+    for place in $(places $call); do
         for error in EIO ENOSPC; do
             tried=$((tried + 1))
-            fault $call $error "$n" || echo "$error at call $n: exit code $code: $(tail -n 1 err)" >>wrong
+            fault $call $error "$place" || echo "$error at call $place: exit code $code: $(tail -n 1 err)" >>wrong
             rm -rf to*
         done
     done

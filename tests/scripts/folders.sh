@@ -1,10 +1,14 @@
 #!/bin/sh
-# folders.sh - the trainer stands alone, and all other folders can be left out
-# (src/trainer/base/module.h).
+# folders.sh - the trainer stands alone, all other folders can be left out (src/trainer/base/module.h), and includes run
+# down only, never in a circle of folders.
 #
-# `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
-# bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
-# table of folders is compiled.  Includes run down only, and never in a circle of folders.
+# The program is built without all folders but the trainer's, and then without each folder that registers itself, by
+# `make WITHOUT=FOLDER`.  It must train three steps with the bits of the whole program, and have none of the folder's
+# commands and options.  The objects are the same each time; only the table of folders is compiled.
+#
+#     $TMP/whole       what the whole program has saved        $TMP/yard    a program that was built without a folder
+#     $TMP/options     the options of the whole program        $TMP/names   what each folder registers
+#     $TMP/commands    its commands                            $TMP/order   an order of folders
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 
@@ -26,14 +30,18 @@ finds_nothing 'includes run down only' includes_upwards
 
 # Two folders of one level, such as trainer/run and trainer/step, may not include each other either, nor may three or
 # more in a circle: whoever reads one of them would have to read all.  tsort names the folders of a circle.
-circles_of_folders() {
+folder_includes() { # "FOLDER FOLDER" for each include that leads from one folder into another
     awk '
         {
             split($1, from, "/")
             split($2, to, "/")
         }
-        from[1] "/" from[2] != to[1] "/" to[2] { print from[1] "/" from[2], to[1] "/" to[2] }' "$TMP/includes" |
-        sort -u | { tsort >/dev/null; } 2>&1
+        from[1] "/" from[2] != to[1] "/" to[2] { print from[1] "/" from[2], to[1] "/" to[2] }' "$TMP/includes"
+}
+circles_of_folders() {
+    folder_includes | sort -u >"$TMP/folder-includes"
+    tsort "$TMP/folder-includes" >"$TMP/sorted" 2>"$TMP/circles"
+    cat "$TMP/circles"
 }
 finds_nothing 'no folders include each other in a circle' circles_of_folders
 
@@ -56,59 +64,67 @@ WAYS
 same_bits() { # FOLDER FOLDER
     cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
 }
+trains_alike() { # FOLDER: so does $TMP/yard, to the bits of the model there
+    train "$TMP/yard" "$TMP/less" && same_bits "$1" "$TMP/less"
+}
 
 modules() { # FILE...: names of the modules that these files register
     sed -n 's/^const struct module module_\([a-z]*\).*/\1/p' "$@"
 }
 
-# What each folder registers: lines "plot command plot" and "pace option pace".
-awk -v as=words -f src/make/modules.awk src/*/*/*.c >"$TMP/registered" 2>"$TMP/err"
-result $? 'the table of folders knows the words of all options and commands'
+# Lines "plot command plot" and "pace option pace".
+awk -v as=words -f src/make/modules.awk src/*/*/*.c >"$TMP/names" 2>"$TMP/err"
+check 'the table of folders knows the words of all options and commands' [ $? -eq 0 ]
 
 options_of() { # FOLDER: names of the options that it registers
-    sed -n "s/^$1 option //p" "$TMP/registered"
+    sed -n "s/^$1 option //p" "$TMP/names"
 }
 commands_of() { # FOLDER: names of its commands
-    sed -n "s/^$1 command //p" "$TMP/registered"
+    sed -n "s/^$1 command //p" "$TMP/names"
 }
 
 commands() { # PROGRAM: names of its commands
     "$1" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'
 }
 
-all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device P:D  which one" gives "--device"
+all_help() { # PROGRAM: the help of each of its commands, without the words that other programs have
     for helped in $(commands "$1"); do
-        "$1" "$helped" --help
-    done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
+        "$1" "$helped" --help 2>/dev/null | sed '/^Words of other programs/,$d'
+    done
+}
+all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device P:D  which one" gives "--device"
+    all_help "$1" | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
 }
 
 refuse_without() { # 'PART' WORDS...: the program that was built without a folder refuses the words
     YARD=$TMP/yard refuse 2 "$@"
 }
 
-train "$YARD" "$TMP/whole"
-result $? 'the whole program trains'
+check 'the whole program trains' train "$YARD" "$TMP/whole"
 
 make -s YARD="$TMP/yard" WITHOUT=all >"$TMP/out" 2>"$TMP/err"
-result $? 'the trainer builds alone'
-train "$TMP/yard" "$TMP/core" && same_bits "$TMP/whole" "$TMP/core"
-result $? 'the trainer alone trains with the same bits'
+check 'the trainer builds alone' [ $? -eq 0 ]
+check 'the trainer alone trains with the same bits' trains_alike "$TMP/whole"
 while read -r way; do
-    train "$YARD" "$TMP/with" $way && train "$TMP/yard" "$TMP/alone" $way && same_bits "$TMP/with" "$TMP/alone"
-    result $? "the trainer alone trains with the same bits with $way"
+    name="the trainer alone with $way"
+    check "$name: the whole program trains so" train "$YARD" "$TMP/with" $way
+    check "$name trains" train "$TMP/yard" "$TMP/alone" $way
+    check "$name has the same bits" same_bits "$TMP/with" "$TMP/alone"
     rm -rf "$TMP/with" "$TMP/alone"
 done <"$TMP/ways"
 
 # llm.c's own numbers: tests/unit/trainer/test_model.c has them.
 tokens=tests/data/llmc-tokens.bin
-evaluate="train --init tests/data/llmc-tiny.bin --data $tokens --val-data $tokens --lr 0 --steps 1 --batch 1"
-"$TMP/yard" $evaluate --sample-tokens 0 >"$TMP/core-loss" 2>"$TMP/err"
-"$YARD" $evaluate --sample-tokens 0 >"$TMP/loss" 2>"$TMP/err"
-grep -h 'validation loss' "$TMP/core-loss" "$TMP/loss" | sort -u >"$TMP/err"
-[ "$(wc -l <"$TMP/err")" -eq 1 ]
-result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
-"$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
-result $? 'the trainer alone samples from the model that it has saved'
+loss_of() { # PROGRAM: the loss of a model of llm.c
+    "$1" train --init tests/data/llmc-tiny.bin --data $tokens --val-data $tokens --lr 0 --steps 1 --batch 1 \
+        --sample-tokens 0 2>"$TMP/err" | sed -n 's/.*validation loss *\([0-9.]*\).*/\1/p'
+}
+core_loss=$(loss_of "$TMP/yard")
+loss=$(loss_of "$YARD")
+check "the trainer alone evaluates a model of llm.c: $core_loss" [ -n "$core_loss" ]
+check "its loss is that of the whole program: $loss" [ "$core_loss" = "$loss" ]
+"$TMP/yard" sample --from "$TMP/less" --count 5 >"$TMP/out" 2>"$TMP/err"
+check 'the trainer alone samples from the model that it has saved' [ $? -eq 0 ]
 "$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
     >"$TMP/out" 2>"$TMP/err" &
 child=$!
@@ -116,10 +132,9 @@ within 60 '[ -f "$TMP/killed/model.safetensors" ]'
 kill -9 $child
 wait $child 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
-result $? 'with --save-every the trainer alone has a model before the end'
+check 'with --save-every the trainer alone has a model before the end' [ $? -eq 0 ]
 commands "$TMP/yard" >"$TMP/core-commands"
-[ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
-result $? 'the trainer alone has two commands'
+check 'the trainer alone has two commands' [ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
 refuse_without '--zero 3 keeps parameters in shards, ... this yard was built without' train --zero 3 -d 0:0x2
 train "$YARD" "$TMP/learnt" --tokens bpe:300
 refuse_without 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens' \
@@ -127,15 +142,14 @@ refuse_without 'tokenizer of the kind "bpe", which is not read; this yard was bu
 
 # ---- one at a time --------------------------------------------------------------------------------------------------
 
-builds_without() { # FOLDER: and trains; what goes along with it is told by the Makefile
+builds_without() { # FOLDER: checks that it does, and trains; what goes along with it is told by the Makefile
     rm -rf "$TMP/yard" "$TMP/less"
     make -s YARD="$TMP/yard" WITHOUT="$1" >"$TMP/along" 2>"$TMP/err"
-    result $? "the program builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
-    train "$TMP/yard" "$TMP/less" && same_bits "$TMP/whole" "$TMP/less"
-    result $? "the program without $1 trains with the same bits"
+    check "the program builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")" [ $? -eq 0 ]
+    check "the program without $1 trains with the same bits" trains_alike "$TMP/whole"
 }
 
-names_are_known() { # FOLDER: the whole program has all that it registers
+names_are_known() { # FOLDER: a check that the whole program has all that it registers
     {
         for option in $(options_of "$1"); do
             grep -qx -- "--$option" "$TMP/options" || echo "not in the whole program: --$option"
@@ -147,7 +161,7 @@ names_are_known() { # FOLDER: the whole program has all that it registers
     no_complaints "$TMP/wrong" "the whole program has what $1 registers"
 }
 
-help_is_without() { # FOLDER: the commands' help has none of the folder's options, and its command is gone
+help_is_without() { # FOLDER: a check that the help has none of the folder's options, and that its command is gone
     all_options "$TMP/yard" >"$TMP/options-left"
     commands "$TMP/yard" >"$TMP/commands-left"
     {
@@ -161,7 +175,7 @@ help_is_without() { # FOLDER: the commands' help has none of the folder's option
     no_complaints "$TMP/wrong" "its help has nothing of $1"
 }
 
-option_says_why() { # FOLDER: if an option is named for the folder
+option_says_why() { # FOLDER: a check, if an option is named for the folder
     option=$(options_of "$1" | head -n 1)
     case $option in
     "$1" | "$1"-*) ;;
@@ -213,37 +227,40 @@ awk 'NR > 1 && $2 != "-" { print $2, $1 }' "$TMP/modules" | sort -n | cut -d ' '
 diff "$TMP/order" "$TMP/passes" >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'the numbers that it prints of passes are those by which they run'
 
-# Registers folders, and writes the order that make gives them in one line to $TMP/order.
-order() { # NAME AFTER [NAME AFTER...]
-    folders=$TMP/registered
+order_of() { # FOLDER AFTER [FOLDER AFTER...]: such folders, in the order that make gives them; else what is wrong
+    folders=$TMP/folders
     rm -rf "$folders"
     while [ $# -gt 0 ]; do
         mkdir -p "$folders/$1"
         printf 'const struct module module_%s = {\n    .after = "%s",\n};\n' "$1" "$2" >"$folders/$1/$1.c"
         shift 2
     done
-    awk -v as=modules -f src/make/modules.awk "$folders"/*/*.c >"$TMP/modules" 2>"$TMP/err" &&
-        awk 'NR > 1 { print $1 }' "$TMP/modules" | paste -s -d ' ' - >"$TMP/order"
+    awk -v as=modules -f src/make/modules.awk "$folders"/*/*.c >"$TMP/table" 2>"$TMP/err" || return
+    awk 'NR > 1 { print $1 }' "$TMP/table" | tr '\n' ' '
 }
-order a '' b c c '' && [ "$(cat "$TMP/order")" = 'a c b' ]
-result $? 'folders stand by name, but for one that must stand after another'
-order a 'c b' b c c '' && [ "$(cat "$TMP/order")" = 'c b a' ]
-result $? 'each folder stands after all that it names'
-order a b b 'c' c a
-[ $? -eq 2 ] && grep -q '^[^ ]*/a: .after = "b": this folder and those that it names wait for each other$' "$TMP/err"
-result $? 'folders that wait for each other are refused'
-order a b b c c b
-[ $? -eq 2 ] && grep -q '^[^ ]*/[bc]: .after = ' "$TMP/err"
-result $? 'of a circle, a folder of it is named, not one that waits for it'
-order a d
-[ $? -eq 2 ] && grep -q 'no folder registers itself as d$' "$TMP/err"
-result $? 'a folder that waits for an unknown one is refused'
+order=$(order_of a '' b c c '')
+check "folders stand by name, but for one that must stand after another: $order" [ "$order" = 'a c b ' ]
+order=$(order_of a 'c b' b c c '')
+check "each folder stands after all that it names: $order" [ "$order" = 'c b a ' ]
+order_of a b b 'c' c a
+check 'folders that wait for each other are refused' [ $? -eq 2 ]
+check 'of folders that wait for each other one is named' \
+    grep -q '^[^ ]*/a: .after = "b": this folder and those that it names wait for each other$' "$TMP/err"
+order_of a b b c c b
+check 'folders that wait for each other are refused, with one that waits for them' [ $? -eq 2 ]
+check 'not the one that waits for them is named, but one of them' grep -q '^[^ ]*/[bc]: .after = ' "$TMP/err"
+order_of a d
+check 'a folder that waits for an unknown one is refused' [ $? -eq 2 ]
+check 'the unknown folder is named' grep -q 'no folder registers itself as d$' "$TMP/err"
 
 # ---- and back -------------------------------------------------------------------------------------------------------
 
-make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
-result $? 'a make without WITHOUT= builds all folders again'
+make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err"
+check 'make with an empty WITHOUT= builds the program again' [ $? -eq 0 ]
+commands "$TMP/yard" >"$TMP/commands-again"
+check 'make with an empty WITHOUT= builds all folders again' cmp "$TMP/commands" "$TMP/commands-again"
 make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
-[ $? -eq 2 ] && grep -q "no folder besides the trainer's registers itself by that name" "$TMP/err"
-result $? 'WITHOUT= a folder that is unknown is refused'
+check 'WITHOUT= a folder that is unknown is refused' [ $? -eq 2 ]
+check 'WITHOUT= a folder that is unknown says which may be named' \
+    grep -q "no folder besides the trainer's registers itself by that name" "$TMP/err"
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
 # installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.  The package
-# manager is a script of ours that notes what it is asked for, and so nothing is installed.
+# manager is a script of this test that notes what it is asked for, and so nothing is installed.
 . tests/run/helpers.sh
 
 mkdir "$TMP/bin" "$TMP/icd"
@@ -13,8 +13,8 @@ echo "echo \"\$@\" >>'$TMP/asked'" | command_of apt-get
 echo 'exit 1' | command_of sdl2-config
 echo 'echo 0' | command_of id
 
-# packages.sh ends with CODE.  What it said is in $TMP/err, and in $TMP/asked what the manager was asked for.
-packages() { # CODE NEED...
+# What packages.sh says is in $TMP/err, and in $TMP/asked what the manager was asked for.
+packages() { # CODE NEED...: packages.sh ends with this exit code
     code=$1
     shift
     : >"$TMP/asked"
@@ -22,12 +22,13 @@ packages() { # CODE NEED...
     [ $? -eq "$code" ]
 }
 
-packages 0 optional window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
-result $? 'make installs SDL2 where it alone is missing, and goes on without it when that does not help'
-CC=false packages 1 build optional window && grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
-result $? 'make installs SDL2 and a compiler in one command, and ends where no compiler comes of it'
-packages 1 window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
-result $? 'packages.sh fails where the window alone is asked for and cannot be had'
+check 'where SDL2 alone is missing and cannot be had, make goes on without it' packages 0 optional window
+check 'where SDL2 alone is missing, make installs it' grep -q '^install .*libsdl2-dev' "$TMP/asked"
+CC=false packages 1 build optional window
+check 'where a compiler is missing and cannot be had, make ends' [ $? -eq 0 ]
+check 'SDL2 and a compiler are installed in one command' grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
+check 'packages.sh fails where the window alone is asked for and cannot be had' packages 1 window
+check 'packages.sh installs SDL2 where the window alone is asked for' grep -q '^install .*libsdl2-dev' "$TMP/asked"
 
 echo 'echo 1000' | command_of id
 name='a user who is not root and has no terminal'
@@ -44,8 +45,10 @@ demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/sai
     make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
     cat "$TMP/said" >>"$TMP/err"
 }
-demo '' && ! grep -q 'opens it in a window' "$TMP/said" && grep -q 'make deps installs it' "$TMP/said"
-result $? 'make demo promises no window where this build has none'
-demo -lSDL2 && grep -q 'yard view build/demo.trace opens it in a window' "$TMP/said"
-result $? 'make demo names the window where this build has one'
+demo ''
+check 'make demo promises no window where this build has none' lacks 'opens it in a window' "$TMP/said"
+check 'make demo says what installs the window' grep -q 'make deps installs it' "$TMP/said"
+demo -lSDL2
+check 'make demo names the window where this build has one' \
+    grep -q 'yard view build/demo.trace opens it in a window' "$TMP/said"
 finish

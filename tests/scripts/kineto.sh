@@ -16,6 +16,12 @@ convert() { # TRACE LIST OPTIONS...
     "$python" tutorials/pytorch/kineto2yard.py "$from" "$@" >"$to" 2>"$TMP/said"
 }
 
+becomes() { # MS TRACE OPTIONS...: its step file is $TMP/list, and takes that time
+    becomes_ms=$1 becoming=$2
+    shift 2
+    convert "$becoming" "$TMP/list" "$@" && expect_ms "$becomes_ms" "$TMP/list"
+}
+
 expect_ms() { # MS LIST OPTIONS...: the list takes that time
     ms=$1 list=$2
     shift 2
@@ -32,14 +38,11 @@ expect_ms() { # MS LIST OPTIONS...: the list takes that time
 #                 backward 514-714, 716-864, 866-986      AdamW 1140-1240 [second all-reduce]     loss 1242-1250
 #     stream 20   all-reduces 716-966 [first backward], 988-1138 [last backward]
 #     host        ... until 204, waits for the loss, goes on at 1250, and with the next step at 1270
-convert $trace "$TMP/list" && expect_ms 1.220 "$TMP/list" # a step without the 50 that nobody knows
-result $? 'the step of a trace takes what is known of it'
-grep -q '^measured: 1.270 ms; late without a cause in the trace: 0.050 ms, of 1 tasks$' "$TMP/said"
-result $? 'what is late without a cause in the trace is said'
-convert $trace "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
-result $? 'the step of a trace takes what was measured with --unknown'
-convert $trace "$TMP/three" --unknown --steps 1-3 && expect_ms 3.810 "$TMP/three"
-result $? 'three steps of a trace as one list take three times as long'
+check 'the step of a trace takes what is known of it: all but 0.050 ms' becomes 1.220 $trace
+check 'what is late without a cause in the trace is said' \
+    grep -q '^measured: 1.270 ms; late without a cause in the trace: 0.050 ms, of 1 tasks$' "$TMP/said"
+check 'three steps of a trace as one list take three times as long' becomes 3.810 $trace --unknown --steps 1-3
+check 'the step of a trace takes what was measured with --unknown' becomes 1.270 $trace --unknown
 
 cat >"$TMP/edges" <<'END'
 task ampere_sgemm_128x64_tn gpu.compute 100us after=Memcpy_HtoD,aten::linear
@@ -51,21 +54,17 @@ task multi_tensor_apply_kernel gpu.compute 100us after=ncclDevKernel_AllReduce_S
 task host host.cpu 20us after=Memcpy_DtoH
 END
 grep -xFf "$TMP/edges" "$TMP/list" >"$TMP/found"
-diff "$TMP/edges" "$TMP/found" >"$TMP/err"
-result $? 'launches, waits between streams and a blocked host are edges'
-grep '^lane' "$TMP/list" >"$TMP/err"
-[ "$(cat "$TMP/err")" = "lane gpu.upload gap=2us
+finds_nothing 'launches, waits between streams and a blocked host are edges' diff "$TMP/edges" "$TMP/found"
+grep '^lane' "$TMP/list" >"$TMP/lanes"
+check 'streams are lanes by what they do most' holds 'lane gpu.upload gap=2us
 lane gpu.compute gap=2us
-lane gpu.download gap=2us" ]
-result $? 'streams are lanes by what they do most'
+lane gpu.download gap=2us' "$TMP/lanes"
 
 # The batch takes 30 less.  The second all-reduce still begins after the last backward, and takes 75 less.
-expect_ms 1.165 "$TMP/list" --what-if link=2x
-result $? 'a link of twice the speed gives what one finds by hand'
+check 'a link of twice the speed gives what one finds by hand' expect_ms 1.165 "$TMP/list" --what-if link=2x
 # The host has 46 before the batch's launch, and 20 after the loss.
-expect_ms 1.237 "$TMP/list" --what-if cpu=2x
-result $? 'a host of twice the speed gives what one finds by hand'
-expect_ms 1.270 "$TMP/list"
+check 'a host of twice the speed gives what one finds by hand' expect_ms 1.237 "$TMP/list" --what-if cpu=2x
+check 'without a change the list takes what was measured' expect_ms 1.270 "$TMP/list"
 check 'causes name the all-reduce' grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out"
 check 'the critical path names the all-reduce' \
     grep -q '^ncclDevKernel_AllReduce_ *gpu download  *1  *0.150' "$TMP/out"
@@ -90,41 +89,39 @@ check "$early: a wait has that number" \
 
 # Without the events that tell which stream waits.  An all-reduce of the step before is a guess too many.
 grep -v cuda_sync $trace >"$TMP/guess.json"
-convert "$TMP/guess.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list" &&
+name='where the trace does not tell which stream waits'
+check "$name, the step takes as long" becomes 1.270 "$TMP/guess.json" --unknown
+check "$name, waits are guessed" \
     grep -q "after=.*ncclDevKernel_AllReduce_Sum_f32~[0-9]*'\|after=.*ncclDevKernel_AllReduce_Sum_f32'" "$TMP/list"
-result $? 'waits are guessed where the trace does not tell them'
 event='{"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamWaitEvent", "pid": 1, "tid": 2, "ts": 2396, "dur": 1}'
 sed "1a $event," "$TMP/guess.json" >"$TMP/beside.json" # before the second backward, which ran beside an all-reduce
-convert "$TMP/beside.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
-result $? 'a task that ran beside another one did not wait for it'
+check 'a task that ran beside another one did not wait for it' becomes 1.270 "$TMP/beside.json" --unknown
 gzip -c $trace >"$TMP/trace.json.gz"
-convert "$TMP/trace.json.gz" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
-result $? 'a trace may be compressed'
+check 'a trace may be compressed' becomes 1.270 "$TMP/trace.json.gz" --unknown
 grep -v ProfilerStep $trace >"$TMP/all.json"
 # It goes from 5 after the first begin to 11 before the end.
-convert "$TMP/all.json" "$TMP/list" --unknown && expect_ms 3.794 "$TMP/list"
-result $? 'a trace without steps is one list'
+check 'a trace without steps is one list' becomes 3.794 "$TMP/all.json" --unknown
 
 wide=$(printf '\343\202\253%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14) # 14 characters of 3 bytes each
 sed "s/ampere_sgemm_128x64_tn/$wide/" $trace >"$TMP/wide.json"
-PYTHONIOENCODING=utf-8 convert "$TMP/wide.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
-result $? 'a name is no longer in bytes than step files allow'
+PYTHONIOENCODING=utf-8 becomes 1.270 "$TMP/wide.json" --unknown
+check 'a name is no longer in bytes than step files allow' [ $? -eq 0 ]
 
-not_converted() { # WHAT NAME OPTIONS...: of the trace $TMP/NAME
-    what=$1 name=$2
+not_converted() { # WHAT FILE OPTIONS...: notes in $TMP/wrong if $TMP/FILE is not refused in a sentence with WHAT
+    what=$1 file=$2
     shift 2
-    ! convert "$TMP/$name" "$TMP/list" "$@" && [ ! -s "$TMP/list" ] && [ "$(wc -l <"$TMP/said")" -eq 1 ] &&
-        grep -qF "kineto2yard: $TMP/$name $what" "$TMP/said" && return
-    echo "$name: expected one sentence, '$what', and no list; it said:" >>"$TMP/err"
-    cat "$TMP/said" >>"$TMP/err"
+    ! convert "$TMP/$file" "$TMP/list" "$@" && [ ! -s "$TMP/list" ] && [ "$(wc -l <"$TMP/said")" -eq 1 ] &&
+        grep -qF "kineto2yard: $TMP/$file $what" "$TMP/said" && return
+    echo "$file: expected one sentence, '$what', and no list; it said:" >>"$TMP/wrong"
+    cat "$TMP/said" >>"$TMP/wrong"
 }
 
-wrong() { # NAME SCRIPT: the trace as sed changes it
+wrong() { # FILE SCRIPT: the trace as sed changes it
     sed "$2" $trace >"$TMP/$1"
-    ! cmp -s "$TMP/$1" $trace || echo "$1 is no change" >>"$TMP/err"
+    ! cmp -s "$TMP/$1" $trace || echo "$1 is no change" >>"$TMP/wrong"
 }
 
-: >"$TMP/err"
+: >"$TMP/wrong"
 : >"$TMP/empty"
 head -c 700 "$TMP/trace.json.gz" >"$TMP/short.gz"
 echo '[1, 2]' >"$TMP/array"
@@ -160,5 +157,5 @@ cp $trace "$TMP/good"
 not_converted 'has no step 4, but 1, 2, 3' good --steps 4
 not_converted 'has no step x, but 1, 2, 3' good --steps 2-x
 not_converted 'has no step 1, but none' all.json --steps 1
-no_complaints "$TMP/err" 'what is no trace of one rank is refused in one sentence'
+no_complaints "$TMP/wrong" 'what is no trace of one rank is refused in one sentence'
 finish

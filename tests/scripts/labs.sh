@@ -36,10 +36,17 @@ compile() { # PATCH: the files of src that it has changed are C
     done
 }
 
+# The line  part 3 'edges within the step' ...  of a grader gives 3 points, and predicting gives 1.
+points_of() { # GRADER
+    awk '
+        $1 == "part" { points += $2 }
+        END { print points + 1 }' "$1"
+}
+
 look_at_grader() { # LAB
     sh -n "$1/grade" 2>&1
     [ -f "$1/README.md" ] || echo "$1 has no README.md"
-    points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n + 1 }') # 1: predicting
+    points=$(points_of "$1/grade")
     grep -q "^\*\*Time:\*\* .* \*\*Points:\*\* $points\." "$1/README.md" ||
         echo "$1/README.md: the grader gives $points points"
     for patch in "$1"/starter.patch "$1"/wrong/*.patch; do
@@ -159,8 +166,8 @@ tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
 check 'blank predictions are named' grep -q 'predictions.txt has no number for: waits period_ms step_ms' "$TMP/blank"
 check 'blank predictions get no point' grep -qx 'Score: 0/13' "$TMP/blank"
 tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
-[ $? -eq 2 ] && grep -q '^lab: predict first: ' "$TMP/err"
-result $? 'no report is written without predictions'
+check 'no report is written without predictions' [ $? -eq 2 ]
+check 'a report without predictions is refused with a sentence' grep -q '^lab: predict first: ' "$TMP/err"
 sed 's/ =$/ = no idea/' "$copy/predictions.txt" >"$TMP/words"
 cp "$copy/predictions.txt" "$TMP/blanks"
 cp "$TMP/words" "$copy/predictions.txt"
@@ -184,8 +191,8 @@ for seed in 1 5 ''; do
     SEED=$seed tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
     right_parts "$TMP/graded" >"$TMP/right$seed"
 done
-! cmp -s "$TMP/right1" "$TMP/right5" && [ "$(wc -l <"$TMP/right5")" -eq 2 ] # of the list, and for predicting
-result $? 'the hidden cases of lab 4 follow from the seed'
+check 'the hidden cases of lab 4 follow from the seed' differ "$TMP/right1" "$TMP/right5"
+check 'one list of lab 4 and predicting get their points' [ "$(wc -l <"$TMP/right5")" -eq 2 ]
 check 'without a seed, a lab that is drawn takes the seed of its copy' cmp "$TMP/right" "$TMP/right5"
 JSON=plain tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
 right_parts "$TMP/graded" >"$TMP/right"
@@ -198,7 +205,7 @@ check 'grading a copy with another seed than its own is noted' grep -q '^Note: .
 
 page=$TMP/report.html
 tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
-result $? 'the report is written'
+check 'the report is written' [ $? -eq 0 ]
 check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" -eq 3 ]
 digits='[0-9][0-9.]*'
 check 'the report: two numbers are simulated by both programs' \
@@ -230,8 +237,8 @@ assert set(autolab) == {"scores"} and all(isinstance(n, number) for n in autolab
 assert len(autolab["scores"]) == len(why["tests"])
 END
 if command -v python3 >/dev/null; then
-    python3 "$TMP/forms.py" "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json" >"$TMP/err" 2>&1
-    result $? "the JSON has Gradescope's and Autolab's form"
+    finds_nothing "the JSON has Gradescope's and Autolab's form" \
+        python3 "$TMP/forms.py" "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json"
 else
     skip "the JSON has Gradescope's and Autolab's form" 'python3 is not installed'
 fi

@@ -26,9 +26,10 @@ finds_nothing 'yard plan fits a terminal' wide_lines
 
 build_shim shim_gpu "a GPU's memory"
 
-says() { # WHAT TEXT: there is that text in the output
-    [ $code -eq 0 ] && grep -qF -- "$2" "$TMP/out"
-    result $? "$1"
+prints_with() { # VARIABLES 'TEXT' WORDS...: yard succeeds with these variables, and $TMP/out has that text
+    its_variables=$1 text=$2
+    shift 2
+    yard_with "$its_variables" "$@" && grep -qF -- "$text" "$TMP/out"
 }
 
 mib=1048576
@@ -38,24 +39,27 @@ tiny='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 
 # ---- budgets --------------------------------------------------------------------------------------------------------
 
-yard_with "$gpu" devices
-says 'a GPU of 12 GiB has a budget of 11' 'memory 12.0 GiB by its driver, budget 11.0 GiB'
-yard_with "$gpu" plan --model tiny -d 0:0
-says 'a plan shows the budget of a GPU of 12 GiB' ' 11264.0'
-yard_with "$gpu" plan --model tiny --memory -d 0:0
-says 'the table of strategies shows the budget of a GPU of 12 GiB' ' 11264.0'
-yard_with "$gpu" plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
-sed -n '/^recompute/,$p' "$TMP/out" >"$TMP/table"
-[ -s "$TMP/table" ] && ! grep -q '.\{81\}' "$TMP/table"
-result $? 'the table of strategies has no more than 80 columns, where there are GiB too'
-yard_with "$gpu" plan --model tiny -d 0:0 --device-mem 12G
-says '--device-mem is taken as it is' ' 12288.0'
+check 'a GPU of 12 GiB has a budget of 11' \
+    prints_with "$gpu" 'memory 12.0 GiB by its driver, budget 11.0 GiB' devices
+check 'a plan shows the budget of a GPU of 12 GiB' prints_with "$gpu" ' 11264.0' plan --model tiny -d 0:0
+check 'the table of strategies shows the budget of a GPU of 12 GiB' \
+    prints_with "$gpu" ' 11264.0' plan --model tiny --memory -d 0:0
+check 'the table of strategies of a large model is printed' \
+    prints_with "$gpu" GiB plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
+wide_rows() {
+    sed -n '/^recompute/,$p' "$TMP/out" >"$TMP/table"
+    enough 5 "$TMP/table" 'rows of the table of strategies'
+    awk 'length > 80 { print length ": " $0 }' "$TMP/table"
+}
+finds_nothing 'the table of strategies has no more than 80 columns, where there are GiB too' wide_rows
+check '--device-mem is taken as it is' \
+    prints_with "$gpu" ' 12288.0' plan --model tiny -d 0:0 --device-mem 12G
 refuse_with "$gpu SHIM_MEMORY=$((512 * mib)) SHIM_PIECE=$((512 * mib))" 2 \
     'the budget of 448 MiB (of 512 MiB; the rest is left to the driver)' plan --model gpt2 -d 0:0
 yard_with "$shim" plan --model tiny -d 0:0
 own=$(sed -n 's/^0:0 .* train .* //p' "$TMP/out")
-yard_with "$gpu SHIM_UNIFIED=1 SHIM_MEMORY=9999999999999" plan --model tiny -d 0:0
-says "an integrated GPU has what a CPU has, of the host's memory" " ${own:-none}"
+check "an integrated GPU has what a CPU has, of the host's memory: $own" \
+    prints_with "$gpu SHIM_UNIFIED=1 SHIM_MEMORY=9999999999999" " ${own:-none}" plan --model tiny -d 0:0
 
 # ---- allocations ----------------------------------------------------------------------------------------------------
 
@@ -75,27 +79,32 @@ refuse_with "$gpu SHIM_PIECE=$((2 * mib))" 2 \
 
 # ---- parts of buffers -----------------------------------------------------------------------------------------------
 
-yard_with "$gpu" train --model nano --batch 4 --steps 2 --sample-tokens 0 --val-batches 1 --recompute full -d 0:0x2
-says "NVIDIA's driver: of parts that overlap the newest is released first, and fills have long patterns" 'step 2/2'
+check "NVIDIA's driver: of parts that overlap the newest is released first, and fills have long patterns" \
+    prints_with "$gpu" 'step 2/2' train --model nano --batch 4 --steps 2 --sample-tokens 0 --val-batches 1 \
+    --recompute full -d 0:0x2
 
 # ---- work-groups ----------------------------------------------------------------------------------------------------
 
 refuse_with "$gpu" 2 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast' \
     $tiny --gemm own -d 0:0
-yard_with "$gpu YARD_VEC=4" $tiny --gemm own -d 0:0
-says 'our own products on a GPU run in a shape that is forced' 'step '
+check 'our own products on a GPU run in a shape that is forced' \
+    prints_with "$gpu YARD_VEC=4" 'step 2/2' $tiny --gemm own -d 0:0
 
 # ---- memory of the host ---------------------------------------------------------------------------------------------
 
 # The host's slabs are buffers that the GPU can map: none is larger than its largest.
 swap='--model nano --batch 8 --micro-batch 2 --swap layer --steps 2 --sample-tokens 0 --val-batches 1 -d 0:0'
-yard_with "$gpu" train $swap
-says 'a GPU swaps' 'step '
-grep '^step' "$TMP/out" | sed 's/  lr.*//' >"$TMP/one"
-yard_with "$gpu SHIM_PIECE=$((3 * mib))" train $swap
-grep '^step' "$TMP/out" | sed 's/  lr.*//' | cmp - "$TMP/one" >"$TMP/err"
-result $? 'a GPU that swaps has the same numbers in smaller slabs'
-yard_with "$gpu SHIM_PIECE=$((3 * mib))" plan --model nano --batch 8 --micro-batch 2 --swap layer -d 0:0 --print
-says "the host of such a GPU has several slabs" 'host                  1 '
+losses_and_norms() { # of the steps that were printed: "step 1/2  loss 5.5352  norm  2.960", each in a line
+    sed -n '/^step/s/  lr.*//p' "$TMP/out"
+}
+check 'a GPU swaps' prints_with "$gpu" 'step 2/2' train $swap
+losses_and_norms >"$TMP/large-slabs"
+check 'a GPU that swaps trains in smaller slabs' \
+    prints_with "$gpu SHIM_PIECE=$((3 * mib))" 'step 2/2' train $swap
+losses_and_norms >"$TMP/small-slabs"
+check 'a GPU that swaps has the same numbers in smaller slabs' cmp "$TMP/large-slabs" "$TMP/small-slabs"
+check 'the host of such a GPU has several slabs' \
+    prints_with "$gpu SHIM_PIECE=$((3 * mib))" 'host                  1 ' \
+    plan --model nano --batch 8 --micro-batch 2 --swap layer -d 0:0 --print
 
 finish

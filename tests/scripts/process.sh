@@ -103,7 +103,7 @@ check "$name is ignored" [ $? -eq 0 ]
 # What the system refuses while a run goes on: standard descriptors, the end of its trace, a larger file.
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
-result $? 'a run trains with descriptors 0 to 2 closed'
+check 'a run trains with descriptors 0 to 2 closed' [ $? -eq 0 ]
 check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' runs trace summary "$TMP/trace"
 
 rm -f "$TMP/log"

@@ -37,10 +37,8 @@ trains_as() { # FOLDER [OPTION...]: on four devices with these options the model
 # ---- one device -----------------------------------------------------------------------------------------------------
 
 for clip in 1 0; do
-    train "$TMP/one-clip$clip" --clip $clip
-    result $? "one device trains with --clip $clip"
-    train "$TMP/untied-clip$clip" --untied --clip $clip
-    result $? "one device trains with --untied --clip $clip"
+    check "one device trains with --clip $clip" train "$TMP/one-clip$clip" --clip $clip
+    check "one device trains with --untied --clip $clip" train "$TMP/untied-clip$clip" --untied --clip $clip
 done
 
 # ---- four devices ---------------------------------------------------------------------------------------------------
@@ -54,13 +52,11 @@ has_bits_with_delays() { # FILE: with $seeds delays more
     done
 }
 
-has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: with these passes, which also prove their list
+has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: two checks with these passes, of the bits and the list
     schedule=$1 delay=$2 one=$3
     shift 3
-    trains_as "$one" --pipeline "$schedule" --delay-seed "$delay" "$@"
-    result $? "$schedule has the same bits with $*"
-    "$YARD" plan $model $four --pipeline "$schedule" "$@" --verify >"$TMP/out" 2>"$TMP/err"
-    result $? "$schedule: the list is proved with $*"
+    check "$schedule has the same bits with $*" trains_as "$one" --pipeline "$schedule" --delay-seed "$delay" "$@"
+    check "$schedule: the list is proved with $*" yard plan $model $four --pipeline "$schedule" "$@" --verify
 }
 
 for file in data/pytorch/*.csv; do
@@ -69,34 +65,33 @@ for file in data/pytorch/*.csv; do
         refuse 2 'LoopedBFS.4.8.csv, row 1, cell 17: "4B7"' train $model $four --pipeline "$file"
         continue ;;
     esac
-    trains_as "$TMP/one-clip1" --pipeline "$file"
-    result $? "$file has the bits of one device"
-    trains_as "$TMP/one-clip0" --pipeline "$file" --clip 0 --delay-seed 1
-    result $? "$file --clip 0 has the bits of one device"
-    trains_as "$TMP/untied-clip1" --pipeline "$file" --untied --delay-seed 2
-    result $? "$file --untied has the bits of one device"
-    trains_as "$TMP/untied-clip0" --pipeline "$file" --untied --clip 0 --delay-seed 3
-    result $? "$file --untied --clip 0 has the bits of one device"
+    check "$file has the bits of one device" trains_as "$TMP/one-clip1" --pipeline "$file"
+    check "$file --clip 0 has the bits of one device" \
+        trains_as "$TMP/one-clip0" --pipeline "$file" --clip 0 --delay-seed 1
+    check "$file --untied has the bits of one device" \
+        trains_as "$TMP/untied-clip1" --pipeline "$file" --untied --delay-seed 2
+    check "$file --untied --clip 0 has the bits of one device" \
+        trains_as "$TMP/untied-clip0" --pipeline "$file" --untied --clip 0 --delay-seed 3
     has_bits_with_passes "$file" 4 "$TMP/one-clip1" --recompute full
     has_bits_with_passes "$file" 5 "$TMP/one-clip1" --swap layer
     has_bits_with_passes "$file" 6 "$TMP/one-clip0" --overlap all-cpu --clip 0
     has_bits_with_passes "$file" 7 "$TMP/one-clip1" --recompute selective --swap microbatch
-    has_bits_with_delays "$file"
-    result $? "$file has them with $seeds delays more"
+    check "$file has them with $seeds delays more" has_bits_with_delays "$file"
 done
 
 # Two such pipelines, which share out all that ZeRO-3 shares.
-train "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
+check 'one device trains with --grad-groups 2' train "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
 for file in DualPipeV InterleavedZeroBubble; do
-    train "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
-        --pipeline data/pytorch/$file.4.8.csv && has_bits_of "$TMP/eight" "$TMP/one"
-    result $? "$file with dp=2 and --zero 3 has the bits of one device"
+    name="$file with dp=2 and --zero 3"
+    check "$name trains" train "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
+        --pipeline data/pytorch/$file.4.8.csv
+    check "$name has the bits of one device" has_bits_of "$TMP/eight" "$TMP/one"
     rm -rf "$TMP/eight"
 done
 
 # The passes rewrite the list of a schedule too.
 for passes in '--recompute full' '--swap auto --device-mem 15M'; do
-    "$YARD" plan --list data/pytorch/GPipe.4.8.csv $passes --simulate --verify >"$TMP/out" 2>"$TMP/err"
-    result $? "a schedule as a list is proved with $passes"
+    check "a schedule as a list is proved with $passes" \
+        yard plan --list data/pytorch/GPipe.4.8.csv $passes --simulate --verify
 done
 finish

@@ -42,12 +42,13 @@ for tokens in bytes chars bpe:300; do
     check "$name: transformers warns of nothing" lacks '[Ww]arn\|WARN\|_token_id' "$TMP/err"
     check "$name goes on in the same way" cmp "$TMP/ours" "$TMP/theirs-of-$tokens"
 done
-for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards \
+for folder in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards \
     bpe:300-theirs-whole bpe:300-theirs-shards; do # metadata are gone
-    "$YARD" sample --from "$TMP/$saved" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err" &&
-        cmp "$TMP/again" "$TMP/theirs-of-${saved%%-*}" && [ ! -s "$TMP/err" ]
-    result $? "what transformers saves: $saved"
+    name="what transformers saves in $folder"
+    "$YARD" sample --from "$TMP/$folder" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err"
+    check "$name goes on in yard" [ $? -eq 0 ]
+    check "$name: yard warns of nothing" [ ! -s "$TMP/err" ]
+    check "$name goes on in the same way" cmp "$TMP/again" "$TMP/theirs-of-${folder%%-*}"
 done
-[ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
-result $? 'transformers saved shards'
+check 'transformers saved shards' [ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
 finish

@@ -15,7 +15,7 @@ if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"
     code=$?
     sed 's/^/# /' "$TMP/err"
-    result $code 'statements do one thing each, and lines are not dense'
+    check 'statements do one thing each, and lines are not dense' [ $code -eq 0 ]
 else
     skip 'functions of plain.py give what their examples say' 'python3 is not installed'
     skip 'statements do one thing each' 'python3 is not installed'
@@ -79,8 +79,7 @@ functions_elsewhere() {
 finds_nothing 'functions in which tests say how to see them fail are in the files that they name' functions_elsewhere
 
 lines=$(awk -f tests/style/comments.awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
-echo "the trainer has $lines lines of code" >"$TMP/err"
-[ "$lines" -gt 0 ] && [ "$lines" -le "$trainer" ]
-result $? "the trainer has at most $trainer lines of code: $lines"
+check "the trainer's lines of code are counted: $lines" [ "$lines" -gt 0 ]
+check "the trainer has at most $trainer lines of code: $lines" [ "$lines" -le "$trainer" ]
 
 finish

@@ -61,7 +61,7 @@ awk 'NF == 1' "$TMP/promised" | while read -r program; do
     done
 done
 
-alone() { # WORDS...: they succeed, and find all that they call
+runs_alone() { # WORDS...: they succeed, and find all that they call
     rm -rf "$TMP/own"
     mkdir "$TMP/own"
     env PATH="$TMP/bin" TMP="$TMP/own" CC=cc "$@" >"$TMP/log" 2>&1 </dev/null
@@ -72,17 +72,14 @@ alone() { # WORDS...: they succeed, and find all that they call
 
 for script in scripts/labs pages/pages; do
     [ -f tests/$script.sh ] || continue # a student's copy has no labs.sh
-    alone tests/$script.sh
-    result $? "${script#*/}.sh finds what it calls"
+    check "${script#*/}.sh finds what it calls" runs_alone tests/$script.sh
 done
-alone src/make/packages.sh build tests patch
-result $? 'packages.sh finds what it calls, and needs nothing else'
+check 'packages.sh finds what it calls, and needs nothing else' runs_alone src/make/packages.sh build tests patch
 sed '/^# ---- words/,$d' tests/scripts/errors.sh >"$TMP/errors.sh"
-alone sh "$TMP/errors.sh"
-result $? 'errors.sh finds what it calls, in its first part'
+check 'errors.sh finds what it calls, in its first part' runs_alone sh "$TMP/errors.sh"
 for script in gdb faults oclgrind transformers pytorch kineto; do
-    alone tests/scripts/$script.sh && grep -q '^ok 1 - .* # SKIP ' "$TMP/log"
-    result $? "$script.sh is skipped, and says why"
+    check "$script.sh ends well where it finds nothing" runs_alone tests/scripts/$script.sh
+    check "$script.sh is skipped there, and says why" grep -q '^ok 1 - .* # SKIP ' "$TMP/log"
 done
 
 finish
