@@ -274,7 +274,7 @@ look_at_pictures() { # those that were drawn are the pages', or none of them is
     if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then
         cp "$TMP/unlike" "$TMP/wrong"
     fi
-    no_complaints "$TMP/wrong" 'pictures'
+    no_complaints "$TMP/wrong" 'the pictures of pages are those that are drawn here'
 }
 
 count_compared() {
@@ -288,6 +288,6 @@ look_at_devices
 : >"$TMP/compared"
 walk_all ${PAGES:-$(choose_pages)}
 look_at_pictures
-[ $same = yes ] || skip 'what they print' 'platform 0 is not PoCL'
+[ $same = yes ] || skip 'pages show what their commands print' 'platform 0 is not PoCL'
 count_compared
 finish

@@ -5,7 +5,7 @@
 
 few='--model tiny --steps 3 --sample-tokens 0 --val-share 0'
 
-command -v python3 >/dev/null || skip_all 'dumps' 'there is no python3 to read them'
+command -v python3 >/dev/null || skip_all 'NumPy reads dumps' 'there is no python3 to read them'
 
 read_dump() { # FILE SHAPE: how many numbers it has, the least and the most, to $TMP/numbers
     python3 tests/scripts/read_npy.py "$1" "$2" >"$TMP/numbers" 2>"$TMP/err"

@@ -8,7 +8,7 @@
 . tests/run/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||
-    skip_all 'every failing call of a save' 'strace is not installed, or may not trace'
+    skip_all 'a save notices every call that fails' 'strace is not installed, or may not trace'
 
 "$YARD" train --model tiny -d 0:0x2 --zero 1 --steps 1 --sample-tokens 0 --val-batches 1 --save "$TMP/run" \
     >"$TMP/out" 2>"$TMP/err"

@@ -2,8 +2,8 @@
 # labs.sh - the labs' patches still apply to this tree and are C then, their graders are shell, each lab has a card,
 # questions to predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
 #
-#     ok 2 - tutorials/labs/02-edges
-#     not ok 3 - tutorials/labs/03-clock
+#     ok 2 - tutorials/labs/02-edges: its patches apply, and its grader is shell
+#     not ok 3 - tutorials/labs/03-clock: its patches apply, and its grader is shell
 #     #   tutorials/labs/03-clock/wrong/late.patch  does not apply: make it anew
 #
 # Each lab has two checks: one of what it is made of, one of its card and its questions.  Functions look_at_... print a
@@ -84,7 +84,7 @@ look_at_patches() { # LAB: starter, solution, what is wrong with that; and back 
 for lab in tutorials/labs/[0-9]*; do
     look_at_grader "$lab" >"$TMP/wrong"
     look_at_patches "$lab" >>"$TMP/wrong"
-    no_complaints "$TMP/wrong" "$lab"
+    no_complaints "$TMP/wrong" "$lab: its patches apply, and its grader is shell"
 done
 
 left_behind() { # what patches that were taken back have left in the tree
@@ -142,7 +142,7 @@ for lab in tutorials/labs/[0-9]*; do
     lab_name=${lab##*/}
     two_digits=${lab_name%%-*}
     look_at_questions "$lab" "${two_digits#0}" >>"$TMP/wrong"
-    no_complaints "$TMP/wrong" "$lab: its card, and what is predicted"
+    no_complaints "$TMP/wrong" "$lab: its card answers all questions, and its predictions differ by seed"
 done
 
 # ---- usage ----------------------------------------------------------------------------------------------------------

@@ -44,8 +44,7 @@ check 'a GPU of 12 GiB has a budget of 11' \
 check 'a plan shows the budget of a GPU of 12 GiB' prints_with "$gpu" ' 11264.0' plan --model tiny -d 0:0
 check 'the table of strategies shows the budget of a GPU of 12 GiB' \
     prints_with "$gpu" ' 11264.0' plan --model tiny --memory -d 0:0
-check 'the table of strategies of a large model is printed' \
-    prints_with "$gpu" GiB plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
+yard_with "$gpu" plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
 wide_rows() {
     sed -n '/^recompute/,$p' "$TMP/out" >"$TMP/table"
     enough 5 "$TMP/table" 'rows of the table of strategies'

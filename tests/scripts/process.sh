@@ -171,7 +171,7 @@ check "nothing else is there: $files" \
 
 # While a run writes to its log, trace, snapshot and folder, no other command may write there.
 
-check 'a checkpoint that others want to rewrite' runs $train --steps 2 --save "$TMP/old"
+check 'a run saves a checkpoint that others want to rewrite' runs $train --steps 2 --save "$TMP/old"
 rm -f "$TMP/log"
 mkdir "$TMP/live"
 start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \

@@ -22,7 +22,7 @@ verdict_of '1 0 0 exit code 0' 0 'a script may be a check itself'
 verdict_of '1 0 0 exit code 0' 0 1..1 'a line without an end. ok 1 - a'
 verdict_of '1 1 0 ended after 1 of 2 checks' 0 1..2 'ok 1 - a' 'the run took 5 s'
 verdict_of '0 0 0 exit code 0' 0 1..0
-no_complaints "$TMP/wrong" 'verdict.awk: tests that are well'
+no_complaints "$TMP/wrong" 'verdict.awk takes tests that are well for well'
 
 : >"$TMP/wrong"
 verdict_of '1 1 0 exit code 1' 1 1..2 'ok 1 - a' 'not ok 2 - b'
@@ -34,7 +34,7 @@ verdict_of '0 1 0 took longer than 60 s' 124 1..1
 verdict_of '1 1 0 ended after 1 of 3 checks' 0 1..3 'ok 1 - a'
 verdict_of '0 1 0 ended after 1 of 3 checks' 0 1..3 'not ok 1 - a'
 verdict_of '1 1 0 ended after 1 of 2 checks' 0 1..1 'ok 1 - a' 1..1
-no_complaints "$TMP/wrong" 'verdict.awk: tests that are not well'
+no_complaints "$TMP/wrong" 'verdict.awk takes tests that are not well for failed'
 
 # ---- run.sh ---------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ other_layout() {
     cat "$TMP/out"
 }
 case $(clang-format --version 2>/dev/null) in
-*' 14.'*) finds_nothing 'layout' other_layout ;;
-*) skip 'layout' 'clang-format 14 is not installed' ;;
+*' 14.'*) finds_nothing 'the C is as clang-format 14 writes it' other_layout ;;
+*) skip 'the C is as clang-format 14 writes it' 'clang-format 14 is not installed' ;;
 esac
 finish

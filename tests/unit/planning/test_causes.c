@@ -399,7 +399,7 @@ TEST(causes_of_random_lists_add_up)
 /* ---- what is shown ----------------------------------------------------------------------------------------------- */
 
 /* Their heads tell: a step of 1F1B is 54 ms, of which a stage works 36; one with the norm is 14 ms. */
-TEST(causes_of_lists_that_are_known)
+TEST(shipped_lists_have_the_causes_that_their_heads_tell)
 {
     static const struct {
         const char *list, *lane, *cause;
@@ -416,7 +416,7 @@ TEST(causes_of_lists_that_are_known)
 }
 
 /* The summary's parts and the export's gaps of a run are those that the reckoning finds. */
-LONG_TEST(causes_of_a_real_run)
+LONG_TEST(summary_and_export_have_the_causes_of_a_real_run)
 {
     const char *path = lasting("%s", temp_path("real.trace"));
     uint64_t all[CAUSES] = {0};

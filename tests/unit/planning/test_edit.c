@@ -134,7 +134,7 @@ TEST(insertion_stays_when_a_task_is_cut)
 }
 
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
-TEST(what_stands_in_the_way_of_a_move)
+TEST(ranges_side_by_side_may_be_moved_past_each_other)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *lane = paper.device->lanes[LANE_COMPUTE];
@@ -399,7 +399,7 @@ static size_t guest_uses(const char *words)
 }
 
 /* Only where the copies up, and nothing else, write w, and all readers come before the host's update. */
-TEST(what_can_be_a_guest)
+TEST(a_guest_is_written_by_copies_alone_and_read_before_the_update)
 {
     static const struct {
         const char *words;

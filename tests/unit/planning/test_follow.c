@@ -134,7 +134,7 @@ static void *write_until_stopped(void *writer)
     return NULL;
 }
 
-LONG_TEST(a_ring_overwritten_while_it_is_followed)
+LONG_TEST(a_ring_that_is_overwritten_gives_no_torn_record)
 {
     const char *path = temp_path("fast.trace");
     struct trace_writer *writer = trace_create(path, &tables, 5);
@@ -184,7 +184,7 @@ static struct trace_writer *write_three(const char *path)
     return writer;
 }
 
-TEST(a_file_cut_or_changed_under_the_reader)
+TEST(a_file_that_is_cut_or_changed_under_the_reader_is_a_problem)
 {
     const char *path = temp_path("cut.trace");
     struct trace_writer *writer = write_three(path);
@@ -403,7 +403,7 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
 }
 
 /* Words that no viewer would write. */
-TEST(made_up_words_hold_nobody)
+TEST(made_up_control_words_hold_no_trainer)
 {
     char *trace = temp_path("words.trace"), *log = temp_path("words.jsonl");
     struct trace_control words = {UINT64_MAX, 1, UINT64_MAX, UINT64_MAX, {0}};

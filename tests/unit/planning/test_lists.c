@@ -157,7 +157,7 @@ TEST(mistakes_name_line_and_word)
 }
 
 /* What is refused is not offered, and what is offered is taken. */
-TEST(roles_that_are_offered_are_taken)
+TEST(each_role_that_a_refusal_offers_is_taken)
 {
     char offer[256] = "expected a role: forward";
     for (int k = ROLE_FORWARD; k < ROLES; k++) {

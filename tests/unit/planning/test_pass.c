@@ -134,7 +134,7 @@ TEST(what_is_repeated_is_counted)
 }
 
 /* Bytes at the peak: what is predicted for the schedule, for the arena, and what is then asked of OpenCL. */
-TEST(less_is_kept)
+TEST(recompute_keeps_less_as_predicted)
 {
     static const enum recompute how[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     size_t high[3], allocated[3];
@@ -223,7 +223,7 @@ TEST(passes_do_to_a_step_file_what_its_comment_says)
 
 /* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks,
  * 0 where it declines. */
-TEST(lists_that_no_model_has)
+TEST(recompute_takes_lists_that_no_model_has)
 {
     static const struct {
         const char *tasks;

@@ -71,7 +71,7 @@ static void write_and_die(void *path)
     kill(getpid(), SIGKILL);
 }
 
-TEST(file_of_a_killed_writer_opens)
+TEST(a_file_of_a_killed_writer_opens)
 {
     const char *path = temp_path("killed.trace");
     assert_int_equal(run_child(write_and_die, (void *)path).signal, SIGKILL);
@@ -91,7 +91,7 @@ TEST(file_of_a_killed_writer_opens)
 }
 
 /* A step that is not whole is no last step, nor are those after it: how they would end is not known. */
-TEST(unfinished_step_is_not_whole)
+TEST(an_unfinished_step_is_not_whole)
 {
     const char *path = temp_path("unfinished.trace");
     struct trace_writer *writer = trace_create(path, &example_trace, 100);

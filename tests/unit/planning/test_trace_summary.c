@@ -281,7 +281,7 @@ TEST(a_diff_names_what_is_longer_and_shorter)
 }
 
 /* Tasks that nothing tells apart match in order, and one too many is left over. */
-TEST(diff_of_equal_names)
+TEST(tasks_of_equal_names_match_in_their_order)
 {
     static const struct task_run two[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}},
                                  three[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}, {1, FWD1, 30, 70, 0}};

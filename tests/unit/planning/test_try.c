@@ -462,7 +462,7 @@ TEST(an_edit_is_tried)
     end_paper(&four.paper);
 }
 
-TEST(what_does_not_fit_is_told)
+TEST(a_forecast_tells_what_does_not_fit)
 {
     struct four four = new_four();
     four.paper.device->budget = 11000; /* 4096 of which guard the slab */
@@ -512,7 +512,7 @@ static void apply_options(void *argument, struct edit *edit, const unsigned char
         ->seconds = 1;
 }
 
-TEST(of_equal_periods_the_fewest_bytes)
+TEST(of_equal_periods_the_one_with_the_fewest_bytes_is_chosen)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct question question = {paper.list, NULL, "", drawn, COUNT(drawn), apply_options, &paper, 0, 5000};
@@ -543,7 +543,7 @@ TEST(a_list_for_64_devices_is_sound)
     free_trainer(trainer);
 }
 
-TEST(how_many_devices_a_plan_may_have)
+TEST(a_plan_with_too_many_devices_is_refused)
 {
     expect_yard(EXIT_USAGE, "a plan can use 1024 devices at most, not 1025",
                 "plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", write_many_devices(5000));

@@ -264,7 +264,7 @@ TEST(a_swap_of_another_value_is_found)
 }
 
 /* What persists is a result too: a copy to it counts although no task of the list reads it. */
-TEST(a_copy_that_is_left_out)
+TEST(a_copy_that_is_left_out_is_found)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
         struct paper paper = new_paper(1, &slow_speeds);
@@ -525,7 +525,7 @@ static bool change_chain(struct trainer *trainer, struct edit *edit, size_t plac
     return true;
 }
 
-TEST(pieces_repeats_and_stand_ins)
+TEST(wrong_pieces_repeats_and_stand_ins_are_found)
 {
     /* The faults, each in every place that the list has for it. */
     const size_t updates = 7; /* on two ranks those of two layers, of the embedding, and on one of the last LayerNorm */
@@ -536,7 +536,7 @@ TEST(pieces_repeats_and_stand_ins)
 }
 
 /* Work that nothing reads counts as well. */
-TEST(a_piece_is_missing)
+TEST(a_piece_that_is_missing_is_found)
 {
     for (size_t missing = 0; missing < 3; missing++) {
         struct paper paper = new_paper(1, &slow_speeds);
@@ -559,7 +559,7 @@ TEST(a_piece_is_missing)
 
 /* What a move between two devices leaves on the host is no result: another way there is as good.  The copy of a result
  * is not missed before the list is compared. */
-TEST(a_move_that_takes_another_way)
+TEST(a_move_may_take_another_way)
 {
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *there = &paper.machine->devices[1];
@@ -605,7 +605,7 @@ TEST(verify_sees_the_end_of_a_slab)
 }
 
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
-TEST(verify_looks_at_memory)
+TEST(verify_finds_addresses_that_do_not_fit)
 {
     struct list *list = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
                                        "task f gpu.compute 1 writes=y\n");

@@ -255,8 +255,8 @@ static void fail_every_call(bool simple)
     printf("# %d faults in %d calls\n", tried, calls);
 }
 
-TEST(every_call_may_fail) { fail_every_call(false); }
-LONG_TEST(every_call_may_fail_without_exchange) { fail_every_call(true); }
+TEST(no_call_that_fails_harms_a_checkpoint) { fail_every_call(false); }
+LONG_TEST(no_call_that_fails_harms_a_checkpoint_without_exchange) { fail_every_call(true); }
 
 /* ---- the power goes --------------------------------------------------------------------------------------------- */
 
@@ -572,5 +572,5 @@ static void cut_the_power(bool simple)
     assert_true(count_lost_without(MANIFEST, 60) > 0);
 }
 
-TEST(the_power_may_go_at_any_moment) { cut_the_power(false); }
-LONG_TEST(the_power_may_go_without_exchange) { cut_the_power(true); }
+TEST(no_loss_of_power_harms_a_checkpoint) { cut_the_power(false); }
+LONG_TEST(no_loss_of_power_harms_a_checkpoint_without_exchange) { cut_the_power(true); }

@@ -717,7 +717,7 @@ TEST(audit_follows_choices)
 }
 
 /* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
-TEST(rules_look_at_the_running_step)
+TEST(the_local_rule_looks_at_the_step_that_runs)
 {
     need_own_products();
     struct state unused[2];
@@ -759,7 +759,7 @@ TEST(lists_are_printed_and_read)
     }
 }
 
-TEST(what_cannot_be_planned_is_said)
+TEST(a_list_that_cannot_be_planned_is_declined_with_a_reason)
 {
     expect_yard(EXIT_OK, "pass overlap declines: the times of tasks are not known", "plan --model tiny --overlap plan");
     expect_yard(EXIT_OK, "pass overlap declines: the list has no update that could run on the CPU",
@@ -797,7 +797,7 @@ static void expect_share(const json_t *share)
 }
 
 /* A plan needs times: bench takes them by a trial, as train does.  Shares of the peak are shares, or not known. */
-LONG_TEST(bench_makes_a_plan)
+LONG_TEST(bench_measures_the_times_of_a_plan)
 {
     need_own_products();
     json_t *bench = yard_json("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap local"),

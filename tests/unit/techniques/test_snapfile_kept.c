@@ -44,7 +44,7 @@ TEST(what_is_stored_is_read_back)
     }
 }
 
-TEST(files_that_a_run_may_not_write_to)
+TEST(a_run_writes_no_snapshot_over_other_files)
 {
     struct snapfile_writer *one, *two;
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});

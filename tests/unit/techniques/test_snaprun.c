@@ -253,7 +253,7 @@ static void expect_no_waiting(const struct kind *kind)
     free_trainer(trainer);
 }
 
-LONG_TEST(training_never_waits)
+LONG_TEST(training_waits_for_no_snapshot)
 {
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strncmp(kinds[i].words, "-d 0:0x8", 8) != 0) { /* eight threads more on two cores show nothing else */

@@ -52,7 +52,7 @@ static void expect_outcome(const char *words, const char *expected)
 
 #define LIST "--list data/steps/snapshot.txt --clip 0 --snapshot build/never.snap "
 
-TEST(which_iterations_of_the_shipped_list_are_stored)
+TEST(the_shipped_list_stores_the_iterations_that_have_a_slot)
 {
     expect_outcome(LIST "--iterations 13",
                    "1: 27 27, 2: 47 47, 7: 75 75, 10: 99 99, 13: 123 123 but not 3 4 5 6 8 9 11 12");
@@ -566,7 +566,7 @@ TEST(pieces_of_an_update_have_places_of_their_own)
 
 /* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way
  * through its copies, of which there are 2^39 here. */
-TEST(many_micro_batches_whose_gradients_are_swapped)
+TEST(gradients_that_are_swapped_for_many_micro_batches_are_followed_once)
 {
     double plain = stored_bytes("--snapshot x --batch 40 --micro-batch 1");
     alarm(60); /* else it would go on for ever */

@@ -129,7 +129,7 @@ TEST(copies_leave_room_for_the_guard)
 }
 
 /* Out after its maker, in before its reader, and no copy later than it is needed: there is time for all. */
-TEST(transfers_hide)
+TEST(copies_of_a_swap_hide_where_there_is_time)
 {
     json_t *json = plan_six(240 * MIB, "", AUTO), *move;
     size_t i;
@@ -374,7 +374,7 @@ static void expect_same_training(const char *mesh, const char *swap, double shar
 }
 
 /* Where no file says how long tasks take, a short trial does: the plan knows its stall. */
-TEST(a_trial_comes_first)
+TEST(a_trial_gives_a_swap_plan_its_times)
 {
     need_own_products();
     size_t budget[2];

@@ -123,7 +123,7 @@ static double planned_period(struct list *list, unsigned classes)
     return period;
 }
 
-TEST(as_good_as_all_plans)
+TEST(a_plan_is_as_good_as_the_best_of_all)
 {
     enum { N = 4 };
     int cases = number_from("SWAP_CASES", 8);
@@ -284,7 +284,7 @@ static size_t least_of_choices(struct list *list, double period, size_t least)
 /* What is sent and received stays on the device here.  No such plan is free in fewer than 88 MiB, though copies take a
  * ninth of the time: not the link decides, but the bytes that must be there at once.  The planner's plan is as good,
  * although in its list all sends stand as early as data allow. */
-TEST(least_budget_of_a_pipeline)
+TEST(a_pipeline_is_planned_for_its_least_budget)
 {
     static const int early[MICRO] = {0, 1, 2};
     char *text = two_stages((size_t)1 << 30, early, early);

@@ -121,7 +121,7 @@ static void expect_small_config(const char *path)
 }
 
 /* llm.c's file and Hugging Face's have the same parameters. */
-TEST(exports_agree)
+TEST(both_exports_have_the_same_parameters)
 {
     char *saved = small_state("exported");
     char *bin = temp_path("agree.bin");

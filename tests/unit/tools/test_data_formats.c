@@ -116,7 +116,7 @@ TEST(text_that_begins_like_a_format_is_text)
 }
 
 /* Magic numbers as llm.c's programs write them; each file has a header of 256 numbers, and 1536 tokens of 2 bytes. */
-TEST(other_magic_numbers_of_llmc)
+TEST(other_files_of_llmc_are_refused_by_their_names)
 {
     static const struct {
         int32_t magic;
@@ -168,7 +168,7 @@ static char *write_wide(const char *name, size_t bytes, uint32_t limit, bool big
     return write_file(name, file, WIDE * bytes);
 }
 
-TEST(headerless_tokens_of_other_widths)
+TEST(headerless_tokens_of_four_or_eight_bytes_are_refused)
 {
     static const uint32_t vocabularies[] = {4, 65, 50257, 128256};
     for (size_t i = 0; i < COUNT(vocabularies); i++)

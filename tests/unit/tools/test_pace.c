@@ -92,11 +92,11 @@ static void expect_delays_change_nothing(const char *devices, bool apart)
     free_trainer(trainer);
 }
 
-LONG_TEST(delays_on_one_device) { expect_delays_change_nothing("0:0", false); }
+LONG_TEST(delays_change_nothing_on_one_device) { expect_delays_change_nothing("0:0", false); }
 
-TEST(delays_on_two_devices) { expect_delays_change_nothing(two_devices(), false); }
+TEST(delays_change_nothing_on_two_devices) { expect_delays_change_nothing(two_devices(), false); }
 
-TEST(delays_on_two_contexts) { expect_delays_change_nothing(two_devices(), true); }
+TEST(delays_change_nothing_in_two_contexts) { expect_delays_change_nothing(two_devices(), true); }
 
 /* ---- paced records ----------------------------------------------------------------------------------------------- */
 
@@ -223,7 +223,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The scale that is chosen shows the median task for 5 ms at least. */
-TEST(the_scale_is_chosen)
+TEST(the_scale_shows_the_median_task_for_5_ms)
 {
     struct trainer *trainer = open_tiny("0:0", false);
     struct costs *costs = read_costs(write_hardware());
@@ -260,7 +260,7 @@ TEST(a_paced_run_saves_the_same_weights)
 }
 
 /* A paced trace and the simulated one of the same list: the same tasks, and times on one scale. */
-TEST(a_paced_trace_against_the_simulation)
+TEST(a_paced_trace_has_the_tasks_and_times_of_the_simulation)
 {
     const char *hardware = write_hardware();
     const char *paced = temp_path("paced.trace");
@@ -281,7 +281,7 @@ TEST(a_paced_trace_against_the_simulation)
 }
 
 /* Busy shares, the critical path and the counts of one simulation agree with each other, and with its trace. */
-TEST(a_simulation_as_data_and_as_a_trace)
+TEST(a_simulation_is_the_same_as_data_and_as_a_trace)
 {
     const char *file = temp_path("plan.trace"), *key;
     json_t *value, *simulation = json_at(yard_json("plan --model tiny --hardware data/hardware/server.txt --mesh dp=4 "
@@ -462,7 +462,7 @@ TEST(a_paced_run_tells_modelled_times)
     }
 }
 
-LONG_TEST(what_ran_beside_the_device)
+LONG_TEST(what_ran_beside_the_device_is_counted)
 {
     for (uint32_t seed = 0; seed < 100; seed++)
         expect_beside(write_random_trace(seed, 1));

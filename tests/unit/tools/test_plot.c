@@ -250,7 +250,7 @@ TEST(ticks_of_steps_are_whole)
 }
 
 /* The same floor of two runs is drawn once; two floors are two. */
-TEST(one_floor_of_all_runs)
+TEST(a_floor_that_runs_share_is_drawn_once)
 {
     for (int other = 0; other < 2; other++) {
         const double losses[] = {3, 2};

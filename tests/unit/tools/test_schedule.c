@@ -49,7 +49,7 @@ static void expect_same_text(const char *what, const char *ours, const char *exp
         test_failed("%s:\n%s\nnot\n%s\n", what, ours, expected);
 }
 
-TEST(files_come_back)
+TEST(schedules_come_back_from_their_lists)
 {
     for (size_t i = 0; i < COUNT(files); i++) {
         char *text = read_text(path_of(i));
@@ -286,7 +286,7 @@ static void expect_order_back(const struct turn_order *order, const struct mesh 
     free(text);
 }
 
-TEST(built_in_orders_come_back)
+TEST(built_in_orders_come_back_from_their_schedules)
 {
     for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++)
         for (int pp = 1; pp <= 4; pp++)

@@ -54,7 +54,7 @@ TEST(a_tokenizer_goes_through_json)
 }
 
 /* Merges as pairs and a step in a sequence mean the same. */
-TEST(other_ways_to_write_a_tokenizer)
+TEST(a_tokenizer_may_be_written_in_other_ways)
 {
     struct draws draws = {.seed = 1};
     struct bpe *bpe = random_bpe(&draws, 400);
@@ -177,7 +177,7 @@ static struct two_files make_two_files(const struct bpe *bpe, int end_of_text)
     return two;
 }
 
-TEST(vocab_json_and_merges_txt)
+TEST(gpt2s_two_files_are_one_tokenizer)
 {
     struct draws draws = {.seed = 1};
     struct text text = random_text(&draws, 2000);
@@ -247,7 +247,7 @@ static char *write_llmc(int32_t version, int32_t n)
     return write_file("gpt2_tokenizer.bin", file, sizeof file);
 }
 
-TEST(llmc_only_decodes)
+TEST(a_tokenizer_of_llmc_only_decodes)
 {
     struct bpe *bpe = read_bpe(write_llmc(2, 2));
     size_t n;

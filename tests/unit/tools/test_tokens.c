@@ -248,7 +248,7 @@ TEST(a_window_ends_as_far_before_as_merges_reach)
 }
 
 /* "ab" "c" and "a" "bc" make one token, and what follows the one need not follow the other: no windows then. */
-TEST(two_merges_that_make_the_same_token)
+TEST(a_token_that_two_merges_make_is_noticed)
 {
     struct bpe *bpe = only_bytes(300);
     const int a = bpe->of_byte['a'], b = bpe->of_byte['b'], c = bpe->of_byte['c'];

@@ -74,7 +74,7 @@ static bool picture_differs(size_t i)
     return hash != picture->hash;
 }
 
-TEST(pictures_are_as_they_were)
+TEST(golden_pictures_are_as_they_were)
 {
     size_t n = 0;
     for (size_t i = 0; i < COUNT(pictures); i++)
@@ -481,7 +481,7 @@ TEST(names_can_be_read_on_their_bars)
 }
 
 /* A backward of weights alone has a colour of its own, and copies up and down have theirs. */
-TEST(kinds_that_no_role_tells)
+TEST(backwards_of_weights_and_copies_have_kinds_of_their_own)
 {
     static const char list[] = "device a memory=1G\n"
                                "tensor w a 4M parameters keep\ntensor g a 4M gradients\ntensor d a 4M work\n"

@@ -1,8 +1,8 @@
 /* test_view_spans.c - a timeline from far out: steps are too narrow to be seen, so whole steps are taken together.
  *
  * It tests shares.c and bars.c of src/tools/view.  How long bars last by colour is counted here one by one, and where
- * spans begin follows from steps that are all alike.  Sums that a late bar has made wrong, a span that is missing at the
- * left edge, a bar that is lost where it reaches into a span, and a long bar that is drawn as a span are found.
+ * spans begin follows from steps that are all alike.  Sums that a late bar has made wrong, a span that is missing at
+ * the left edge, a bar that is lost where it reaches into a span, and a long bar that is drawn as a span are found.
  *
  * To see it fail: in is_valid() of shares.c, write || in place of &&.
  */
@@ -28,9 +28,9 @@ static void expect_shares(const struct view *view, uint32_t lane)
         }
 }
 
-/* Steps are narrow, and colours stand for layers.  A task of step 2 begins when step 1 has ended, and lasts late_ns; its
- * end comes late, when there are sums of the bars behind it already.  more_ns: other tasks last up to so much longer
- * than TASK_NS. */
+/* Steps are narrow, and colours stand for layers.  A task of step 2 begins when step 1 has ended, and lasts late_ns.
+ * Its end comes late, when there are sums of the bars behind it already.  more_ns: other tasks last up to so much
+ * longer than TASK_NS. */
 static void expect_shares_with_a_late_end(uint64_t late_ns, uint64_t more_ns)
 {
     enum { LATE_TASK = 3 };

@@ -120,7 +120,7 @@ static void must_not(void *unused)
 static void do_nothing(void *unused) { (void)unused; }
 
 /* An attempt turns fail() into a problem, runs the cleanups of its own time, and may be made within another. */
-TEST(attempt)
+TEST(an_attempt_makes_a_problem_of_a_failure)
 {
     int count = 0;
     struct problem *problem = attempt(attempt_in_depth, &count);
@@ -168,7 +168,7 @@ TEST(allocation_is_never_null)
 }
 
 /* A process in group job/step of version 2, or a/b of version 1, below a root of our own. */
-TEST(memory_that_control_groups_leave)
+TEST(control_groups_leave_what_they_do_not_use)
 {
     char *root = temp_path("groups"), *command = NULL;
     append_text(&command, "mkdir -p %s/job/step %s/memory/a/b && cd %s && echo max >job/step/memory.max && ", root,
@@ -382,7 +382,7 @@ TEST(sentences_are_printable)
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
 
 /* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
-TEST(philox_known_answers)
+TEST(philox_gives_the_published_numbers)
 {
     static const struct {
         uint64_t seed, element;
@@ -403,7 +403,7 @@ TEST(philox_known_answers)
 }
 
 /* The formula, written once more: the initial weights of every published run depend on these bits. */
-TEST(normal_numbers_are_box_mullers)
+TEST(normal_numbers_are_those_of_box_and_muller)
 {
     for (uint64_t i = 0; i < 1000; i++) {
         struct random4 random4 = random_words(9, STREAM_INIT, 1, i);
@@ -415,7 +415,7 @@ TEST(normal_numbers_are_box_mullers)
 }
 
 /* The answers are those of the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
-TEST(hash_known_answers)
+TEST(the_hash_gives_the_published_numbers)
 {
     static const struct {
         size_t n;
@@ -553,7 +553,7 @@ static void parse_config_file(void *path)
     parse_config(&table, TRAIN, path, text);
 }
 
-TEST(options_take_both_spellings)
+TEST(options_take_a_value_in_both_spellings)
 {
     reset();
     char *argv[] = {
@@ -579,7 +579,7 @@ TEST(options_take_both_spellings)
     free(words);
 }
 
-TEST(options_tried_leave_no_trace)
+TEST(options_that_are_tried_leave_no_trace)
 {
     reset();
     static const struct {
@@ -644,7 +644,7 @@ TEST(wrong_options_are_named)
         expect_refusal(parse, &wrong[i].line, 2, wrong[i].part);
 }
 
-TEST(options_config_file_then_command_line)
+TEST(the_command_line_comes_after_the_config_file)
 {
     reset();
     static const char config[] =
@@ -676,7 +676,7 @@ TEST(options_config_file_then_command_line)
 }
 
 /* Some editors write a file with a byte order mark and carriage returns. */
-TEST(options_config_with_a_mark)
+TEST(a_config_file_may_begin_with_a_byte_order_mark)
 {
     reset();
     static const char config[] = "\xEF\xBB\xBF"
@@ -709,7 +709,7 @@ TEST(wrong_lines_of_config_are_named)
     expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
 }
 
-TEST(options_as_text_read_back)
+TEST(values_of_options_are_read_back_from_their_text)
 {
     reset();
     static const struct {

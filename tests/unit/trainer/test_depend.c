@@ -51,7 +51,7 @@ static void expect_edges(const struct list *list, const struct expected *expecte
 
 /* Task 0 waits for `show` of the step before, because r's bytes become h.  Everything else of the step before follows
  * from that: even p need not be waited for. */
-TEST(all_edges_of_the_journey)
+TEST(the_journey_has_the_edges_that_a_hand_finds)
 {
     struct journey journey = new_journey(no_work, NULL);
     must(finish_lists(journey.pool, &journey.list, 1));

@@ -357,7 +357,7 @@ TEST(random_lists_pass_the_audit)
     run_random_lists((struct random_lists){.apart = true, .way = AUDITED, .from = 3020, .to = 3030});
 }
 
-TEST(serial_creates_no_thread)
+TEST(a_serial_run_creates_no_thread)
 {
     struct machine *machine = open_two(true);
     struct world *world = new_world(machine, 1000);

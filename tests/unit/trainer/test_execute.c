@@ -61,7 +61,7 @@ static void run_broken(bool serial)
 CASE(failed_event) { run_broken(false); }
 CASE(failed_event_serial) { run_broken(true); }
 
-TEST(failed_event_names_its_task)
+TEST(a_failed_event_names_its_task)
 {
     const char *sentence =
         "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
@@ -96,7 +96,7 @@ static void open_barrier(struct barrier *barrier)
     pthread_mutex_unlock(&barrier->lock);
 }
 
-TEST(frontier_names_what_is_stuck)
+TEST(the_frontier_names_what_is_stuck)
 {
     struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey journey = new_journey(wait_at_barrier, &barrier);
@@ -261,7 +261,7 @@ static float run_now_and_then(bool serial)
 
 /* A digit for each write, of the step in which it was: `third` in 2, after `even` in 2, `whole` in 3, `even` in 4, and
  * `third` in 5. */
-TEST(tasks_run_now_and_then)
+TEST(tasks_run_in_the_steps_that_they_name)
 {
     assert_close(run_now_and_then(true), 22345.f, 0);
     assert_close(run_now_and_then(false), 22345.f, 0);
@@ -366,26 +366,26 @@ CASE(driver_hangs)
     execute(journey.list, 1);
 }
 
-TEST(watchdog_speaks)
+TEST(the_watchdog_names_what_hangs)
 {
     expect_case("hang", 0, "no task of list journey has ended for a while", "lane host cpu: task 0 make", NULL);
 }
 
-TEST(watchdog_gives_up)
+TEST(the_watchdog_ends_what_hangs_for_ever)
 {
     expect_case("hang_for_ever", 1, "lane host cpu: task 0 make", "the run is given up", NULL);
     expect_case("driver_hangs", 1, "the driver has not come back", "the run is given up", NULL);
 }
 
 /* Five seconds after the signal, with the exit code of a run that is interrupted. */
-LONG_TEST(watchdog_ends_a_hang_after_a_signal)
+LONG_TEST(the_watchdog_ends_a_hang_after_a_signal)
 {
     expect_case("hang_after_a_signal", EXIT_INTERRUPTED, "yard: interrupted: finishing the step",
                 "this is where each lane stands", "lane host cpu: task 0 make of step 1 has not ended",
                 "interrupted, and no task has ended for", "the run is given up; what was saved before is whole", NULL);
 }
 
-TEST(watchdog_lets_a_step_end_after_a_signal)
+TEST(the_watchdog_lets_a_step_end_after_a_signal)
 {
     struct outcome outcome = run_self("end_after_a_signal");
     assert_string_equal(outcome.text, "yard: interrupted: finishing the step; a second signal ends the run at once\n");

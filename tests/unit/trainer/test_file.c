@@ -188,7 +188,7 @@ TEST(valid_files_are_read)
     }
 }
 
-TEST(header_length_lies)
+TEST(a_wrong_length_of_the_header_is_refused)
 {
     static const struct {
         uint64_t length;
@@ -315,7 +315,7 @@ TEST(reads_stay_inside_the_file)
     expect_refusal(read_too_much, (void *)path, 1, "ends at byte 5, but 2 bytes are wanted from byte 4");
 }
 
-TEST(missing_file_is_an_io_error)
+TEST(a_missing_file_is_refused_by_its_name)
 {
     expect_refusal(read_everything, temp_path("none.safetensors"), 4, "none.safetensors: No such file");
     expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
@@ -324,7 +324,7 @@ TEST(missing_file_is_an_io_error)
 
 /* ---- safetensors: values and writing --------------------------------------------------------------------------- */
 
-TEST(write_and_read_back)
+TEST(what_is_written_is_read_back)
 {
     const char *path = write_sample("sample.safetensors");
     struct safetensors *st = open_safetensors(path);

@@ -208,7 +208,7 @@ static const char wait_often[] = /* PoCL 3.1, 6.0 and 7.1 leave out[i] = in[i] i
     "    }\n"
     "}\n";
 
-TEST(the_same_condition_before_and_after_waiting)
+TEST(a_condition_is_the_same_before_and_after_waiting)
 {
     for (const struct embedded_file *file = embedded_kernels; file->name; file++)
         write_text(file->name, "%s", file->text);

@@ -159,7 +159,7 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
 
 /* The papers' formulas, with F = B = W = 1 s (of two stages per device half of it each).  With clipping all wait for
  * the last gradient; without, zbh2 never waits, unless a tied head's last gradient has to come to the first stage. */
-TEST(no_list_waits_longer)
+TEST(orders_take_what_the_papers_formulas_say)
 {
     for (int pp = 2; pp <= 4; pp++) {
         const int micros = 2 * pp;

@@ -134,7 +134,7 @@ TEST(bytes_are_their_own_tokens)
     assert_int_equal(decode(&bytes, 300, out), 3); /* U+FFFD, of 3 bytes, for what has no meaning */
 }
 
-TEST(a_prompt_of_token_numbers)
+TEST(a_prompt_may_be_token_numbers)
 {
     static const uint16_t expected[] = {17, 99, 0};
     struct tokenizer ids = tokenizer_from_text("ids 100", "here");

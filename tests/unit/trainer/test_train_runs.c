@@ -182,7 +182,7 @@ TEST(characters_travel_with_the_model)
 }
 
 /* A tokenizer is learnt, kept by checkpoints and models, and written for other programs. */
-TEST(a_run_with_learnt_tokens)
+TEST(learnt_tokens_go_with_the_model)
 {
     const char *folder = temp_path("learnt"), *hf = temp_path("learnt-hf"), *log = temp_path("learnt.jsonl");
     const char *both = temp_path("learnt-2"), *again = "--sample-tokens 0 --val-batches 1";
