@@ -38,9 +38,10 @@
 #
 # is a row without a formula, for each `rate` of $rates.
 #
-# Its programs lie beside it, and begin with examples:
+# `entries` says what there is, and the files *.txt here are the step files that `write` makes of it.  The programs lie
+# in the folder `programs`, and begin with examples:
 #
-#     gallery.awk, generators     write a step file
+#     gallery.awk, generators/    write a step file
 #     rows.awk                    reads `entries`
 #     answer.awk, judge.awk       read what `yard plan` says of a list, and what comes of all rows
 #     hardware.awk                reads the machine HARDWARE
@@ -50,12 +51,13 @@ LC_ALL=C
 YARD=${YARD:-./yard}
 export LC_ALL YARD
 here=data/gallery
+programs=$here/programs
 entries=${ENTRIES:-$here/entries}
 rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
 tab=$(printf '\t')
-programs="-f $here/gallery.awk"
-for generator in "$here"/generators/*.awk; do
-    programs="$programs -f $generator"
+writer="-f $programs/gallery.awk" # words of awk: what writes a step file
+for generator in $programs/generators/*.awk; do
+    writer="$writer -f $generator"
 done
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
 trap 'rm -rf "$TMP"' EXIT
@@ -66,13 +68,13 @@ die() { # SENTENCE
 }
 
 generate() { # NAME SETTINGS: prints a step file; SETTINGS are words such as "p=8 m=32"
-    awk -v name="$1" -v set="$2" $programs "$entries"
+    awk -v name="$1" -v set="$2" $writer "$entries"
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 rows() { # NAME row|curve: prints a line for each, as rows.awk does
-    awk -v name="$1" -v kind="$2" -f $here/rows.awk "$entries"
+    awk -v name="$1" -v kind="$2" -f $programs/rows.awk "$entries"
 }
 
 # SETTINGS such as "rate=1e9 p=8 --clip 0" have two parts: " rate=1e9 p=8" is for the list, " --clip 0" for `yard plan`.
@@ -142,7 +144,7 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
         return
     fi
     write_formula "$(values_of "$list" "$own")" "$2" "$3" "$4" >"$TMP/end.awk"
-    awk -v OFMT=%.7g -f $here/answer.awk -f "$TMP/end.awk" "$answer"
+    awk -v OFMT=%.7g -f $programs/answer.awk -f "$TMP/end.awk" "$answer"
 }
 
 # Prints a line for each row: name, what, simulated, formula, number, settings, verdict, with tabs between.
@@ -156,7 +158,7 @@ measure_all() {
 }
 
 judge() { # reads lines of measure_all, and prints what they say for people; it fails if a row disagrees
-    awk -F '\t' -f $here/judge.awk
+    awk -F '\t' -f $programs/judge.awk
 }
 
 # ---- curves ---------------------------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ with_curves() { # prints the names of entries that have curves
 # and the disk of that machine into a step file; $TMP/rates is for people.
 read_hardware() {
     [ -f "$HARDWARE" ] || die "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
-    awk -v rates="$TMP/rates" -f $here/hardware.awk "$HARDWARE" >"$TMP/yours" ||
+    awk -v rates="$TMP/rates" -f $programs/hardware.awk "$HARDWARE" >"$TMP/yours" ||
         die "$HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\", in bytes per second"
 }
 
@@ -195,11 +197,11 @@ measure_curves() {
 }
 
 show_curves() { # FILE, with lines of measure_curves: prints them as text
-    awk -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/curves.awk "$1"
+    awk -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $programs/curves.awk "$1"
 }
 
 fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves: NAME --> and a ```
-    awk -v command="\"$0\" curves" -f $here/fill.awk "$1"
+    awk -v command="\"$0\" curves" -f $programs/fill.awk "$1"
 }
 
 # ---- the page -------------------------------------------------------------------------------------------------------
@@ -228,7 +230,7 @@ make_page() { # DIR TITLE: with the curves that are in $TMP/curves
     mkdir -p "$1" || exit 2
     measure_all >"$TMP/rows"
     for entry in $names; do draw "$entry" "$1"; done
-    awk -v title="$2" -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/page.awk \
+    awk -v title="$2" -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $programs/page.awk \
         kind=row "$TMP/rows" kind=curve "$TMP/curves" kind=entry "$entries" >"$1/index.html"
     judge <"$TMP/rows"
 }

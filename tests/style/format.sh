@@ -18,7 +18,7 @@ long_lines() { # FILE...: characters count, not bytes: the continuation bytes of
 finds_nothing 'lines have at most 120 characters' \
     long_lines src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
     tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
-    tutorials/labs/*.sh data/gallery/*.sh data/gallery/*.awk data/gallery/generators/*.awk
+    tutorials/labs/*.sh data/gallery/*.sh data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
 
 # ---- layout ---------------------------------------------------------------------------------------------------------
 

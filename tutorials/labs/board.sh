@@ -49,7 +49,7 @@ BOARD=${BOARD:---model gpt2 --vocab 256 --batch 32}
 BUDGET=${BUDGET:---device-mem 3G}
 HARDWARE=${HARDWARE:-data/hardware/server.txt}
 BITS=${BITS-yes}
-draws=$(awk -v n="$DRAWS" 'BEGIN { for (i = 1; i <= n; i++) print i }') # 1 2 3
+draws=$(awk -v last="$DRAWS" 'BEGIN { for (nth = 1; nth <= last; nth++) print nth }') # 1 2 3
 most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
@@ -102,13 +102,7 @@ simulate_options() { # OPTIONS NTH
 }
 
 devices_of() { # OPTIONS: how many the mesh has; "mesh = dp=2,pp=4" gives 8, no mesh nothing
-    sed -n 's/^mesh = //p' "$1" | tail -n 1 | awk '{
-        n = 1
-        count = split($0, part, /[,=]/)
-        for (i = 2; i <= count; i += 2)
-            n *= part[i]
-        print n
-    }'
+    sed -n 's/^mesh = //p' "$1" | tail -n 1 | awk -f $labs/devices.awk
 }
 
 train_small() { # OPTIONS DEVICES FOLDER: trains a small model shortly, and saves it there

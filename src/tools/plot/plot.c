@@ -1,6 +1,8 @@
 /* plot.c - yard plot: the losses that `yard train --log` wrote, against steps; several runs over each other.
  *
  *     logs -> plot_read.c -> series -> plot_values.c -> series -> plot_axes.c, and plot_terminal.c or plot_picture.c
+ *
+ * plot_names.c has the texts that both draw.
  */
 #include "plot.h"
 #include "planning/command/arguments.h"

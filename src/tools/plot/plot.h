@@ -28,6 +28,9 @@ struct series { /* the losses of one kind in one file */
     size_t n, cap;
 };
 
+/* Is it a floor or a rate? */
+static inline bool is_bound(const struct series *series) { return series->kind == FLOOR || series->kind == RATE; }
+
 struct plot {
     char unit[64];         /* what losses are measured in, as the picture writes it */
     char *smoothing;       /* what training losses are instead of single ones, as it is said; NULL: single ones */
@@ -81,7 +84,9 @@ bool is_below_axis(const struct frame *frame, const struct series *series);
 /* How many losses of the kinds from `first` on the axis does not show because they are below it. */
 size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first);
 const char *tick_text(char out[32], const struct plot_axis *axis, int i);
-bool is_bound(const struct series *series); /* is it a floor or a rate? */
+
+/* ---- plot_names.c ------------------------------------------------------------------------------------------------ */
+
 /* The file of a series' run without its folder, unless another run's file has the same name. */
 const char *run_name(const struct plot *plot, const struct series *of);
 /* What a series is, and its last and lowest value: both lie in arrays of the caller's. */

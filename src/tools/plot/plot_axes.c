@@ -1,7 +1,6 @@
-/* plot_axes.c - what the axes show, their ticks, and what a series is called. */
+/* plot_axes.c - what the axes show, and where their ticks are. */
 #include "plot.h"
 #include "trainer/base/base.h"
-#include "trainer/file/paths.h"
 
 #include <math.h>
 
@@ -194,39 +193,4 @@ int y_of_loss(const struct frame *frame, double loss, int parts)
 {
     return (frame->y + frame->height - 1) * parts -
            (int)lround(share(&frame->loss, loss) * ((frame->height - 1) * parts));
-}
-
-/* ---- names ------------------------------------------------------------------------------------------------------- */
-
-const char *run_name(const struct plot *plot, const struct series *of)
-{
-    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        if (series->run != of->run && strcmp(last_part(series->path), last_part(of->path)) == 0)
-            return of->path;
-    return last_part(of->path);
-}
-
-bool is_bound(const struct series *series) { return series->kind == FLOOR || series->kind == RATE; }
-
-const char *series_title(char out[128], const struct plot *plot, const struct series *series)
-{
-    static const char *const names[] = {
-        [EACH_STEP] = "each step", [FLOOR] = "floor", [RATE] = "rate", [TRAIN] = "train", [VAL] = "val"};
-    const bool smoothed = series->kind == TRAIN && plot->smoothing;
-    snprintf(out, 128, "%s%s%s", names[series->kind], smoothed ? ", " : "", smoothed ? plot->smoothing : "");
-    return out;
-}
-
-const char *series_values(char out[128], const struct frame *frame, const struct series *series)
-{
-    const struct point *last = &series->points[series->n - 1];
-    const struct point *best = series->points;
-    for (const struct point *point = series->points; point <= last; point++)
-        if (point->loss < best->loss)
-            best = point;
-    if (is_bound(series))
-        snprintf(out, 128, "%.4f%s", last->loss, is_below_axis(frame, series) ? ", below the axis" : "");
-    else
-        snprintf(out, 128, "last %.4f, lowest %.4f at step %.0f", last->loss, best->loss, best->step);
-    return out;
 }
