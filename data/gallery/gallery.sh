@@ -56,7 +56,7 @@ entries=${ENTRIES:-$here/entries}
 rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
 tab=$(printf '\t')
 writer="-f $programs/gallery.awk" # words of awk: what writes a step file
-for generator in $programs/generators/*.awk; do
+for generator in "$programs"/generators/*.awk; do
     writer="$writer -f $generator"
 done
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2

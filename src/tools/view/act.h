@@ -11,7 +11,7 @@ struct action {
     const char *help;
     void (*run)(struct view *view, double by); /* moves something by that amount; NULL: it does `act` */
     double by;
-    void (*act)(struct view *v);
+    void (*act)(struct view *view);
 };
 extern const struct action actions[];
 extern const size_t n_actions;

@@ -175,7 +175,7 @@ static void ask_trainer(struct view *view, enum asked what)
         SAY(view, "There is no trainer to ask: this trace has ended.");
         return;
     }
-    view->sight.steps = what != PAUSE;
+    view->sight.asked = what != PAUSE;
     if (what == PAUSE) {
         wanted.pause = !wanted.pause;
     } else {

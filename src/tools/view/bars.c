@@ -16,7 +16,6 @@
  */
 #include "draw.h"
 
-#include <ctype.h>
 #include <math.h>
 
 enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14, SAMPLES = 4 };
@@ -239,94 +238,6 @@ static void draw_spans(const struct brush *brush, uint32_t lane)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* Writes the letter of a task's kind, or of a name that is a letter, and the number; or the number alone. */
-static void put_letter(char out[128], const struct trace *trace, const struct trace_task *task, int number)
-{
-    const size_t kind = kind_of_task(trace, task);
-    char letter = kind_name(trace, kind)[0];
-    if (kind == KIND_WEIGHTS)
-        letter = 'W';
-    if (!task->name[1])
-        letter = task->name[0];
-    else if (kind < TRACE_ROLES && has_role(trace, task, "other"))
-        letter = '\0';
-    if (letter)
-        snprintf(out, 128, "%c%d", toupper((unsigned char)letter), number);
-    else
-        snprintf(out, 128, "%d", number);
-}
-
-/* The forms of a task's name, the first that fits being the best:
- *
- *     of "mlp.fc.dx"     "mlp.fc.dx L3", "fc.dx L3", "fc.dx"
- *     of "send"          "send L3 → stage1", "send L3", "S3"
- *     of "W"             "W3", "W"
- *
- * The letter is that of the task's kind, as its colour is: B of "backward", and W of a backward of weights.  A task
- * without a kind has the number alone.  A letter does not tell the many kernels of a layer apart, but it is enough for
- * copies.
- *
- * A task without a layer has its name alone.  Where bars are coloured by micro-batch, the number is that of the
- * micro-batch, without L.  Returns whether there is such a form. */
-enum name_form { TO_DEVICE, NAME_AND_NUMBER, LAST_PART_AND_NUMBER, LETTER_AND_NUMBER, NAME_ALONE, NAME_FORMS };
-
-static bool name_bar(const struct brush *brush, uint32_t task, enum name_form form, char out[128])
-{
-    const struct trace *trace = brush->track->trace;
-    const struct trace_task *named = &trace->tasks[task];
-    const int64_t device = brush->track->receiver[task];
-    const bool by_micro = brush->view->colour == BY_MICRO && named->micro >= 0;
-    const int number = by_micro ? named->micro : named->layer;
-    const char *name = named->name, *letter = by_micro ? "" : "L", *point = strchr(name, '.');
-    const bool is_letter = !name[1];
-    switch (form) {
-    case TO_DEVICE:
-        snprintf(out, 128, "%s %s%d → %s", name, letter, number, device != NONE ? trace->devices[device].id : "");
-        return number >= 0 && device != NONE && !is_letter;
-    case NAME_AND_NUMBER:
-        snprintf(out, 128, "%s %s%d", name, letter, number);
-        return number >= 0 && !is_letter;
-    case LAST_PART_AND_NUMBER:
-        snprintf(out, 128, "%s %s%d", point ? point + 1 : "", letter, number);
-        return number >= 0 && point;
-    case LETTER_AND_NUMBER:
-        put_letter(out, trace, named, number);
-        return number >= 0 && (!point || trace->lanes[named->lane].kind != LANE_COMPUTE);
-    default:
-        snprintf(out, 128, "%s", point && number >= 0 ? point + 1 : name);
-        return number < 0 || is_letter || point;
-    }
-}
-
-/* Writes the first form of a task's name that a bar has room for, if there is one; else the last.  A letter, with a
- * number or without, needs less room beside it, but as much as the widest letter of most lists: D, or W where there are
- * backwards of weights.  So all bars of one width have it, or none. */
-static bool fit_name(const struct brush *brush, uint32_t task, int width, enum font font, char out[128])
-{
-    const int dot = brush->view->scale;
-    char widest[128];
-    for (enum name_form form = TO_DEVICE; form < NAME_FORMS; form++) {
-        if (!name_bar(brush, task, form, out))
-            continue;
-        const bool is_letter = form == LETTER_AND_NUMBER || !out[1];
-        snprintf(widest, sizeof widest, "%s", out);
-        if (is_letter && isupper((unsigned char)out[0]))
-            widest[0] = brush->view->has_kind[KIND_WEIGHTS] ? 'W' : 'D';
-        const int wide = MAX(text_width(font, out), text_width(font, widest));
-        if (wide <= width - (is_letter ? 1 : 6) * dot)
-            return true;
-    }
-    return false;
-}
-
-/* Is the text more than a letter that needs a number? */
-static bool has_number(const struct brush *brush, uint32_t task, const char *text)
-{
-    const struct trace_task *named = &brush->track->trace->tasks[task];
-    const int number = brush->view->colour == BY_MICRO && named->micro >= 0 ? named->micro : named->layer;
-    return text[1] || number < 0;
-}
-
 /* Writes a task's name, in small letters if the row is low or the name, or its letter and number, fits only so.  It may
  * be cut where much of it fits.  The name of a bar that is not lit is pale, too. */
 static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
@@ -339,11 +250,11 @@ static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int 
     const int room = width - 6 * dot;
     if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return;
-    bool fits = fit_name(brush, task, width, font, text);
-    if (!small && !(fits && has_number(brush, task, text))) {
+    bool fits = fit_name(brush->view, brush->track, task, width, font, text);
+    if (!small && !(fits && has_number(brush->view, brush->track, task, text))) {
         char smaller[128];
-        const bool fits_small = fit_name(brush, task, width, small_font(brush->view), smaller);
-        if (fits_small && (!fits || has_number(brush, task, smaller))) {
+        const bool fits_small = fit_name(brush->view, brush->track, task, width, small_font(brush->view), smaller);
+        if (fits_small && (!fits || has_number(brush->view, brush->track, task, smaller))) {
             font = small_font(brush->view);
             fits = true;
             snprintf(text, sizeof text, "%s", smaller);

@@ -49,6 +49,15 @@ int span_end(const struct view *view, int track, int x); /* the pixel behind pix
  * to the beginning of a block. */
 void sum_shares(const struct view *view, int track, uint32_t lane, size_t i, size_t end, uint64_t ns[GROUPS]);
 
+/* ---- bar_names.c ------------------------------------------------------------------------------------------------ */
+
+/* Writes the first form of a task's name that a bar so many pixels wide has room for; else the last form, and returns
+ * false. */
+bool fit_name(const struct view *view, const struct track *track, uint32_t task, int width, enum font font,
+              char out[128]);
+/* Is such a text more than a letter that needs a number? */
+bool has_number(const struct view *view, const struct track *track, uint32_t task, const char *text);
+
 /* ---- bars.c, view_memory.c ---------------------------------------------------------------------------------------*/
 
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,

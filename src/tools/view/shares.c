@@ -51,35 +51,56 @@ static bool is_wide(const struct view *view, const struct track *track, uint64_t
     return (axis_of(track, to) - axis_of(track, from)) * pixels >= SPAN_WIDTH * view->scale;
 }
 
+/* The step with which the span begins that goes on at the left edge, or else the first one. */
+static size_t first_of_spans(const struct view *view, const struct track *track, uint32_t span)
+{
+    const struct trace_step *steps = track->steps->steps;
+    const uint64_t from = clock_of(track, view->sight.from);
+    size_t i;
+    FIND_FIRST(i, track->steps->n, steps[i].work <= from);
+    if (i > 0)
+        i--; /* this step is under way there */
+    while (!begins_span(steps, i, span))
+        i--;
+    return i;
+}
+
+/* The clock at which step i begins, or for the first step what ran before it. */
+static uint64_t begin_of_step(const struct track *track, size_t i)
+{
+    const uint64_t work = track->steps->steps[i].work;
+    return i > 0 ? work : MIN(work, track->trace->records[0].start);
+}
+
+static void add_edge(struct shares *shares, uint64_t clock)
+{
+    *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = clock;
+}
+
 /* Finds the clocks between which the spans in sight lie. */
 static void find_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
     const struct trace_step *steps = track->steps->steps;
     const size_t n = track->steps->n;
-    const uint64_t from = clock_of(track, view->sight.from), to = clock_of(track, view->sight.to);
+    const uint64_t to = clock_of(track, view->sight.to);
     const uint32_t span = steps_of_span(view, track);
-    uint64_t edge = 0;
-    bool begins = true; /* a span begins at step i */
-    size_t i;
-    FIND_FIRST(i, n, steps[i].work <= from);
-    i -= i > 0; /* the step that is under way at the left end */
-    while (!begins_span(steps, i, span))
-        i--;
+    uint64_t edge = 0; /* the last one */
+    bool after = true; /* a span begins at step i, whatever its number is, since another list ran before it */
     shares->n_edges = 0;
-    for (; i < n && edge < to; i++) {
+    for (size_t i = first_of_spans(view, track, span); i < n && edge < to; i++) {
         const struct other_list other = find_other_list(track, &steps[i]);
-        if (begins || begins_span(steps, i, span)) {
-            edge = i > 0 ? steps[i].work : MIN(steps[i].work, track->trace->records[0].start);
-            *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = edge;
+        if (after || begins_span(steps, i, span)) {
+            edge = begin_of_step(track, i);
+            add_edge(shares, edge);
         }
-        begins = other.name && is_wide(view, track, other.start, i + 1 < n ? steps[i + 1].work : track->last);
-        if (begins) {
+        after = other.name && is_wide(view, track, other.start, i + 1 < n ? steps[i + 1].work : track->last);
+        if (after) {
             edge = other.start;
-            *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = edge;
+            add_edge(shares, edge);
         }
     }
     if (edge < to)
-        *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = MAX(track->last, edge);
+        add_edge(shares, MAX(track->last, edge));
 }
 
 static int pixel_of_edge(const struct view *view, int track, size_t edge)

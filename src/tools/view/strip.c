@@ -288,8 +288,8 @@ static struct step_number place_number(const struct view *view, size_t i, const 
     return number;
 }
 
-/* From where on something else may stand after the number. */
-static int free_after(const struct view *view, const struct step_number *number)
+/* The pixel from which on something else may stand after the number. */
+static int end_with_gap(const struct view *view, const struct step_number *number)
 {
     return number->x + number->wide + 12 * view->scale;
 }
@@ -312,7 +312,7 @@ static struct number_room find_room(const struct view *view, size_t first, size_
     room.anchor = i;
     const struct step_number number = place_number(view, i, &room);
     if (number.shown)
-        room.anchor_end = free_after(view, &number);
+        room.anchor_end = end_with_gap(view, &number);
     return room;
 }
 
@@ -333,7 +333,7 @@ static bool draw_step_numbers(const struct view *view)
     for (size_t i = end; i-- > first;) {
         const struct step_number number = place_number(view, i, &room);
         const int free_from = i > room.anchor ? room.anchor_end : box.x;
-        const int least = number.shown ? free_after(view, &number) : free_from;
+        const int least = number.shown ? end_with_gap(view, &number) : free_from;
         int begins = draw_other_list(view, i, least, room.free_to);
         if (number.shown) {
             const bool is_anchor = track->steps->steps[i].step == view->sight.anchor;

@@ -41,14 +41,14 @@ bool is_followed(const struct view *view)
 bool is_frozen(const struct view *view)
 {
     struct box rows = places_of(view).rows;
-    return view->sight.follow && !view->sight.steps && is_inside(&rows, view->mouse.x, view->mouse.y);
+    return view->sight.follow && !view->sight.asked && is_inside(&rows, view->mouse.x, view->mouse.y);
 }
 
 /* Selects the task that was asked for, or the last run of the one that is selected, and shows what happens now. */
 static void follow_run(struct view *view)
 {
     const struct pick *pick = &view->selection.task;
-    if (view->sight.steps) {
+    if (view->sight.asked) {
         view->selection.task = pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1);
     } else if (is_picked(pick)) {
         const struct runs *runs = &view->tracks[pick->track]->trace->runs[pick->copy.task];

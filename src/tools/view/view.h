@@ -1,6 +1,7 @@
 /* view.h - the timeline: traces drawn into a canvas, which a window or a PNG shows.  This header is its model.
  *
- *     view.h    track      a trace made drawable, which may grow
+ *     view.h    task_kinds what a task is, such as a backward of weights
+ *               track      a trace made drawable, which may grow
  *               view       opens, follows and closes one or two of them
  *     places.h  places     the boxes of the picture; times to pixels and back; which row is where
  *               look       which part of the axis is in sight
@@ -11,7 +12,9 @@
  *     draw.h    pen        boxes and letters
  *               colours    the palette, and what a bar's colour means
  *               bars       the rows of lanes: pixels are drawn, not records, so a million cost what a thousand do
- *               memory     bytes per device and class over time
+ *               bar_names  the form of a task's name for which its bar has room
+ *               shares     far out: how the colours of whole steps share the time
+ *               view_memory  bytes per device and class over time
  *               strip      above the rows: a bar per step, the loss, the ruler
  *               marks      over the rows: edges, outlines, times that are marked
  *               popup      over the rows: a box of text beside what it is about
@@ -35,10 +38,14 @@
 #include "tools/picture/canvas.h"
 #include "trainer/file/file.h"
 
-/* ---- track.c --------------------------------------------------------------------------------------------------- */
+/* ---- task_kinds.c ------------------------------------------------------------------------------------------------ */
 
-/* What colours stand for by kind: the tasks' roles, and three kinds that no role tells. */
+/* What a task is: its role, or a backward of weights alone, or the way of a copy without a role. */
 enum { KIND_WEIGHTS = TRACE_ROLES, KIND_UPLOAD, KIND_DOWNLOAD, KINDS };
+size_t kind_of_task(const struct trace *trace, const struct trace_task *task);
+const char *kind_name(const struct trace *trace, size_t kind);
+
+/* ---- track.c --------------------------------------------------------------------------------------------------- */
 
 struct track {
     const char *path;
@@ -85,11 +92,8 @@ struct other_list find_other_list(const struct track *track, const struct trace_
 double step_ns(const struct track *track, const struct trace_step *step);
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
 double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
-/* What a task is: its role, or a backward of weights alone, or the way of a copy without a role. */
-size_t kind_of_task(const struct trace *trace, const struct trace_task *task);
-const char *kind_name(const struct trace *trace, size_t kind);
-double axis_of(const struct track *track, uint64_t clock); /* nanoseconds on the axis */
-uint64_t clock_of(const struct track *track, double axis); /* the inverse, clamped */
+double axis_of(const struct track *track, uint64_t clock);                  /* nanoseconds on the axis */
+uint64_t clock_of(const struct track *track, double axis);                  /* the inverse, clamped */
 
 /* ---- what is in sight ------------------------------------------------------------------------------------------ */
 
@@ -101,7 +105,7 @@ struct sight {
     int scroll;      /* how many pixels the rows are moved up */
     bool follow;     /* true: what runs now stays in sight */
     bool zoomed;     /* true: the user has chosen how long a time is in sight */
-    bool steps;      /* true: the trainer was asked for a task or a step, which is to be shown */
+    bool asked;      /* true: the trainer was asked for a task or a step, which is to be shown */
 };
 
 /* ---- what is laid out ------------------------------------------------------------------------------------------ */
@@ -269,7 +273,8 @@ static inline const char *name_of_track(const struct view *view, int track)
         return "";
     return track == 0 ? "A " : "B ";
 }
-#define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
+/* printf into the view's message. */
+#define SAY(view, ...) (void)snprintf((view)->message, sizeof(view)->message, __VA_ARGS__)
 /* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 void close_view(struct view *view);

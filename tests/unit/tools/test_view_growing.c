@@ -215,7 +215,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     uint64_t ran = TASKS * 1000;
     struct view *view = follow_view(path);
     const struct track *track = view->tracks[0];
-    view->sight.steps = true;
+    view->sight.asked = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
         trace_alive(writer, 1 + i % TASKS);
         clock += second + 10;
@@ -398,7 +398,7 @@ TEST(another_list_is_named_where_it_begins)
 
 /* Is the number of this step on the ruler?  Then it changes its colour when the step becomes the anchor.  Smooth
  * letters may have no pixel of just that colour. */
-static bool has_number(struct view *view, uint32_t step)
+static bool shows_number(struct view *view, uint32_t step)
 {
     const struct box ruler = places_of(view).ruler;
     view->sight.anchor = 0; /* no step */
@@ -429,7 +429,7 @@ TEST(the_newest_step_has_its_number)
             struct view *view = open_test_view(path, NULL, width, 720, 1);
             const struct track *track = view->tracks[0];
             look_at(view, axis_of(track, 1000000), axis_of(track, clock));
-            if (!has_number(view, steps))
+            if (!shows_number(view, steps))
                 test_failed("the number of step %u is not on a ruler of %d pixels\n", steps, width);
             end_view(view);
         }
