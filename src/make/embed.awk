@@ -5,22 +5,19 @@
 # A line of a file becomes a string literal, which C compilers read a hundred times faster than a list of numbers, and
 # people too.  LC_ALL=C: bytes pass as they are.  '?' is escaped because C11 knows trigraphs.
 
-function literal(line)
-{
+function literal(line) {
     gsub(/[\\"?]/, "\\\\&", line)
     gsub(/\r/, "\\015", line)
     return "    \"" line "\\n\""
 }
 
-function name_of(path)
-{
+function name_of(path) {
     sub(/.*\//, "", path)
     return path
 }
 
 # Every line of a file as string literals; an empty file gives an empty string.
-function embed(path,    line)
-{
+function embed(path,   line) {
     print "    \"\""
     while ((getline line < path) > 0)
         print literal(line)
@@ -39,14 +36,14 @@ BEGIN {
     kernels = i - 1
 
     print "\nconst struct embedded_file embedded_kernels[] = {"
-    for (k = 1; k <= kernels; k++)
-        printf "    {\"%s\", kernel_%d, sizeof kernel_%d - 1},\n", name_of(ARGV[k]), k, k
+    for (i = 1; i <= kernels; i++)
+        printf "    {\"%s\", kernel_%d, sizeof kernel_%d - 1},\n", name_of(ARGV[i]), i, i
     print "    {NULL, NULL, 0},\n};"
 
     print "\nconst char embedded_stories[] ="
-    embed(ARGV[++i])
+    embed(ARGV[kernels + 2]) # behind the --
     print "    ;\nconst unsigned char embedded_text[] ="
-    for (i++; i < ARGC; i++) {
+    for (i = kernels + 3; i < ARGC; i++) {
         print literal("==== " ARGV[i] " ====")
         embed(ARGV[i])
     }

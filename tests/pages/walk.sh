@@ -178,7 +178,7 @@ unknown_marks() {
 }
 
 compare_lines() { # of blocks, where there are commands and they print what they printed for the page
-    if [ $same = no ] || ! grep -q '^run ' "$TMP/page"; then
+    if [ $is_pocl = no ] || ! grep -q '^run ' "$TMP/page"; then
         return
     fi
     sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
@@ -221,13 +221,13 @@ prepare_copy() { # and go there.  It is built already, so that make compiles onl
     cp LICENSE tinyshakespeare.txt
 }
 
-# Sets $same: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
+# Sets $is_pocl: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
 # call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
-look_at_devices() { # sets: same, half
+look_at_devices() { # sets: is_pocl, half
     ./yard devices >"$TMP/devices"
-    same=no
+    is_pocl=no
     if grep -q '^platform 0: Portable Computing Language' "$TMP/devices"; then
-        same=yes
+        is_pocl=yes
     fi
     half=x2
     if grep -q -e '-d 0:0/2' "$TMP/devices"; then
@@ -288,6 +288,6 @@ look_at_devices
 : >"$TMP/compared"
 walk_all ${PAGES:-$(choose_pages)}
 look_at_pictures
-[ $same = yes ] || skip 'pages show what their commands print' 'platform 0 is not PoCL'
+[ $is_pocl = yes ] || skip 'pages show what their commands print' 'platform 0 is not PoCL'
 count_compared
 finish

@@ -32,10 +32,15 @@ shorten_training() { # COMMAND: a traced run of up to 99 steps keeps them, since
 # `make -n` prints what `make demo` would run, without running it.  From the training on, its lines become one command:
 # ./yard train ... && ./yard sample ... --count 20
 shorten_demo() {
-    make -n --no-print-directory demo STEPS=4 |
-        sed -n '/^echo/d; /yard train/,$p' |
-        tr -d '\134' | tr '\n' ' ' | # \134 is the backslash at the end of a line that goes on in the next one
-        sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/'
+    lines_of_demo | in_one_line | sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/'
+}
+
+lines_of_demo() { # from the training on, without what only speaks
+    make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p'
+}
+
+in_one_line() { # without the backslash, \134, at the end of a line that goes on in the next one
+    tr -d '\134' | tr '\n' ' '
 }
 
 takes_minutes() { # COMMAND

@@ -25,6 +25,11 @@
 #     draw LOW HIGH              prints a whole number, which follows from the seed
 #     draw_list LOW HIGH VARIABLES...
 #                                prints a list of LOW to HIGH tasks that random.awk draws with these variables
+#     near NUMBER EXPECTED APART succeeds if the number is at most so far from the expected one
+#     no_longer MS ITS_MS PERCENT
+#                                succeeds if a time is above 0, and at most so much longer than the other one
+#     sum NUMBER NUMBER, minus NUMBER NUMBER
+#                                print what comes of two numbers
 #     all_values FILE NAME       prints the values of a field of JSON, on one line; json.sh has json_values, json_value
 #
 # and the variables $YARD, the student's program; $REFERENCE, the tree's; $TOP, the tree; $TMP, a folder of its own;
@@ -57,7 +62,7 @@ now() { # prints the time in ns; where date knows only seconds, it leaves the N
 
 end_part() { # prints how the part has ended, if one has begun, and puts it on record; sets: title
     [ -n "$title" ] || return 0
-    took=$(awk -v a="$began" -v b="$(now)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }')
+    took=$(awk -v began="$began" -v now="$(now)" 'BEGIN { printf "%.1f", (now - began) / 1e9 }') # seconds
     if is_well; then
         echo "$title: OK (${took}s)"
         put_on_record "$points" "$points" "$title" ''
@@ -120,6 +125,26 @@ answer() { # NAME: prints what answers.txt of the student's tree says
     said=$(sed -n "s/^ *$1 *=\([^#]*\).*/\1/p" answers.txt 2>/dev/null | head -n 1 | tr -d ' \t\r')
     [ -n "$said" ] || no "answers.txt: $1 is empty"
     printf '%s\n' "$said"
+}
+
+near() { # NUMBER EXPECTED APART
+    [ -n "$1" ] && awk -v number="$1" -v expected="$2" -v apart="$3" '
+        BEGIN {
+            above = number - expected
+            exit !(above <= apart && -above <= apart)
+        }'
+}
+
+no_longer() { # MS ITS_MS PERCENT: a nanosecond, 1e-6 ms, may come of rounding
+    awk -v ms="$1" -v its="$2" -v percent="$3" 'BEGIN { exit !(ms > 0 && ms <= its * (1 + percent / 100) + 1e-6) }'
+}
+
+sum() { # NUMBER NUMBER
+    awk -v first="$1" -v second="$2" 'BEGIN { printf "%.6f\n", first + second }'
+}
+
+minus() { # NUMBER NUMBER: the first less the second
+    awk -v first="$1" -v second="$2" 'BEGIN { printf "%.6f\n", first - second }'
 }
 
 begin_draws() { # SEED: the numbers that follow are those of this seed

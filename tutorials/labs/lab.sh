@@ -176,21 +176,21 @@ command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in
 prepare | grade | report | questions | nothing)
-    n=${1:?which lab?  Type N= and its number, such as make lab N=3}
-    n=${n#0} # 07 is lab 7
-    lab=$(folder_of "$n") || exit 2
+    lab_number=${1:?which lab?  Type N= and its number, such as make lab N=3}
+    lab_number=${lab_number#0} # 07 is lab 7
+    lab=$(folder_of "$lab_number") || exit 2
     ;;
 esac
 case $command in
-prepare) prepare "$n" "$lab" ;;
+prepare) prepare "$lab_number" "$lab" ;;
 grade)
-    find_copy "$n" "${2-}"
+    find_copy "$lab_number" "${2-}"
     take_seed_of_copy "$lab" "$tree"
     grade "$lab" "$tree"
     ;;
 report)
-    find_copy "$n" "${2-}"
-    page=${3:-$TOP/build/report-$n.html}
+    find_copy "$lab_number" "${2-}"
+    page=${3:-$TOP/build/report-$lab_number.html}
     case $page in
     /*) ;;
     *) page=$PWD/$page ;;

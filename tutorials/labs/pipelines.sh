@@ -5,14 +5,14 @@
 #                                            of micro-batches that are drawn
 
 same_plans() { # ORDER period|bytes|both
-    for p in 2 3 4; do
+    for stages in 2 3 4; do
         for again in 1 2; do
-            m=$(draw 1 $((3 * p)))
-            plan="plan --model tiny --layers $p --batch $m --micro-batch 1 --mesh pp=$p --pipeline $1 --clip 0
-                   --hardware $TOP/data/hardware/server.txt --simulate --json"
+            micros=$(draw 1 $((3 * stages)))
+            plan="plan --model tiny --layers $stages --batch $micros --micro-batch 1 --mesh pp=$stages
+                   --pipeline $1 --clip 0 --hardware $TOP/data/hardware/server.txt --simulate --json"
             must_run $plan
             reference $plan
-            what="$1, $p stages, $m micro-batches"
+            what="$1, $stages stages, $micros micro-batches"
             [ "$2" = bytes ] || same_fields "$what: step_ms" step_ms "$TMP/out" "$TMP/reference.out"
             [ "$2" = period ] ||
                 same_fields "$what: bytes of activations, by device" activations "$TMP/out" "$TMP/reference.out"

@@ -45,14 +45,16 @@ run_of() { # FIELD ARGUMENTS...: prints a number of a real run of the student's 
     student train "$@" --sample-tokens 0 --log "$TMP/log" || return
     json_values "$TMP/log" "$field" >"$TMP/values"
     if [ "$field" = ms ]; then
-        sort -g "$TMP/values" | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
+        sort -g "$TMP/values" | awk '
+            { value[NR] = $1 }
+            END { if (NR) print value[int((NR + 1) / 2)] }'
     else
         tail -n 1 "$TMP/values"
     fi
 }
 
-ratio() { # A B: prints A divided by B
-    awk -v a="${1:-0}" -v b="${2:-0}" 'BEGIN { if (b > 0) printf "%.3f", a / b }'
+ratio() { # NUMBER NUMBER: prints the first divided by the second
+    awk -v first="${1:-0}" -v second="${2:-0}" 'BEGIN { if (second > 0) printf "%.3f", first / second }'
 }
 
 start_trace() { # FILE ARGUMENTS...: of `yard plan`
@@ -108,7 +110,7 @@ print_row() { # NAME QUESTION MINE ITS MEASURED: numbers of the student's progra
 
 six_digits() { # NUMBER: prints it, or nothing where the program has failed
     if [ -n "$1" ]; then
-        awk -v x="$1" 'BEGIN { printf (x == int(x) ? "%d" : "%.6g"), x }'
+        awk -v number="$1" 'BEGIN { printf (number == int(number) ? "%d" : "%.6g"), number }'
     fi
 }
 
@@ -169,9 +171,12 @@ fill_blanks() { # TREE: for `check`, which proves the other parts
     sed 's/ =$/ = 1/' "$1/predictions.txt" >"$TMP/filled" && cp "$TMP/filled" "$1/predictions.txt"
 }
 
+all_sources() { # TREE: prints them, one after another
+    (cd "$1" && find Makefile cl src data/gallery -type f | sort | while read -r file; do cat "$file"; done)
+}
+
 sources_of() { # TREE: prints a number that any change of its sources changes
-    (cd "$1" && find Makefile cl src data/gallery -type f | sort | while read -r file; do cat "$file"; done) |
-        cksum | tr ' ' '-'
+    all_sources "$1" | cksum | tr ' ' '-'
 }
 
 version_of() { # TREE: prints its commit, where git knows one
