@@ -1,7 +1,7 @@
 # helpers.sh - what all tests that are scripts begin with, and what they report with.  A script reads it by
 # `. tests/run/helpers.sh`, at the project's top, as its first line behind the comment that says what it tests.
 #
-# A script finds, whoever started it:
+# So a script runs alone, where ./yard is built: type `tests/scripts/clock.sh`.  It finds, whoever started it:
 #
 #     YARD           the program, ./yard if the environment has none; with its whole path, as some checks go elsewhere
 #     TMP            an empty folder, with its whole path; a new one if the environment has none

@@ -1,5 +1,6 @@
 #!/bin/sh
-# clock.sh - a driver whose clock steps back: a command starts before the one before it on its queue has ended.
+# clock.sh - where a driver's clock steps back, a trace counts the times for which it did, and its summary says how many
+# they are.  By such a clock, a command starts before the one before it on its queue has ended.
 #
 # A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
 # life (tests/support/shim_clock.c).

@@ -1,5 +1,6 @@
 #!/bin/sh
-# faults.sh - a checkpoint is written anew while the system, not the program, lets one call fail after another.
+# faults.sh - a checkpoint is written anew while the system lets one call fail after another: the program notices each
+# of them, and harms no checkpoint.
 #
 # tests/unit/techniques/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are
 # forged by strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# memory.sh - the memory map that `yard plan` prints; and a GPU's memory: how much of it is the budget, and what is said
-# where it does not do.
+# memory.sh - the memory map that `yard plan` prints is right; and of a GPU's memory the right part is the budget, and a
+# sentence says where that is not enough.
 #
 # No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.  Its variables,
 # SHIM_GPU and so on, are explained in tests/support/shim_gpu.c.

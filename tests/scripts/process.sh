@@ -1,5 +1,6 @@
 #!/bin/sh
-# process.sh - what surrounds a run: signals at any moment, closed descriptors, limits, folders that are not there yet.
+# process.sh - a run ends well, and keeps what it has saved, whatever surrounds it: signals at any moment, closed
+# descriptors, limits, full disks, folders that are not there yet, other writers.
 #
 # A case starts a run that would go on for ever, waits until its log says that it trains, does something to it, and
 # looks at how it ended and what it left:

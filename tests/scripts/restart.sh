@@ -1,5 +1,6 @@
 #!/bin/sh
-# restart.sh - `yard train --restart`: the training runs in a child, and its parent starts it again when it dies.
+# restart.sh - `yard train --restart`: the training runs in a child, and when that dies its parent starts it again, from
+# the newest snapshot; but not where the same would come of it.
 #
 # A case starts a run that would go on for ever, waits until its log says that it has come far enough, sends a signal to
 # the parent, the child or both, and looks at what the next child goes on from, or how the run ended.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real
-# window.
+# view.sh - yard view from outside: it refuses mistakes, draws pictures without a display, follows a trainer that stands
+# or waits, and opens a real window.
 #
 # mistakes.sh has refuse(), helpers.sh has within(), background.sh has runs() and start().
 . tests/run/helpers.sh

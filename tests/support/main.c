@@ -31,12 +31,12 @@ void add_test(const char *name, CMUnitTestFunction body, int line, int when)
 
 struct cases cases_of(int few, int all)
 {
-    struct cases d = {0, all};
+    struct cases cases = {0, all};
     if (wanted == IN_TEST)
-        d.end = few;
+        cases.end = few;
     if (wanted == IN_CHECK)
-        d.begin = few;
-    return d;
+        cases.begin = few;
+    return cases;
 }
 
 int number_from(const char *variable, int usual)

@@ -166,18 +166,18 @@ void free_stored(struct stored *stored)
 static void fill_tensor(const struct stored *stored, const struct state_range *range, size_t tensor, uint64_t seed,
                         float *out)
 {
-    const struct kept_tensor *t = &stored->pieces->tensors[tensor];
-    const struct param *param = &params_of(stored->model, range->rank)->params[t->param];
+    const struct kept_tensor *kept = &stored->pieces->tensors[tensor];
+    const struct param *param = &params_of(stored->model, range->rank)->params[kept->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
-    for (size_t k = 0; k < t->n; k++) {
-        const struct piece *piece = &t->pieces[k];
+    for (size_t k = 0; k < kept->n; k++) {
+        const struct piece *piece = &kept->pieces[k];
         size_t first = cut ? piece->memory_offset : param->offset;
         if (cut && tp_of(stored->plan.mesh, piece->rank) != tp_of(stored->plan.mesh, range->rank))
             continue;
         for (size_t i = 0; i < piece_elements(piece); i++)
             if (first + i >= range->elements.begin && first + i < range->elements.end)
-                out[first + i - range->elements.begin] = state_value(seed, tensor, element_of(t, piece, i, &run));
+                out[first + i - range->elements.begin] = state_value(seed, tensor, element_of(kept, piece, i, &run));
     }
 }
 

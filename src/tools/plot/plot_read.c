@@ -24,13 +24,13 @@ struct log_reading { /* a log that is read */
 
 static json_t *parse_line(const struct log_reading *reading, const char *line, size_t n)
 {
-    json_t *o = json_loadb(line, n, 0, NULL);
-    if (!json_is_object(o))
+    json_t *object = json_loadb(line, n, 0, NULL);
+    if (!json_is_object(object))
         fail(EXIT_FAILED, "%s, line %zu is not a JSON object; " WHAT_PLOT_READS, reading->path, reading->line);
-    const json_t *step = json_object_get(o, "step");
+    const json_t *step = json_object_get(object, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
         fail(EXIT_FAILED, "%s, line %zu: \"step\" is not the number of a step", reading->path, reading->line);
-    return o;
+    return object;
 }
 
 static void add_point(struct series *series, double step, double loss)
@@ -49,9 +49,9 @@ static void take_loss(struct log_reading *reading, struct series *series, double
         reading->not_finite++; /* null stands for what is not a number */
 }
 
-static void take_number(const json_t *o, const char *key, double *number)
+static void take_number(const json_t *object, const char *key, double *number)
 {
-    const json_t *value = json_object_get(o, key);
+    const json_t *value = json_object_get(object, key);
     if (json_is_number(value))
         *number = json_number_value(value);
 }
@@ -59,20 +59,20 @@ static void take_number(const json_t *o, const char *key, double *number)
 /* The losses of a line go to the series of their kind; the floor stands at each step. */
 static void take_line(struct log_reading *reading, const char *line, size_t n)
 {
-    json_t *o = parse_line(reading, line, n);
-    take_number(o, "floor", &reading->floor);
-    take_number(o, "rate", &reading->rate);
-    take_number(o, "bytes_per_token", &reading->bytes_per_token);
-    if (json_object_get(o, "step")) {
-        double step = json_number_value(json_object_get(o, "step"));
+    json_t *object = parse_line(reading, line, n);
+    take_number(object, "floor", &reading->floor);
+    take_number(object, "rate", &reading->rate);
+    take_number(object, "bytes_per_token", &reading->bytes_per_token);
+    if (json_object_get(object, "step")) {
+        double step = json_number_value(json_object_get(object, "step"));
         if (reading->floor > 0)
             add_point(&reading->series[FLOOR], step, reading->floor);
         else if (reading->rate > 0 && reading->bytes_per_token != 1)
             add_point(&reading->series[RATE], step, reading->rate);
-        take_loss(reading, &reading->series[TRAIN], step, json_object_get(o, "loss"));
-        take_loss(reading, &reading->series[VAL], step, json_object_get(o, "val_loss"));
+        take_loss(reading, &reading->series[TRAIN], step, json_object_get(object, "loss"));
+        take_loss(reading, &reading->series[VAL], step, json_object_get(object, "val_loss"));
     }
-    json_decref(o);
+    json_decref(object);
 }
 
 /* Reads line by line; a last one without its end is still being written, and is left out. */

@@ -61,34 +61,34 @@ static struct tokenizer read_tokenizer_file(const char *path)
 }
 
 struct neighbour { /* a file beside a model; the argument of read_neighbour(), for attempt() */
-    const char *path;
-    struct tokenizer t;
+    char *path;    /* NULL: there is none */
+    struct tokenizer tokenizer;
 };
 
-static void read_neighbour(void *neighbour)
+static void read_neighbour(void *argument)
 {
-    struct neighbour *r = neighbour;
-    r->t = read_tokenizer_file(r->path);
+    struct neighbour *neighbour = argument;
+    neighbour->tokenizer = read_tokenizer_file(neighbour->path);
 }
 
 static struct tokenizer read_beside(const char *model)
 {
     static const char *const file_names[] = {"tokenizer.json", "vocab.json", "gpt2_tokenizer.bin"};
-    struct neighbour r = {0};
-    for (size_t i = 0; i < COUNT(file_names) && !r.path; i++) {
+    struct neighbour neighbour = {0};
+    for (size_t i = 0; i < COUNT(file_names) && !neighbour.path; i++) {
         char *path = file_beside(model, file_names[i]);
         if (exists(path))
-            r.path = path;
+            neighbour.path = path;
         else
             free(path);
     }
-    if (!r.path)
-        return r.t;
-    struct problem *problem = attempt(read_neighbour, &r);
+    if (!neighbour.path)
+        return neighbour.tokenizer;
+    struct problem *problem = attempt(read_neighbour, &neighbour);
     if (problem)
         print_problem("yard: warning: the tokenizer beside the model is not used: ", problem);
-    free((char *)r.path);
-    return r.t;
+    free(neighbour.path);
+    return neighbour.tokenizer;
 }
 
 static uint16_t *encode_bpe(const struct tokenizer *tokenizer, const struct text *text, size_t *n)

@@ -261,11 +261,11 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         struct image image = make_image(temp_path("found.snap"), &snapfile);
         struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
         struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
-        struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
+        struct checkpoint described = description(json_pack("{s:s}", "novel", "1"), 1, 1);
         int slot = damaged ? 1 : 2;
         image.bytes[first_piece(image.path)] ^= (char)damaged;
         put_bytes(&image, 0, image.n);
-        must(open_snapfile_writer(image.path, &d, &stored.plan, &writer));
+        must(open_snapfile_writer(image.path, &described, &stored.plan, &writer));
         store_iteration(writer, &stored, 3, 1);
         close_snapfile_writer(writer);
         char *now = read_whole(image.path, &n);
@@ -281,7 +281,7 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         free_checkpoint(checkpoint);
         free(now);
         free(image.bytes);
-        json_decref(d.options);
+        json_decref(described.options);
         free_stored(&stored);
         free_mesh(&mesh);
     }

@@ -28,7 +28,7 @@ static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},   
 /* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all;
  * square ones one after another. */
 struct operand_memory {
-    struct operand o;
+    struct operand operand;
     size_t n;
     int rows, columns;
 };
@@ -52,8 +52,8 @@ static struct operand_memory lay_out(const struct sizes *sizes, int rows, int co
 static size_t element(const struct operand_memory *memory, const struct sizes *sizes, int z, int row, int column)
 {
     size_t i = (size_t)(z / sizes->heads), h = (size_t)(z % sizes->heads);
-    return memory->o.offset + i * memory->o.batch_stride + h * memory->o.head_stride +
-           (size_t)row * (size_t)memory->o.ld + (size_t)column;
+    return memory->operand.offset + i * memory->operand.batch_stride + h * memory->operand.head_stride +
+           (size_t)row * (size_t)memory->operand.ld + (size_t)column;
 }
 
 /* Random in the matrices, `beside` everywhere else. */
@@ -71,8 +71,8 @@ static float *fill_operand(const struct operand_memory *memory, const struct siz
 }
 
 struct product {
-    struct sizes s;
-    struct gemm g;
+    struct sizes sizes;
+    struct gemm gemm;
     struct operand_memory a, b, c;
     float *va, *vb, *vc, *bias;
 };
@@ -80,7 +80,7 @@ struct product {
 static struct product new_product(const struct sizes *sizes, enum gemm_form form, enum gemm_start start,
                                   enum gemm_causal causal)
 {
-    struct product product = {.s = *sizes};
+    struct product product = {.sizes = *sizes};
     product.a = form == GEMM_TN ? lay_out(sizes, sizes->k, sizes->m) : lay_out(sizes, sizes->m, sizes->k);
     product.b = form == GEMM_NT ? lay_out(sizes, sizes->n, sizes->k) : lay_out(sizes, sizes->k, sizes->n);
     product.c = lay_out(sizes, sizes->m, sizes->n);
@@ -88,33 +88,42 @@ static struct product new_product(const struct sizes *sizes, enum gemm_form form
     product.vb = fill_operand(&product.b, sizes, NAN, 2);
     product.vc = fill_operand(&product.c, sizes, 77, 3);
     product.bias = random_floats((size_t)sizes->n, 4);
-    product.g = (struct gemm){form,        sizes->m,    sizes->n,    sizes->k,       sizes->batch,    sizes->heads,
-                              product.a.o, product.b.o, product.c.o, .start = start, .causal = causal};
+    product.gemm = (struct gemm){form,
+                                 sizes->m,
+                                 sizes->n,
+                                 sizes->k,
+                                 sizes->batch,
+                                 sizes->heads,
+                                 product.a.operand,
+                                 product.b.operand,
+                                 product.c.operand,
+                                 .start = start,
+                                 .causal = causal};
     return product;
 }
 
 static float at_a(const struct product *product, int z, int m, int k)
 {
-    return product->va[product->g.form == GEMM_TN ? element(&product->a, &product->s, z, k, m)
-                                                  : element(&product->a, &product->s, z, m, k)];
+    return product->va[product->gemm.form == GEMM_TN ? element(&product->a, &product->sizes, z, k, m)
+                                                     : element(&product->a, &product->sizes, z, m, k)];
 }
 
 static float at_b(const struct product *product, int z, int n, int k)
 {
-    return product->vb[product->g.form == GEMM_NT ? element(&product->b, &product->s, z, n, k)
-                                                  : element(&product->b, &product->s, z, k, n)];
+    return product->vb[product->gemm.form == GEMM_NT ? element(&product->b, &product->sizes, z, n, k)
+                                                     : element(&product->b, &product->sizes, z, k, n)];
 }
 
 /* One chain of fma per element, in the order of k: the promise of gemm.cl. */
 static float chain(const struct product *product, int z, int m, int n)
 {
     float sum = 0;
-    if (product->g.start == START_OLD)
-        sum = product->vc[element(&product->c, &product->s, z, m, n)];
-    else if (product->g.start == START_BIAS)
+    if (product->gemm.start == START_OLD)
+        sum = product->vc[element(&product->c, &product->sizes, z, m, n)];
+    else if (product->gemm.start == START_BIAS)
         sum = product->bias[n];
-    int first = product->g.causal == CAUSAL_A_TRANSPOSED ? m : 0,
-        last = product->g.causal == CAUSAL_A ? m + 1 : product->s.k;
+    int first = product->gemm.causal == CAUSAL_A_TRANSPOSED ? m : 0,
+        last = product->gemm.causal == CAUSAL_A ? m + 1 : product->sizes.k;
     for (int k = first; k < last; k++)
         sum = fmaf(at_a(product, z, m, k), at_b(product, z, n, k), sum);
     return sum;
@@ -124,16 +133,16 @@ static float chain(const struct product *product, int z, int m, int n)
 static void compare_product(const struct product *product, const float *ours, double tolerance)
 {
     float *expected = copy_floats(product->vc, product->c.n);
-    for (int z = 0; z < product->s.batch * product->s.heads; z++)
-        for (int m = 0; m < product->s.m; m++)
-            for (int n = 0; n < product->s.n; n++) {
-                size_t i = element(&product->c, &product->s, z, m, n);
-                expected[i] = product->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(product, z, m, n);
+    for (int z = 0; z < product->sizes.batch * product->sizes.heads; z++)
+        for (int m = 0; m < product->sizes.m; m++)
+            for (int n = 0; n < product->sizes.n; n++) {
+                size_t i = element(&product->c, &product->sizes, z, m, n);
+                expected[i] = product->gemm.causal == CAUSAL_OUT && n > m ? ours[i] : chain(product, z, m, n);
             }
     char *what =
-        lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[product->g.form],
-                product->s.m, product->s.n, product->s.k, product->s.batch, product->s.heads, product->g.start,
-                product->g.causal, device->shape.vector, device->shape.work_group);
+        lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[product->gemm.form],
+                product->sizes.m, product->sizes.n, product->sizes.k, product->sizes.batch, product->sizes.heads,
+                product->gemm.start, product->gemm.causal, device->shape.vector, device->shape.work_group);
     if (tolerance > 0)
         expect_close(what, ours, expected, product->c.n, tolerance);
     else
@@ -154,20 +163,20 @@ static void check_product(struct machine *machine, struct product *product, enum
     struct pool *pool = new_pool(machine);
     struct list *list = new_list(pool, "product");
     struct build build = {.list = list, .device = device, .kernels = {.gemm = engine}};
-    product->g.a.tensor = product_tensor(pool, "a", product->a.n);
-    product->g.b.tensor = product_tensor(pool, "b", product->b.n);
-    product->g.c.tensor = product_tensor(pool, "c", product->c.n);
-    product->g.bias = product_tensor(pool, "bias", (size_t)product->s.n);
-    gemm(&build, "product", &product->g);
+    product->gemm.a.tensor = product_tensor(pool, "a", product->a.n);
+    product->gemm.b.tensor = product_tensor(pool, "b", product->b.n);
+    product->gemm.c.tensor = product_tensor(pool, "c", product->c.n);
+    product->gemm.bias = product_tensor(pool, "bias", (size_t)product->sizes.n);
+    gemm(&build, "product", &product->gemm);
     must(finish_lists(pool, &list, 1));
-    write_tensor(product->g.a.tensor, product->va);
-    write_tensor(product->g.b.tensor, product->vb);
-    write_tensor(product->g.c.tensor, product->vc);
-    write_tensor(product->g.bias, product->bias);
+    write_tensor(product->gemm.a.tensor, product->va);
+    write_tensor(product->gemm.b.tensor, product->vb);
+    write_tensor(product->gemm.c.tensor, product->vc);
+    write_tensor(product->gemm.bias, product->bias);
     execute(list, 1);
     drain(list);
     float *ours = allocate(product->c.n, sizeof *ours);
-    read_tensor(product->g.c.tensor, ours);
+    read_tensor(product->gemm.c.tensor, ours);
     compare_product(product, ours, tolerance);
     assert_int_equal(damaged_guards(device), 0);
     free_list(list);
@@ -261,11 +270,11 @@ TEST(clblast_agrees_in_large_products)
 /* A triangle's upper part: zeros up to the end of the row's tile, NaN beyond, which must not be read. */
 static void make_triangle(struct product *product)
 {
-    int T = product->s.m, rows = (int)device->shape.tile_rows;
-    for (int z = 0; z < product->s.batch * product->s.heads; z++)
+    int T = product->sizes.m, rows = (int)device->shape.tile_rows;
+    for (int z = 0; z < product->sizes.batch * product->sizes.heads; z++)
         for (int r = 0; r < T; r++)
             for (int c = r + 1; c < T; c++)
-                product->va[element(&product->a, &product->s, z, r, c)] = c < (r / rows + 1) * rows ? 0 : NAN;
+                product->va[element(&product->a, &product->sizes, z, r, c)] = c < (r / rows + 1) * rows ? 0 : NAN;
 }
 
 static void check_causal(struct machine *machine, int T, int hs, enum gemm_causal causal)
