@@ -221,8 +221,8 @@ prepare_copy() { # and go there.  It is built already, so that make compiles onl
     cp LICENSE tinyshakespeare.txt
 }
 
-# Sets $is_pocl: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
-# call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
+# Sets $is_pocl: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two
+# and call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
 look_at_devices() { # sets: is_pocl, half
     ./yard devices >"$TMP/devices"
     is_pocl=no

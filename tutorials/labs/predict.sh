@@ -46,8 +46,8 @@ run_of() { # FIELD ARGUMENTS...: prints a number of a real run of the student's 
     json_values "$TMP/log" "$field" >"$TMP/values"
     if [ "$field" = ms ]; then
         sort -g "$TMP/values" | awk '
-            { value[NR] = $1 }
-            END { if (NR) print value[int((NR + 1) / 2)] }'
+            { ms[NR] = $1 }
+            END { if (NR) print ms[int((NR + 1) / 2)] }'
     else
         tail -n 1 "$TMP/values"
     fi
