@@ -1,5 +1,5 @@
 /* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
-#include "run.h"
+#include "run_parts.h"
 
 static void issue_copy(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                        cl_event *done)

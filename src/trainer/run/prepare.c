@@ -1,5 +1,5 @@
 /* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues. */
-#include "run.h"
+#include "run_parts.h"
 
 static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {

@@ -33,26 +33,6 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     bool skipped;                /* it was decided late that it does not run */
 };
 
-struct task_runs {                         /* the runs of one task */
-    cl_kernel kernel;                      /* NULL: the task launches none */
-    uint32_t issued, retired;              /* how many runs have been */
-    cl_event parked;                       /* the end of the last run that was parked; NULL: none was */
-    struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
-};
-
-struct queued_run { /* a run that has not been retired: position of the task, iteration */
-    _Atomic uint32_t task_index, iteration;
-};
-
-struct queue {               /* the runs that a lane has been given, which it takes in this order */
-    struct queued_run *runs; /* run k is at k % cap */
-    size_t cap;
-    _Atomic uint64_t given, retired; /* how many runs in all */
-    _Atomic uint64_t ended;          /* how many the driver had ended when the watchdog last asked */
-    uint64_t last_end;               /* the latest end of its runs, as reported */
-    uint64_t told_end;               /* the latest end of its runs, as the driver told it */
-};
-
 /* With a wrapper, the tasks that wait for a task wait until finish() has returned, not only until the task's work has
  * ended.  The lane's thread calls finish() at that end.  finish() may wait, and may give the run another start and
  * end. */
@@ -61,10 +41,11 @@ struct wrapper {
     double scale;     /* if the list keeps a schedule's time: seconds shown per second of the schedule; else 0 */
     const char *word; /* a word on that, printed after a step's results; NULL: none */
 };
+
 enum { KEPT_ENDS = 4 }; /* more iterations than can be in flight */
 struct running {
-    struct task_runs *task_runs; /* by position in the list */
-    struct queue *queues;        /* by lane */
+    struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight */
+    struct queue *queues;        /* by lane: the runs that it was given; run_parts.h has both structs */
     int n_queues;
     cl_event *wait; /* room for the events that one task waits for */
     /* By iteration % KEPT_ENDS: its last end on a compute lane, of the runs that are retired, on the host's clock. */
@@ -80,23 +61,9 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
 
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
-/* Issues the commands of a device's task; *done gets the event of the last one. */
-void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-           cl_event *done);
-cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
-/* Ends the program, since the task has failed with that status. */
-_Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
-/* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
-void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end);
 /* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are left
  * in *flight. */
 void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight);
-/* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
-struct serial_runner {
-    void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
-    void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
-    void (*end)(void *begun);
-};
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
@@ -109,6 +76,17 @@ void drain(struct list *list);
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
  * back state that tasks have left elsewhere (list->restore_state). */
 void drain_but_disk(struct list *list);
+
+/* ---- serial.c -------------------------------------------------------------------------------------------------- */
+
+/* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
+struct serial_runner {
+    void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
+    void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
+    void (*end)(void *begun);
+};
+
+/* ---- execution ------------------------------------------------------------------------------------------------- */
 
 /* How lists run in this process.  `serial`, `serial_runner` and `watch` are set before the first execute(). */
 struct execution {

@@ -16,6 +16,28 @@
 
 #include <pthread.h>
 
+/* ---- runs, by task and by lane --------------------------------------------------------------------------------- */
+
+struct task_runs {                         /* the runs of one task */
+    cl_kernel kernel;                      /* NULL: the task launches none */
+    uint32_t issued, retired;              /* how many runs have been */
+    cl_event parked;                       /* the end of the last run that was parked; NULL: none was */
+    struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
+};
+
+struct queued_run { /* a run that has not been retired: position of the task, iteration */
+    _Atomic uint32_t task_index, iteration;
+};
+
+struct queue {               /* the runs that a lane has been given, which it takes in this order */
+    struct queued_run *runs; /* run k is at k % cap */
+    size_t cap;
+    _Atomic uint64_t given, retired; /* how many runs in all */
+    _Atomic uint64_t ended;          /* how many the driver had ended when the watchdog last asked */
+    uint64_t last_end;               /* the latest end of its runs, as reported */
+    uint64_t told_end;               /* the latest end of its runs, as the driver told it */
+};
+
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
 extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
@@ -29,6 +51,17 @@ struct task_flight *queued_flight(const struct list *list, const struct queue *q
 bool has_ended(const struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */
 void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
+
+/* ---- issue.c --------------------------------------------------------------------------------------------------- */
+
+/* Issues the commands of a device's task; *done gets the event of the last one, which the caller releases. */
+void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+           cl_event *done);
+cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
+/* Ends the program, since the task has failed with that status. */
+_Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
+/* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
+void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end);
 
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 

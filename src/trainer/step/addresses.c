@@ -43,8 +43,6 @@ struct map {
     size_t widest; /* positions of the longest node in set[] */
 };
 
-size_t places_looked_at;
-
 struct map *open_map(const struct arena *arena)
 {
     struct map *map = allocate(1, sizeof *map);
@@ -92,7 +90,6 @@ static void add_range(struct taken *taken, size_t begin, size_t end)
         taken->n -= next - at - 1;
     }
     taken->ranges[at] = (struct address_range){begin, end};
-    places_looked_at += taken->n - at;
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
@@ -110,7 +107,6 @@ static size_t free_of_ranges(const struct taken *taken, const struct life *life,
     for (size_t i = find_range(taken, at); i < taken->n && taken->ranges[i].begin < at + life->bytes; i++) {
         if (taken->ranges[i].end > at)
             at = within_slab(taken->ranges[i].end, life, limit);
-        places_looked_at++;
     }
     return at;
 }
@@ -123,7 +119,6 @@ static size_t free_of_lives(const struct node *stretch, const struct life *life,
         const struct life *held = &stretch->lives[i];
         if (held->first <= life->last && life->first <= held->last && held->arena_address + held->bytes > at)
             at = within_slab(held->arena_address + held->bytes, life, limit);
-        places_looked_at++;
     }
     return at;
 }
@@ -140,7 +135,6 @@ static void add_to_stretch(struct node *stretch, const struct life *part)
         return;
     }
     *INSERT(stretch->lives, stretch->n, stretch->cap, i) = *part;
-    places_looked_at += stretch->n - i;
 }
 
 enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };

@@ -38,9 +38,6 @@ void close_map(struct map *map);
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
 void hold_lowest(struct map *map, struct life *life, size_t limit);
-/* How many ranges and lives all calls so far have looked at or moved.  It is only counted for a test, which compares
- * the work for short and long lists, and calls nothing but place(). */
-extern size_t places_looked_at;
 
 /* ---- fit.c ------------------------------------------------------------------------------------------------------- */
 
