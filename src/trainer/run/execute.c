@@ -58,21 +58,39 @@ void give_to_lane(const struct task *task, enum job_kind kind, struct job *job)
     give_job(&task->lane->thread, task->lane->name, copy_job(job));
 }
 
-/* Issues a device's task to its queue.  The job then is the forwarder's, if there are user events to complete. */
+/* Has the lane's forwarder complete user events when the task's work has ended: one in each other context where tasks
+ * wait for this run, and, with a wrapper, `done`. */
+static void forward_end(const struct task *task, struct job *job)
+{
+    job->kind = JOB_FORWARD;
+    job->n_wait = 1;
+    job->wait = &job->flight->work;
+    add_foreign_events(task, job);
+    if (job->list->running->wrapper)
+        job->flight->done = add_user_event(job, event_context(task));
+    give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
+}
+
 static void issue_to_queue(const struct task *task, struct job *job)
 {
     struct task_flight *flight = job->flight;
     const bool is_wrapped = job->list->running->wrapper != NULL;
     issue(job->list, task, job->iteration, job->n_wait, job->wait, &flight->work);
+    flight->done = flight->work;
     if (task->flush || is_wrapped)
         CL(clFlush(task->lane->queue)); /* otherwise a waiting lane might wait for ever */
-    job->kind = JOB_FORWARD;
-    job->n_wait = 1;
-    job->wait = &flight->work;
-    add_foreign_events(task, job);
-    flight->done = is_wrapped ? add_user_event(job, event_context(task)) : flight->work;
-    if (job->n_complete)
-        give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
+    if (task->notify || is_wrapped)
+        forward_end(task, job);
+}
+
+static void issue_now(struct task *task, struct job *job)
+{
+    job->flight = open_flight(job->list, task, job->iteration);
+    tell_issued(job->list, task, job->flight);
+    if (task->lane->device->is_host)
+        give_to_lane(task, JOB_HOST_TASK, job);
+    else
+        issue_to_queue(task, job);
 }
 
 /* With a wrapper, a device's task also waits until finish() has returned for the task before it on its lane.  The queue
@@ -86,14 +104,17 @@ static void wait_for_turn(const struct list *list, const struct task *task, stru
     job->n_wait++;
 }
 
-static void issue_now(struct task *task, struct job *job)
+/* Issues a task that is decided late, or any task of a list with a wrapper. */
+static void issue_specially(struct list *list, struct task *task, struct job *job)
 {
-    job->flight = open_flight(job->list, task, job->iteration);
-    tell_issued(job->list, task, job->flight);
-    if (task->lane->device->is_host)
-        give_to_lane(task, JOB_HOST_TASK, job);
+    if (list->running->wrapper)
+        wait_for_turn(list, task, job);
+    if (task->member.aside)
+        park_task(list, task, job);
+    else if (is_decided_late(task))
+        give_late(task, job);
     else
-        issue_to_queue(task, job);
+        issue_now(task, job);
 }
 
 static void issue_task(struct list *list, uint32_t iteration, struct task *task)
@@ -106,14 +127,10 @@ static void issue_task(struct list *list, uint32_t iteration, struct task *task)
                       .n_wait = gather_waits(list, iteration, task, list->running->wait),
                       .wait = list->running->wait,
                       .complete = complete};
-    if (list->running->wrapper)
-        wait_for_turn(list, task, &job);
-    if (task->member.aside)
-        park_task(list, task, &job);
-    else if (is_decided_late(task))
-        give_late(task, &job);
-    else
+    if (!is_decided_late(task) && !list->running->wrapper)
         issue_now(task, &job);
+    else
+        issue_specially(list, task, &job);
     pthread_mutex_unlock(&flights_lock);
 }
 

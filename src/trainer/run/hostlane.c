@@ -93,12 +93,18 @@ static cl_int wait_for_events(const struct job *job)
 static void run_host_task(const struct job *job)
 {
     const struct task *task = job->list->tasks[job->task_index];
-    struct task_flight *flight = job->flight;
-    if (flight->skipped)
-        return;
-    flight->start = now_ns();
+    job->flight->start = now_ns();
     task->run(task->context, task, job->iteration);
-    flight->end = now_ns();
+    job->flight->end = now_ns();
+}
+
+/* Does what is left to do for a task that runs, when the job's events have ended. */
+static void do_work(const struct job *job)
+{
+    if (job->kind == JOB_HOST_TASK)
+        run_host_task(job);
+    if (job->kind == JOB_COPY_ASIDE)
+        run_alone(job->list, job->iteration, job->task_index, job->flight);
 }
 
 /* Completes the user events by which tasks wait for the job, and hands the job on to whoever takes it over. */
@@ -121,23 +127,12 @@ static void run_job(struct job *job)
     cl_int status = wait_for_events(job);
     if (job->should_run)
         job->flight->skipped = status < 0 || !job->should_run(list, list->tasks[job->task_index], job->iteration);
-    if (status != CL_COMPLETE) {
-        end_job(job, status);
-        return;
-    }
-    switch (job->kind) {
-    case JOB_HOST_TASK:
-        run_host_task(job);
-        break;
-    case JOB_FORWARD:
-        break;
-    case JOB_LATE_COPY:
+    if (status == CL_COMPLETE && job->kind == JOB_LATE_COPY) {
         issue_late_copy(job);
         return; /* the forwarder has the job, and ends it */
-    case JOB_COPY_ASIDE:
-        run_alone(list, job->iteration, job->task_index, job->flight);
-        break;
     }
+    if (status == CL_COMPLETE && !job->flight->skipped)
+        do_work(job);
     end_job(job, status);
 }
 
@@ -154,17 +149,22 @@ static struct job *next_job(struct host_thread *thread)
     return job;
 }
 
+/* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that are
+ * waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.  From a
+ * thread of priority idle, any other thread that wakes up takes the core at once. */
+static void make_idle(void)
+{
+#ifdef __linux__
+    const struct sched_param none = {0};
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+#endif
+}
+
 static void *thread_main(void *argument)
 {
     struct host_thread *thread = argument;
-#ifdef __linux__
-    /* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that
-     * are waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.
-     * From a thread of priority idle, any other thread that wakes up takes the core at once. */
-    const struct sched_param none = {0};
     if (thread->aside)
-        pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
-#endif
+        make_idle();
     for (struct job *job = next_job(thread); job; job = next_job(thread))
         run_job(job);
     return NULL;

@@ -63,7 +63,7 @@ static void report_flight(struct list *list, const struct task *task, struct tas
     /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
     if (task->commands.only_last_event && !list->running->wrapper)
         flight->start = MAX(flight->queued, MIN(queue->last_end, flight->end));
-    if (is_decided_late(task))
+    if (is_decided_late(task)) /* when it was issued, nobody knew whether it would run */
         tell_issued(list, task, flight);
     report_run(list, task, flight);
 }
@@ -126,6 +126,15 @@ static void retire(struct list *list, struct queue *queue)
     pthread_mutex_unlock(&flights_lock);
 }
 
+/* Parked jobs are in no lane's queue. */
+static void retire_parked(struct list *list)
+{
+    for (struct job *job = take_ended(list); job; job = take_ended(list)) {
+        report_flight(list, list->tasks[job->task_index], job->flight);
+        free_job(job);
+    }
+}
+
 void retire_ended(struct list *list)
 {
     for (int i = 0; i < list->running->n_queues; i++) {
@@ -133,10 +142,7 @@ void retire_ended(struct list *list)
         while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
             retire(list, queue);
     }
-    for (struct job *parked = take_ended(list); parked; parked = take_ended(list)) { /* they are in no lane's queue */
-        report_flight(list, list->tasks[parked->task_index], parked->flight);
-        free_job(parked);
-    }
+    retire_parked(list);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
