@@ -111,8 +111,8 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
         const char *from = has_new_commit(&lives) ? lives.file : NULL;
         *this_life = (struct one_life){.begun = now_ns(), .restarts = nth, .from = from};
         if (live_in_child(&status)) {
-            if (from)
-                parse_settings(&train_page, argc, argv); /* from there, whatever the options say */
+            if (from) /* sets all of *settings anew: the run goes on from there, whatever the options say */
+                (void)parse_settings(&train_page, argc, argv);
             return true;
         }
         lives.trained |= this_life->step > 0;

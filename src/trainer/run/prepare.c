@@ -35,7 +35,7 @@ static cl_kernel prepare_kernel(const struct task *task)
     return kernel;
 }
 
-static void stop_running(struct list *list)
+static void free_running(struct list *list)
 {
     struct running *running = list->running;
     for (int i = 0; i < running->n_queues; i++) {
@@ -76,7 +76,7 @@ static void make_running(struct list *list)
     size_t most = 0;
     list->running = running;
     refuse_late_devices(machine);
-    list->free_running = stop_running;
+    list->free_running = free_running;
     running->task_runs = allocate(list->n, sizeof *running->task_runs);
     running->n_queues = machine->n_lanes;
     running->queues = allocate((size_t)machine->n_lanes, sizeof *running->queues);

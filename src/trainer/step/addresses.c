@@ -167,8 +167,9 @@ static void add_set(struct map *map, const struct taken *set)
     map->set[map->n_sets++] = set;
 }
 
-/* Lists what a life without an address may meet, at the node and below. */
-static void list_sets(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
+/* Lists what a life without an address may meet, at the node and below.  Where the life covers only a part of a node,
+ * what is noted at the node is passed on first. */
+static void pass_on_and_list(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
     const struct node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
@@ -190,8 +191,8 @@ static void list_sets(struct map *map, size_t node, size_t begin, size_t positio
         return;
     }
     pass_on(map, node);
-    list_sets(map, 2 * node, begin, positions / 2, life);
-    list_sets(map, 2 * node + 1, begin + positions / 2, positions / 2, life);
+    pass_on_and_list(map, 2 * node, begin, positions / 2, life);
+    pass_on_and_list(map, 2 * node + 1, begin + positions / 2, positions / 2, life);
 }
 
 /* Notes a life that has an address now, at the node and below. */
@@ -232,7 +233,7 @@ void hold_lowest(struct map *map, struct life *life, size_t limit)
     map->n_sets = 0;
     map->n_ends = 0;
     map->widest = 0;
-    list_sets(map, 1, 0, all, life);
+    pass_on_and_list(map, 1, 0, all, life);
     size_t n = map->n_sets + map->n_ends;
     size_t agreed = 0; /* for how many sets and stretches in a row the address was free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {

@@ -17,6 +17,7 @@ struct training {
     struct trainer *trainer;
     struct progress *progress;
     uint32_t shown; /* results up to this step have been shown */
+    uint32_t last;  /* the last step of this run; an interrupt makes it the step that is under way */
     /* The last step after which the model was saved, was written for other programs, was evaluated; 0: none yet. */
     uint32_t saved_step, exported_step, evaluated_step;
     const char *bad; /* a parameter that is not finite: such a model is not saved; NULL: none */
@@ -33,14 +34,14 @@ static void write_model(const struct trainer *trainer, uint32_t step)
 }
 
 /* Nothing may be in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
-static void save_run(struct training *training, uint32_t step, bool last)
+static void save_run(struct training *training, uint32_t step)
 {
     const struct archive *archive = find_archive();
     if (!training->trainer->settings->save || training->bad)
         return;
     if (archive && training->saved_step != step)
         archive->save(training->trainer, step, training->saved_step == 0);
-    if ((last || !archive) && training->exported_step != step) {
+    if ((step == training->last || !archive) && training->exported_step != step) {
         write_model(training->trainer, step);
         training->exported_step = step;
     }
@@ -85,12 +86,12 @@ static bool evaluate_model(struct training *training, uint32_t step)
     return isfinite(loss);
 }
 
-/* What happens after a step, with nothing in flight: it is evaluated and saved where that is due.  last: no step comes
- * after it. */
-static void after_step(struct training *training, uint32_t step, bool last)
+/* What happens after a step, with nothing in flight: it is evaluated and saved where that is due. */
+static void after_step(struct training *training, uint32_t step)
 {
     struct trainer *trainer = training->trainer;
     const struct settings *settings = trainer->settings;
+    const bool last = step == training->last;
     bool evaluates = trainer->eval && training->evaluated_step != step && (last || due(settings->val_every, step));
     bool saves = settings->save && (last || due(settings->save_every, step));
     bool sound = true;
@@ -101,7 +102,7 @@ static void after_step(struct training *training, uint32_t step, bool last)
     calibrate_clocks(trainer->machine);
     training->bad = find_bad_parameter(trainer->model);
     if (saves) /* before the evaluation, during which a second interrupt may come */
-        save_run(training, step, last);
+        save_run(training, step);
     if (evaluates)
         sound = evaluate_model(training, step);
     if (training->bad || !sound) {
@@ -121,33 +122,32 @@ static bool shows_next(const struct training *training, uint32_t step)
 }
 
 /* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
-static bool is_only_saved(const struct training *training, uint32_t last)
+static bool is_only_saved(const struct training *training)
 {
     const struct settings *settings = training->trainer->settings;
-    return training->shown >= last && settings->save && settings->resumed && settings->resumed->elsewhere;
+    return training->shown == training->last && settings->save && settings->resumed && settings->resumed->elsewhere;
 }
 
-/* Trains up to step `last`.  An interrupt makes the step that is under way the last one. */
-static void train(struct training *training, uint32_t last)
+/* Trains up to the last step.  If an interrupt comes while after_step() evaluates or saves, the step becomes the last
+ * one, and what is due only then is done at the end. */
+static void train(struct training *training)
 {
     struct trainer *trainer = training->trainer;
-    if (is_only_saved(training, last))
-        after_step(training, training->shown, true);
-    for (uint32_t step = training->shown + 1; step <= last; step++) {
+    const bool has_work = training->shown < training->last || is_only_saved(training);
+    for (uint32_t step = training->shown + 1; step <= training->last; step++) {
         run_step(trainer, step);
         take_signals_back();
         while (shows_next(training, step))
             show_results(training, training->shown + 1);
         tell_step_issued(trainer);
+        if (step < training->last && !interrupted())
+            after_step(training, step);
         if (interrupted())
-            last = step;
-        after_step(training, step, step == last);
-        if (interrupted() && step < last) { /* it came after the line above, so more is to be done for this step */
-            last = step;
-            after_step(training, step, true);
-        }
+            training->last = step;
     }
-    show_results(training, last);
+    if (has_work)
+        after_step(training, training->last);
+    show_results(training, training->last);
     drain(trainer->train);
     tell_steps_ended(trainer);
 }
@@ -218,14 +218,15 @@ int train_loop(struct trainer *trainer)
     uint32_t before = settings->resumed ? settings->resumed->step : 0;
     uint32_t last = last_step(settings);
     tell_model_filled(trainer);
-    struct training training = {.trainer = trainer, .progress = begin_progress(trainer), .shown = before};
+    struct training training = {
+        .trainer = trainer, .progress = begin_progress(trainer), .shown = before, .last = MAX(before, last)};
     /* Only a run that goes on from another one can have no steps to train. */
     if (before >= last)
         note("%s is at step %u already, and the run ends with step %u: nothing is left to train; "
              "--%s N with a larger N trains on",
              settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
     defer_interrupts("the step");
-    train(&training, last);
+    train(&training);
     check_guards(trainer->machine);
     const enum exit_code code = end_progress(training.progress);
     tell_end(trainer, training.shown);

@@ -97,7 +97,8 @@ struct settings {
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */
 
-/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
+/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits.  The
+ * process has one struct settings, which each call sets anew and returns. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
 const struct option *next_given(const struct option *before);

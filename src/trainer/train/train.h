@@ -122,7 +122,8 @@ enum wanted {
 struct machine *open_machine_for(const struct settings *settings, bool separate);
 /* The model's sizes: its source's, else those of the options. */
 struct config config_of(const struct settings *settings);
-/* Opens devices and data, makes the model and the lists, places them. */
+/* Opens devices and data, makes the model and the lists, places them.  Sets execution.serial as the settings say: one
+ * trainer runs at a time. */
 struct trainer *new_trainer(const struct settings *settings, unsigned wanted);
 /* new_trainer() with sizes and data of the caller's (yard check); data NULL: random tokens. */
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,

@@ -146,7 +146,6 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
     trainer->is_draft = wanted & ONLY_DRAFT;
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
-    execution.serial = settings->serial;
     trainer->machine = ask_machine(trainer);
     if (!trainer->machine) /* devices as -d says */
         trainer->machine = open_machine_for(settings, trainer->separate);
@@ -179,11 +178,12 @@ static struct trainer *open_trainer(const struct settings *settings, unsigned wa
     return assemble_trainer(settings, &config, data, wanted);
 }
 
-/* The rest of what a trainer needs to run: memory on devices, and files. */
+/* The rest of what a trainer needs to run: how its lists run, memory on devices, and files. */
 static void make_ready(struct trainer *trainer)
 {
     struct list *all[MOST_LISTS];
     const size_t n = lists_of(trainer, all);
+    execution.serial = trainer->settings->serial;
     must(finish_lists(trainer->pool, all, n));
     if (trainer->settings->save)
         open_folder_of_save(trainer);
