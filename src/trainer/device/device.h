@@ -141,10 +141,8 @@ struct device {
     char name[128]; /* the driver's name for it */
     int index;      /* its place in machine->devices */
     bool is_host, is_cpu;
-    bool is_logical;                /* it is a logical device, which shares its cores with others */
     struct context *context;        /* NULL for the host */
     cl_device_id cl;                /* NULL for the host, and if the device is only described */
-    cl_device_id root;              /* the device that a sub-device was cut from, else the same as cl */
     struct lane *lanes[LANE_KINDS]; /* its first lane of each kind, or NULL */
 
     /* how fast it computes */
@@ -158,11 +156,16 @@ struct device {
     size_t budget;         /* what place() may use */
     size_t placed_bytes;   /* what place() has found last that tensors need where they share bytes */
     bool uses_ram;         /* its memory is a part of the host's, which is counted once */
-    bool limited;          /* a limit of this process leaves it less memory than there is */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;
 
     struct kernel_shape shape;
+
+    /* ---- a first reading ends here ---- */
+
+    bool is_logical;   /* it is a logical device, which shares its cores with others */
+    cl_device_id root; /* the device that a sub-device was cut from, else the same as cl */
+    bool limited;      /* a limit of this process leaves it less memory than there is */
     struct quirks quirks;
     struct device_clock clock;
     struct description described;

@@ -72,8 +72,7 @@ struct build {
     /* set by on_rank(): the rank whose tasks are being added */
     struct replica *replica;
     struct device *device;
-    int tp_rank; /* its tensor-parallel coordinate */
-    int unit;    /* set by begin_unit(): the unit whose operations are being added, or were last */
+    int unit; /* set by begin_unit(): the unit whose operations are being added, or were last */
 
     /* forward and backward */
     bool backward_wanted;
@@ -86,9 +85,13 @@ struct build {
     /* optimizer.c */
     struct reduction *reductions; /* [unit, tp_rank]: see reduction_of() */
     struct tensor *partials;      /* the norm's block sums */
-    bool released;                /* release_updates() has been called */
+
+    /* ---- a first reading ends here ---- */
+
+    bool released; /* optimizer.c: release_updates() has been called */
 
     /* tp_ranks.c: where the ranks of a tensor-parallel group have met so far */
+    int tp_rank;            /* set by on_rank(): the rank's tensor-parallel coordinate */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;
     size_t n_rendezvous; /* how many one rank has */

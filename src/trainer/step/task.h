@@ -158,7 +158,7 @@ struct state_range {
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
 /* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
- * them, but for the edges, which depend() finds.  The fields below the line serve a few tasks each.  The structs among
+ * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each.  The structs among
  * them stand above, and say what the trainer does with them. */
 struct task {
     char name[40]; /* "mlp.fc" */
@@ -186,9 +186,11 @@ struct task {
     int n_args;
     struct grid grid; /* ACT_KERNEL */
 
-    /* what it waits for */
+    /* what it waits for, and what waits for it */
     struct edge *edges; /* n_edges of the list's */
     size_t n_edges;
+    unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
+    bool flush;      /* another lane waits for it: it is submitted at once */
 
     /* ---- a first reading ends here ---- */
 
@@ -213,10 +215,6 @@ struct task {
     struct own_commands commands; /* ACT_ISSUE */
     size_t context_bytes;         /* size in bytes of the context, if the task owns it and frees it; 0: it does not */
     bool partial; /* it leaves part of what it writes unwritten, and nothing reads that part; read by proofs */
-
-    /* Set by depend(), read by run/. */
-    unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
-    bool flush;      /* another lane waits for it: it is submitted at once */
 
     /* Neighbours in the list while it is edited: set by list.h's functions and the verbs of pass/edit.h. */
     struct task *prev, *next;
