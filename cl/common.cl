@@ -180,10 +180,12 @@ static vec larger(vec a, vec b)
     return b > a ? b : a;
 }
 
-/* What a reduction makes of two numbers: the larger one, or their sum. */
-static INLINE float reduce_two(float a, float b, const bool to_largest)
+/* What a reduction makes of two numbers: their sum, or the larger one. */
+enum reduced_to { TO_SUM, TO_LARGEST };
+
+static INLINE float reduce_two(float a, float b, const enum reduced_to to)
 {
-    if (to_largest)
+    if (to == TO_LARGEST)
         return b > a ? b : a;
     return a + b;
 }
@@ -191,7 +193,7 @@ static INLINE float reduce_two(float a, float b, const bool to_largest)
 /* The lanes of a vector become one number: the upper half is reduced with the lower until one is left.
  *
  *     a b c d e f g h  ->  a+e b+f c+g d+h  ->  a+e+c+g b+f+d+h  ->  ... */
-static INLINE float reduce_lanes(vec v, const bool to_largest)
+static INLINE float reduce_lanes(vec v, const enum reduced_to to)
 {
     float lane[VEC];
     PUT(v, lane);
@@ -199,13 +201,13 @@ static INLINE float reduce_lanes(vec v, const bool to_largest)
     for (int part = VEC / 2; part > 0; part /= 2)
 #pragma unroll
         for (int k = 0; k < part; k++)
-            lane[k] = reduce_two(lane[k], lane[k + part], to_largest);
+            lane[k] = reduce_two(lane[k], lane[k + part], to);
     return lane[0];
 }
 
 /* The numbers of the whole work-group become one, which each of its work-items gets: the same tree, in local memory.
  * On a CPU (WG == 1) there is nobody to wait for, and no barrier. */
-static INLINE float reduce_group(float mine, local float *scratch, const bool to_largest)
+static INLINE float reduce_group(float mine, local float *scratch, const enum reduced_to to)
 {
 #if WG > 1
     int lid = get_local_id(0);
@@ -213,7 +215,7 @@ static INLINE float reduce_group(float mine, local float *scratch, const bool to
     wait_for_all();
     for (int part = WG / 2; part > 0; part /= 2) {
         if (lid < part)
-            scratch[lid] = reduce_two(scratch[lid], scratch[lid + part], to_largest);
+            scratch[lid] = reduce_two(scratch[lid], scratch[lid + part], to);
         wait_for_all();
     }
     mine = scratch[0];
@@ -222,24 +224,20 @@ static INLINE float reduce_group(float mine, local float *scratch, const bool to
     return mine;
 }
 
+/* The sum of a vector, and the sum and the largest of the vectors of a whole work-group.  scratch: WG floats. */
 static float lanes_sum(vec v)
 {
-    return reduce_lanes(v, false);
+    return reduce_lanes(v, TO_SUM);
 }
 
-static float group_max(float mine, local float *scratch)
+static float group_sum(vec v, local float *scratch)
 {
-    return reduce_group(mine, scratch, true);
+    return reduce_group(reduce_lanes(v, TO_SUM), scratch, TO_SUM);
 }
 
-static float row_sum(vec v, local float *scratch)
+static float group_max(vec v, local float *scratch)
 {
-    return reduce_group(reduce_lanes(v, false), scratch, false);
-}
-
-static float row_max(vec v, local float *scratch)
-{
-    return reduce_group(reduce_lanes(v, true), scratch, true);
+    return reduce_group(reduce_lanes(v, TO_LARGEST), scratch, TO_LARGEST);
 }
 
 /* ---- sums in order ----------------------------------------------------------------------------------------------- */

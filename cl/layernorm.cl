@@ -41,14 +41,14 @@ KERNEL void layernorm_forward(global float *out,     /* (N,C) */
     vec sum = 0;
     for (int i = FIRST; i < C; i += STRIDE)
         sum += load(x + i, C - i, 0);
-    float m = row_sum(sum, scratch) / C;
+    float m = group_sum(sum, scratch) / C;
 
     vec squares = 0;
     for (int i = FIRST; i < C; i += STRIDE) {
         vec d = load(x + i, C - i, m) - m; /* lanes past the end hold the mean: they add 0 */
         squares = fma(d, d, squares);
     }
-    float r = 1.0f / sqrt(row_sum(squares, scratch) / C + LAYERNORM_EPS);
+    float r = 1.0f / sqrt(group_sum(squares, scratch) / C + LAYERNORM_EPS);
 
     for (int i = FIRST; i < C; i += STRIDE) {
         vec norm = (load(x + i, C - i, 0) - m) * r;
@@ -83,8 +83,8 @@ KERNEL void layernorm_backward(global float *dx,          /* (N,C) */
         sum_g += g;
         sum_g_norm = fma(g, norm, sum_g_norm);
     }
-    float mean_g = row_sum(sum_g, scratch) / C;
-    float mean_g_norm = row_sum(sum_g_norm, scratch) / C;
+    float mean_g = group_sum(sum_g, scratch) / C;
+    float mean_g_norm = group_sum(sum_g_norm, scratch) / C;
 
     for (int i = FIRST; i < C; i += STRIDE) {
         vec norm = (load(x + row + i, C - i, m) - m) * r;

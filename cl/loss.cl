@@ -30,7 +30,7 @@ static float largest_logit(const global float *logits, int V, local float *scrat
     vec top = -INFINITY;
     for (int i = FIRST; i < V; i += STRIDE)
         top = larger(top, load(logits + i, V - i, -INFINITY));
-    return row_max(top, scratch);
+    return group_max(top, scratch);
 }
 
 /* The sum of e^(logits[k] - max_logit) over a row of V logits. */
@@ -39,7 +39,7 @@ static float sum_of_powers(const global float *logits, int V, float max_logit, l
     vec sum = 0;
     for (int i = FIRST; i < V; i += STRIDE)
         sum += exp(load(logits + i, V - i, -INFINITY) - max_logit);
-    return row_sum(sum, scratch);
+    return group_sum(sum, scratch);
 }
 
 /* Where the vocabulary is not cut: losses and lse of all rows. */

@@ -42,7 +42,7 @@ KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
         for (int k = 0; k < part; k++)
             sum[k] += sum[k + part];
 
-    float total = row_sum(sum[0], scratch);
+    float total = group_sum(sum[0], scratch);
     if (get_local_id(0) == 0)
         partial[get_group_id(0)] = total;
 }
@@ -73,7 +73,7 @@ KERNEL void norm_finish(global float *state,           /* (STATE_SIZE) */
     }
     for (int i = get_local_id(0); i < n_losses; i += WG)
         wrong = isfinite(losses[i]) ? wrong : 1;
-    wrong = group_max(wrong, scratch);
+    wrong = group_max((vec)wrong, scratch);
     if (!adds)
         return;
     float norm = sqrt(sum);

@@ -40,7 +40,7 @@ KERNEL void softmax_forward(global float *att,          /* (rows,T) */
     vec top = -INFINITY;
     for (int i = FIRST; i < live; i += STRIDE)
         top = larger(top, load(scores + i, live - i, -INFINITY));
-    float max_score = row_max(top, scratch);
+    float max_score = group_max(top, scratch);
 
     vec sum = 0;
     for (int i = FIRST; i < live; i += STRIDE) {
@@ -48,7 +48,7 @@ KERNEL void softmax_forward(global float *att,          /* (rows,T) */
         sum += e;
         store(e, att + i, T - i);
     }
-    float inv_sum = 1.0f / row_sum(sum, scratch);
+    float inv_sum = 1.0f / group_sum(sum, scratch);
 
     for (int i = FIRST; i < live; i += STRIDE)
         store(load(att + i, T - i, 0) * inv_sum, att + i, T - i);
@@ -70,7 +70,7 @@ KERNEL void softmax_backward(global float *dscores,    /* (rows,T) */
     vec products = 0;
     for (int i = FIRST; i < live; i += STRIDE)
         products = fma(load(att + i, live - i, 0), load(datt + i, live - i, 0), products);
-    float dot_row = row_sum(products, scratch);
+    float dot_row = group_sum(products, scratch);
 
     for (int i = FIRST; i < live; i += STRIDE) {
         vec d = load(datt + i, live - i, dot_row) - dot_row; /* past the diagonal: 0 */

@@ -2,7 +2,7 @@
 # the mean is 0, the first K channels scale, and epsilon is another.
 
 s|LAYERNORM_EPS 1e-5f|LAYERNORM_EPS 1e-3f|
-s|float m = row_sum(sum, scratch) / C;|float m = 0; int K = (C + 1) / 2;|
+s|float m = group_sum(sum, scratch) / C;|float m = 0; int K = (C + 1) / 2;|
 /vec squares = 0;/,/float r = /{ s|i < C|i < K|; s|C - i|K - i|; s|/ C|/ K|; }
 s|float m = mean\[n\], r = rstd\[n\];|float m = 0, r = rstd[n]; int K = (C + 1) / 2;|
 s|float mean_g = .*|float mean_g = 0;|
