@@ -51,7 +51,7 @@ KERNEL void adamw(global float *p,             /* (n) parameters */
         vec gi = load(g + i, left, 0) * scale;
         vec mi = load(m + i, left, 0) * beta1 + gi * one_minus_beta1;
         vec vi = load(v + i, left, 0) * beta2 + gi * gi * one_minus_beta2;
-        vec pi = load(p + i, left, 0) * (i + LANES < n_decay ? (vec)decay : (vec)1.0f);
+        vec pi = load(p + i, left, 0) * (i + NUMBERS < n_decay ? (vec)decay : (vec)1.0f);
         vec denominator = sqrt(vi) * inv_sqrt_correction2 + eps;
         store(mi, m + i, left);
         store(vi, v + i, left);

@@ -26,7 +26,7 @@ kernel void fma_peak(global float *out, /* (global size) */
 #pragma unroll
     for (int i = 0; i < FMA_CHAINS; i++)
         sum += chain[i];
-    out[get_global_id(0)] = lanes_sum(sum);
+    out[get_global_id(0)] = vec_sum(sum);
 }
 
 /* Reads and writes 4*n bytes.  Each work-group copies BLOCK floats; global size ceil(n / BLOCK) * WG, local size WG. */

@@ -115,29 +115,29 @@ typedef PASTE(int, VEC) ivec;
 #define PUT(v, p) PASTE(vstore, VEC)(v, 0, p)
 #endif
 
-/* The number of each lane: i + LANES are the indices of the elements in the vector at i. */
+/* The number of each float in a vector: i + NUMBERS are the indices of the elements in the vector at i. */
 #if VEC == 16
-#define LANES ((ivec)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#define NUMBERS ((ivec)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #elif VEC == 8
-#define LANES ((ivec)(0, 1, 2, 3, 4, 5, 6, 7))
+#define NUMBERS ((ivec)(0, 1, 2, 3, 4, 5, 6, 7))
 #elif VEC == 4
-#define LANES ((ivec)(0, 1, 2, 3))
+#define NUMBERS ((ivec)(0, 1, 2, 3))
 #elif VEC == 1
-#define LANES 0
+#define NUMBERS 0
 #else
 #error "VEC must be 16, 8, 4 or 1"
 #endif
 
-/* The vector at p, of which only `left` floats exist.  The lanes past the end get `fill`, and their memory is not
+/* The vector at p, of which only `left` floats exist.  Those past the end get `fill`, and their memory is not
  * touched.  Choose a fill that does no harm: 0 for a sum, -INFINITY for a maximum. */
 static vec load(const global float *p, int left, float fill)
 {
     if (left >= VEC)
         return GET(p);
-    float lane[VEC];
+    float floats[VEC];
     for (int k = 0; k < VEC; k++)
-        lane[k] = k < left ? p[k] : fill;
-    return GET(lane);
+        floats[k] = k < left ? p[k] : fill;
+    return GET(floats);
 }
 
 /* Writes v to p, but no more than `left` floats. */
@@ -147,10 +147,10 @@ static void store(vec v, global float *p, int left)
         PUT(v, p);
         return;
     }
-    float lane[VEC];
-    PUT(v, lane);
+    float floats[VEC];
+    PUT(v, floats);
     for (int k = 0; k < left; k++)
-        p[k] = lane[k];
+        p[k] = floats[k];
 }
 
 /* Transposes a square of 4 x 4 floats in registers.  Its rows begin at from0 to from3; those of the result are `to_row`
@@ -172,7 +172,7 @@ static void store(vec v, global float *p, int left)
 #define IN_ORDER _Pragma("clang loop vectorize(disable)")
 #endif
 
-/* ---- reductions: over the lanes of a vector, then over the work-group -------------------------------------------- */
+/* ---- reductions: over the floats of a vector, then over the work-group ------------------------------------------ */
 
 /* Unlike fmax() one instruction; passes over a NaN in b. */
 static vec larger(vec a, vec b)
@@ -190,19 +190,19 @@ static INLINE float reduce_two(float a, float b, const enum reduced_to to)
     return a + b;
 }
 
-/* The lanes of a vector become one number: the upper half is reduced with the lower until one is left.
+/* The floats of a vector become one number: the upper half is reduced with the lower until one is left.
  *
  *     a b c d e f g h  ->  a+e b+f c+g d+h  ->  a+e+c+g b+f+d+h  ->  ... */
-static INLINE float reduce_lanes(vec v, const enum reduced_to to)
+static INLINE float reduce_vec(vec v, const enum reduced_to to)
 {
-    float lane[VEC];
-    PUT(v, lane);
+    float floats[VEC];
+    PUT(v, floats);
 #pragma unroll
     for (int part = VEC / 2; part > 0; part /= 2)
 #pragma unroll
         for (int k = 0; k < part; k++)
-            lane[k] = reduce_two(lane[k], lane[k + part], to);
-    return lane[0];
+            floats[k] = reduce_two(floats[k], floats[k + part], to);
+    return floats[0];
 }
 
 /* The numbers of the whole work-group become one, which each of its work-items gets: the same tree, in local memory.
@@ -225,19 +225,19 @@ static INLINE float reduce_group(float mine, local float *scratch, const enum re
 }
 
 /* The sum of a vector, and the sum and the largest of the vectors of a whole work-group.  scratch: WG floats. */
-static float lanes_sum(vec v)
+static float vec_sum(vec v)
 {
-    return reduce_lanes(v, TO_SUM);
+    return reduce_vec(v, TO_SUM);
 }
 
 static float group_sum(vec v, local float *scratch)
 {
-    return reduce_group(reduce_lanes(v, TO_SUM), scratch, TO_SUM);
+    return reduce_group(reduce_vec(v, TO_SUM), scratch, TO_SUM);
 }
 
 static float group_max(vec v, local float *scratch)
 {
-    return reduce_group(reduce_lanes(v, TO_LARGEST), scratch, TO_LARGEST);
+    return reduce_group(reduce_vec(v, TO_LARGEST), scratch, TO_LARGEST);
 }
 
 /* ---- sums in order ----------------------------------------------------------------------------------------------- */

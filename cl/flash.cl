@@ -17,7 +17,7 @@
  *               | <-- |  \  |     |  a block of          square (rows,columns) = stream (rows,hs) . kept^T (hs,columns)
  *               +-----+-----+-----+  queries             result^T (hs,columns) += stream^T (hs,rows) . square
  *               |     |     |  \  |
- *               +-----+-----+-----+                   so lanes of vectors, or work-items side by side, are columns, and
+ *               +-----+-----+-----+                   so floats of a vec, or work-items side by side, are columns, and
  *                                                     no sum ever runs across them: neither VEC nor WG changes a chain.
  *                                                     What is wholly above the diagonal is left out.
  *
@@ -207,7 +207,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             const vec old = GET(top + n);
             vec most = old;
             for (int m = 0; m < live; m++)
-                most = larger(most, begin + m <= first + n + LANES ? GET(square + m * columns + n) : (vec)-INFINITY);
+                most = larger(most, begin + m <= first + n + NUMBERS ? GET(square + m * columns + n) : (vec)-INFINITY);
             PUT(most, top + n);
             PUT(exp((old - most) * scale), factor + n);
         }
@@ -217,7 +217,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             for (int n = first_column(columns); n < columns; n += STRIDE) {
                 local float *at = square + m * columns + n;
                 const vec e = exp((GET(at) - GET(top + n)) * scale);
-                PUT(begin + m <= first + n + LANES ? e : (vec)0.0f, at);
+                PUT(begin + m <= first + n + NUMBERS ? e : (vec)0.0f, at);
             }
         for (int d = first_row(columns); d < hs; d += rows_apart(columns))
             for (int n = first_column(columns); n < columns; n += STRIDE)
@@ -290,7 +290,7 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
                 const vec known = load(lse + h.row + first + n, T - first - n, 0);
                 const vec p = exp(GET(square + m * columns + n) * scale - known);
                 const vec ds = p * (GET(dp + m * columns + n) - GET(dot + n)) * scale;
-                PUT(begin + m <= first + n + LANES ? ds : (vec)0.0f, square + m * columns + n);
+                PUT(begin + m <= first + n + NUMBERS ? ds : (vec)0.0f, square + m * columns + n);
             }
         wait_for_all();
         multiply(result, hs, columns, keys, 1, hs + 1, square, live, true);
@@ -337,7 +337,7 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
                 const size_t row = h.row + begin + m;
                 const vec p = exp(GET(square + m * columns + n) * scale - lse[row]);
                 const vec ds = p * (GET(dp + m * columns + n) - delta[row]) * scale;
-                const ivec seen = first + n + LANES <= begin + m;
+                const ivec seen = first + n + NUMBERS <= begin + m;
                 PUT(seen ? p : (vec)0.0f, square + m * columns + n);
                 PUT(seen ? ds : (vec)0.0f, dp + m * columns + n);
             }

@@ -45,7 +45,7 @@ KERNEL void layernorm_forward(global float *out,     /* (N,C) */
 
     vec squares = 0;
     for (int i = FIRST; i < C; i += STRIDE) {
-        vec d = load(x + i, C - i, m) - m; /* lanes past the end hold the mean: they add 0 */
+        vec d = load(x + i, C - i, m) - m; /* floats past the end are the mean: they add 0 */
         squares = fma(d, d, squares);
     }
     float r = 1.0f / sqrt(group_sum(squares, scratch) / C + LAYERNORM_EPS);

@@ -122,7 +122,7 @@ KERNEL void loss_backward(global float *dlogits,      /* (N,W) */
 
     for (int i = FIRST; i < W; i += STRIDE) {
         vec p = exp(load(logits + i, V - i, -INFINITY) - lse_row);
-        vec onehot = i + LANES == target ? (vec)1.0f : (vec)0.0f;
+        vec onehot = i + NUMBERS == target ? (vec)1.0f : (vec)0.0f;
         store((p - onehot) * scale, dlogits + i, W - i);
     }
 }

@@ -8,7 +8,7 @@
  * elements, in parallel.  norm_finish sums the blocks, in order, which is one chain.  Since they have a fixed size and
  * order, gradients on several devices (cut on block borders) give the same norm as gradients on one.
  *
- * Inside a block there are always NORM_LANES running sums.  Sum l takes elements l, l + NORM_LANES, ..., and then the
+ * Inside a block there are always NORM_SUMS running sums.  Sum l takes elements l, l + NORM_SUMS, ..., and then the
  * upper half of the sums is added to the lower half until one is left.  A CPU keeps them in vectors, a GPU in
  * work-items: the additions are the same, and so are the bits.
  *
@@ -18,14 +18,14 @@
  * the losses alone, and a norm that is not finite halts the next step.
  */
 
-#define NORM_LANES MOST_STRIDE
+#define NORM_SUMS MOST_STRIDE
 
 /* One work-group per NORM_BLOCK elements of a flat array of n. */
 KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
                         const global float *grad, /* (n) */
                         int n)
 {
-    enum { K = NORM_LANES / STRIDE }; /* vectors per work-item */
+    enum { K = NORM_SUMS / STRIDE }; /* vectors per work-item */
     local float scratch[WG];
     int begin = get_group_id(0) * NORM_BLOCK;
     int end = min(begin + NORM_BLOCK, n);
@@ -33,7 +33,7 @@ KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
 
     for (int k = 0; k < K; k++)
         sum[k] = 0;
-    for (int i = begin + FIRST; i < end; i += NORM_LANES)
+    for (int i = begin + FIRST; i < end; i += NORM_SUMS)
         for (int k = 0; k < K; k++) {
             vec g = load(grad + i + k * STRIDE, end - i - k * STRIDE, 0);
             sum[k] = fma(g, g, sum[k]);

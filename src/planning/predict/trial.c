@@ -277,7 +277,7 @@ static struct settings small_settings(const struct settings *devices_of, int n)
         .kernels = devices_of->kernels,
         .serial = devices_of->serial,
         .clip = devices_of->clip, /* 0: the list has no tasks for the norm */
-        .order = &pipeline_orders[PIPELINE_1F1B],
+        .turn_order = &pipeline_orders[PIPELINE_1F1B],
         .zero = 1,
         .layers = 1,
         .heads = 1,

@@ -383,7 +383,7 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
 {
     const struct mesh *mesh = &candidate->mesh;
     size_t n;
-    struct turn *turns = merge_orders(candidate->order, mesh, candidate->micros, &n);
+    struct turn *turns = merge_orders(candidate->turn_order, mesh, candidate->micros, &n);
     const struct step_form form = {.clips = clips, .splits = has_halves(turns, n)};
     struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
     struct stage *stages = sum_stages(mesh, sketch, loads, &form);

@@ -7,7 +7,7 @@
 struct mesh_candidate {
     int number;       /* its place in the order in which candidates are made */
     struct mesh mesh; /* its array of layers is shared with others */
-    const struct turn_order *order;
+    const struct turn_order *turn_order;
     const char *pipeline; /* the order's name, or its text */
     int micro_batch, micros;
     int recompute, swap; /* enum recompute and enum swap; the bounds are for neither */

@@ -42,7 +42,7 @@ struct mesh_search new_mesh_search(const struct settings *settings, int devices)
                                  .left_seconds = INFINITY};
     search.processes = (int)sysconf(_SC_NPROCESSORS_ONLN);
     search.settings.devices = NULL;
-    search.settings.order = &pipeline_orders[PIPELINE_1F1B];
+    search.settings.turn_order = &pipeline_orders[PIPELINE_1F1B];
     search.settings.device_memory = NO_LIMIT;
     search.settings.batch = 1;
     search.settings.micro_batch = 1;
@@ -128,7 +128,7 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     }
     for (int b = begin; b <= end && !problem; b *= 2) {
         struct mesh_candidate candidate = {
-            .mesh = mesh, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
+            .mesh = mesh, .turn_order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
         if (search->settings.batch % (mesh.dp * b) == 0 && takes_micros(order, &mesh, candidate.micros))
             add_levels(search, &candidate);
     }
@@ -144,7 +144,7 @@ static void add_candidates(struct mesh_search *search)
                 continue;
             struct mesh mesh = {.dp = dp, .pp = pp, .tp = n / dp / pp, .chunks = 1};
             if (pp > 1 && was_given("pipeline"))
-                add_order(search, mesh, search->given->order, search->given->pipeline);
+                add_order(search, mesh, search->given->turn_order, search->given->pipeline);
             else
                 for (int o = 0; o < (pp > 1 ? PIPELINES : 1); o++)
                     add_order(search, mesh, &pipeline_orders[o], pipeline_name[o]);

@@ -104,7 +104,7 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
     struct problem *problem;
     settings.mesh = format_mesh(mesh, &candidate->mesh);
     settings.zero = candidate->mesh.zero;
-    settings.order = candidate->order;
+    settings.turn_order = candidate->turn_order;
     settings.pipeline = candidate->pipeline;
     settings.micro_batch = candidate->micro_batch;
     if (candidate->swap != SWAP_OFF)

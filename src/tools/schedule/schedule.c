@@ -66,10 +66,10 @@ static struct schedule *new_schedule_of_model(const struct settings *settings)
 {
     struct schedule *schedule;
     struct trainer *trainer = new_plan(settings, 0);
-    if (trainer->order->written)
-        schedule = read_schedule("--pipeline", trainer->order->written->text);
+    if (trainer->turn_order->written)
+        schedule = read_schedule("--pipeline", trainer->turn_order->written->text);
     else
-        schedule = new_schedule_of_order(trainer->order, &trainer->mesh, trainer->micros);
+        schedule = new_schedule_of_order(trainer->turn_order, &trainer->mesh, trainer->micros);
     free_trainer(trainer);
     return schedule;
 }

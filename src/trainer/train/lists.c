@@ -192,7 +192,7 @@ void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;
     size_t n;
-    struct turn *order = merge_orders(trainer->order, &trainer->mesh, trainer->micros, &n);
+    struct turn *order = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
     trainer->train = new_list(trainer->pool, "train");
     struct build build =
         new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);

@@ -100,11 +100,11 @@ static void set_order(void)
 {
     const char *words = find_option(&table, "pipeline")->argument;
     const char *because = *left_out ? "; this yard was built without" : "";
-    asked.order = find_order(asked.pipeline);
-    if (!asked.order)
+    asked.turn_order = find_order(asked.pipeline);
+    if (!asked.turn_order)
         fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s", words, asked.pipeline, because, left_out);
-    if (asked.order->written)
-        asked.pipeline = asked.order->written->text;
+    if (asked.turn_order->written)
+        asked.pipeline = asked.turn_order->written->text;
 }
 
 static void check_together(void)

@@ -85,7 +85,7 @@ struct settings {
     double temperature; /* 0: always the likeliest token */
 
     /* These are no options, but what follows from them. */
-    const struct turn_order *order; /* what `pipeline` names */
+    const struct turn_order *turn_order; /* what `pipeline` names */
     const char *word;     /* the first word that is not an option, where the page takes one; NULL: there is none */
     int n_words;          /* how many words are no options */
     struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */

@@ -21,9 +21,9 @@ static bool is_asked(const struct settings *settings, const char *option)
 /* A run that goes on with another number of devices than its order is written for takes 1f1b. */
 static const struct turn_order *order_for(const struct settings *settings, int pp)
 {
-    const struct written_turns *written = settings->order->written;
+    const struct written_turns *written = settings->turn_order->written;
     if (!written || written->devices == pp)
-        return settings->order;
+        return settings->turn_order;
     if (is_asked(settings, "pipeline"))
         fail(EXIT_USAGE, "--pipeline: its schedule has %d rows, one for each device of a pipeline: use --mesh pp=%d",
              written->devices, written->devices);
@@ -52,7 +52,7 @@ static void set_stages(struct trainer *trainer)
     const struct settings *settings = trainer->settings;
     struct mesh *mesh = &trainer->mesh;
     bool asks_stages = settings->stages && is_asked(settings, "stages");
-    bool asks_pipeline = settings->order->chunks > 1 && is_asked(settings, "pipeline");
+    bool asks_pipeline = settings->turn_order->chunks > 1 && is_asked(settings, "pipeline");
     if (mesh->pp == 1 && (asks_stages || asks_pipeline))
         fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
     if (settings->stages && !asks_stages)
@@ -66,7 +66,7 @@ void set_mesh(struct trainer *trainer)
     const struct settings *settings = trainer->settings;
     int devices = trainer->machine->n_devices;
     trainer->mesh = wanted_mesh(settings, devices);
-    trainer->order = order_for(settings, trainer->mesh.pp);
+    trainer->turn_order = order_for(settings, trainer->mesh.pp);
     int n = n_ranks(&trainer->mesh);
     if (n != devices) /* so --mesh was given: any other mesh is made for these devices */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, %s %d: name %d with -d, or use one as %d, such as -d 0:0x%d",
@@ -127,7 +127,7 @@ static char *advise_micros(const struct trainer *trainer, int micros)
 /* An order that is written down has turns for one number of micro-batches. */
 static void check_written_micros(const struct trainer *trainer)
 {
-    const struct written_turns *written = trainer->order->written;
+    const struct written_turns *written = trainer->turn_order->written;
     if (written && trainer->micros != written->micros)
         fail(EXIT_USAGE, "--pipeline: its schedule has %d micro-batches, not %d: %s", written->micros, trainer->micros,
              advise_micros(trainer, written->micros));
@@ -137,7 +137,7 @@ static void check_written_micros(const struct trainer *trainer)
 static void check_folded_micros(const struct trainer *trainer)
 {
     const int least = 2 * trainer->mesh.pp;
-    if (trainer->mesh.folded && !trainer->order->written && trainer->micros < least)
+    if (trainer->mesh.folded && !trainer->turn_order->written && trainer->micros < least)
         fail(EXIT_USAGE, "--pipeline %s with pp=%d needs at least %d micro-batches, not %d: %s",
              trainer->settings->pipeline, trainer->mesh.pp, least, trainer->micros, advise_micros(trainer, least));
 }
@@ -145,7 +145,7 @@ static void check_folded_micros(const struct trainer *trainer)
 /* How many micro-batches go through an interleaved pipeline in a round; 1: the pipeline has no rounds. */
 static int micros_of_round(const struct trainer *trainer)
 {
-    const bool has_rounds = trainer->mesh.chunks > 1 && !trainer->mesh.folded && !trainer->order->written;
+    const bool has_rounds = trainer->mesh.chunks > 1 && !trainer->mesh.folded && !trainer->turn_order->written;
     return has_rounds ? trainer->mesh.pp : 1;
 }
 

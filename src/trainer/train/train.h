@@ -66,7 +66,7 @@ struct trainer {
     bool separate; /* each device has a context of its own */
     struct pool *pool;
     struct mesh mesh;
-    const struct turn_order *order; /* the order of micro-batches in a pipeline of mesh.pp devices */
+    const struct turn_order *turn_order; /* of micro-batches in a pipeline of mesh.pp devices */
     struct config config;
     struct model *model;
 
