@@ -126,7 +126,7 @@ static void plain_backward(struct build *b, const struct op *op)
     datt_product.causal = CAUSAL_OUT;
     gemm(b, "attn.datt", &datt_product);
     add_dv(b, &h, dqkv, att, dout);
-    struct task *softmax = LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows),
+    struct task *softmax = LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", work_groups(b, (size_t)rows),
                                   INOUT(datt), IN(datt), IN(att), INT(h.t), FLOAT(h.scale));
     set_traffic(softmax, 2 * (double)rows * h.t);
     add_dq(b, &h, dqkv, datt, qkv);
@@ -146,7 +146,7 @@ static void plain_forward(struct build *b, struct tensor *out, struct tensor *qk
     scores.c = square(&h, att);
     scores.causal = CAUSAL_OUT;
     gemm(b, "attn.scores", &scores);
-    struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows),
+    struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", work_groups(b, (size_t)rows),
                                   INOUT(att), IN(att), INT(h.t), FLOAT(h.scale));
     set_traffic(softmax, 1.5 * (double)rows * h.t);
     struct gemm mix = product(&h, GEMM_NN, h.t, h.hs, h.t);

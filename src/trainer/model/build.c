@@ -85,17 +85,17 @@ void end_build(struct build *b)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-struct grid groups(const struct build *b, size_t n)
+struct grid work_groups(const struct build *b, size_t n)
 {
     size_t wg = b->device->shape.work_group;
     return (struct grid){1, {n * wg, 1, 1}, {wg, 1, 1}};
 }
 
-struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(n, BLOCK)); }
+struct grid blocks(const struct build *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
 
 struct grid column_blocks(const struct build *b, size_t n)
 {
-    return groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
+    return work_groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
 struct tensor *activation(struct build *b, const char *name, struct shape shape)
@@ -146,13 +146,13 @@ void set_gradient(struct build *b, const struct tensor *x, struct tensor *g)
     b->grads[x->id] = g;
 }
 
-/* Notes that this step, or this group of sequences, adds to gradient x.  Returns true if it has added to x before. */
+/* Notes that this step, or this gradient group, adds to gradient x.  Returns true if it has added to x before. */
 static bool begin_sum(struct build *b, const struct tensor *x)
 {
-    int group = x->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
+    int grad_group = x->class == MEM_GRADIENTS ? b->tape->grad_group + 1 : 1;
     b->summed = grow(b->summed, &b->cap_summed, (size_t)x->id + 1, sizeof *b->summed);
-    bool before = b->summed[x->id] == group;
-    b->summed[x->id] = group;
+    bool before = b->summed[x->id] == grad_group;
+    b->summed[x->id] = grad_group;
     return before;
 }
 

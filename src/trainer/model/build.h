@@ -48,7 +48,7 @@ struct op {
 /* A rank's forward of one stage and micro-batch. */
 struct tape {
     int rank, micro;
-    int group;      /* group of sequences of --grad-groups, from 0; from 1 on gradients go to the rank's second set */
+    int grad_group; /* the gradient group (--grad-groups), from 0; from 1 on gradients go to the rank's second set */
     struct op *ops; /* the operations, in the order of the forward */
     size_t n, cap;
     struct tensor *in;  /* the residual stream as it came from the stage before; NULL in the first stage */
@@ -79,7 +79,7 @@ struct build {
     struct tape *tape;     /* operations are recorded there, if a backward is wanted */
     struct op unrecorded;  /* what record() returns, to be filled in to no effect, if none is wanted */
     struct tensor **grads; /* by id of a tensor: its gradient, as far as it has arrived */
-    int *summed;           /* by id of a gradient: the group, from 1, that has begun to sum it */
+    int *summed;           /* by id of a gradient: the gradient group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;
 
     /* optimizer.c */
@@ -118,7 +118,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
     add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \
                &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
                                      (int)COUNT(((struct arg[]){__VA_ARGS__}))})
-struct grid groups(const struct build *b, size_t n);        /* n work-groups of WG work-items */
+struct grid work_groups(const struct build *b, size_t n);   /* n work-groups of WG work-items */
 struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */

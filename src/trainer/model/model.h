@@ -37,15 +37,15 @@ struct replica {
     struct weight others[OTHER_PARAMS]; /* those of no layer; a tied HEAD is WTE, or a copy on another device */
     struct weight *by_param;            /* all parameters, in the table's order: those of a layer lie together */
     struct tensor *lookup_grad;         /* (V, C) the embedding's own gradient when the head has one too; else NULL */
-    struct replica *second_set; /* --grad-groups: the same parameters, gradients of another group of sequences */
-    struct tensor *control;     /* (16) what changes per step: CONTROL_* in cl/shared.h */
-    struct tensor *state;       /* (4) norm, clip scale, halted */
+    struct replica *second_set;         /* --grad-groups: the same parameters, gradients of another gradient group */
+    struct tensor *control;             /* (16) what changes per step: CONTROL_* in cl/shared.h */
+    struct tensor *state;               /* (4) norm, clip scale, halted */
 };
 
 /* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */
 struct gradients {
     bool dropped; /* they need not outlive the reduction (ZeRO-2) */
-    bool grouped; /* there is a second set, for a second group of sequences (--grad-groups) */
+    bool grouped; /* there is a second set, for a second gradient group (--grad-groups) */
 };
 
 struct model {
@@ -104,10 +104,10 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 
 /* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
-/* Call it after a group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's two
- * gradients.  group: 0 for the first; the gradient of a further one is then added to that of the first. */
-void end_group(struct build *b, int unit, int group);
-/* After the last group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum them, and
+/* Call it after a gradient group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's
+ * two gradients.  grad_group: 0 for the first; the gradient of a further one is then added to that of the first. */
+void end_grad_group(struct build *b, int unit, int grad_group);
+/* After the last gradient group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum them, and
  * reduce_unit() sums them. */
 void send_unit(struct build *b, int unit);
 void reduce_unit(struct build *b, int unit);

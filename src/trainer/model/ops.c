@@ -19,11 +19,11 @@ static void embed_weights(struct build *b, const struct op *op)
     bool more_wte = begin_contribution(b, dwte);
     bool more_wpe = begin_contribution(b, dwpe);
     int rows = more_wte ? 2 * MIN(tokens, words) : words; /* rows of dwte that are read and written, or only written */
-    struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
+    struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
                                ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start),
                                INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
-    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)config->seq_len),
+    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, (size_t)config->seq_len),
            ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->channels), INT(more_wpe));
 }
 
@@ -34,7 +34,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     struct weight wte = b->replica->others[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(tokens, config->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
-    struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)tokens), OUT(x),
+    struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", work_groups(b, (size_t)tokens), OUT(x),
                                IN(wte.value), IN(b->replica->others[WPE].value), IN(batch->tokens), INT(wte.first),
                                INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
     set_traffic(task, (double)config->channels * (2 * tokens + b->seq));
@@ -71,8 +71,8 @@ static void layernorm_inputs(struct build *b, const struct op *op)
     int tokens = rows_of(x), channels = columns_of(x);
     if (carries)
         carry = IN(gradient(b, x));
-    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)tokens), OUT(dx), carry,
-           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(channels), INT(carries));
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, (size_t)tokens), OUT(dx),
+           carry, IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(channels), INT(carries));
     set_gradient(b, x, dx);
 }
 
@@ -82,7 +82,7 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
     struct tensor *out = activation(b, name, x->shape);
     struct tensor *mean = activation(b, "ln.mean", SHAPE(tokens));
     struct tensor *rstd = activation(b, "ln.rstd", SHAPE(tokens));
-    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)tokens), OUT(out), OUT(mean), OUT(rstd),
+    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", work_groups(b, (size_t)tokens), OUT(out), OUT(mean), OUT(rstd),
            IN(x), IN(w.value), IN(bias.value), INT(channels));
     struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
     op->w = w;
@@ -142,8 +142,8 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
     struct tensor *lse = op->saved[0], *targets = op->saved[1];
     int tokens = rows_of(logits);
     struct tensor *dlogits = new_gradient(b, op, ".dlogits", logits);
-    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)tokens), OUT(dlogits), IN(logits), IN(lse),
-           IN(targets), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
+    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", work_groups(b, (size_t)tokens), OUT(dlogits), IN(logits),
+           IN(lse), IN(targets), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
            FLOAT((float)op->scale));
     accumulate_gradient(b, op, logits, dlogits);
 }
@@ -159,7 +159,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
     struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
     struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
                                    SHAPE(PART_NUMBERS, padded));
-    LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
+    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
            INT(tokens), INT(padded), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens), OUT(losses), OUT(lse), IN(all), INT(tokens),
@@ -175,12 +175,12 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
     if (vocab < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
-        LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)tokens), OUT(losses), OUT(lse), IN(logits),
+        LAUNCH(b, "loss", "loss.cl", "loss_forward", work_groups(b, (size_t)tokens), OUT(losses), OUT(lse), IN(logits),
                IN(batch->targets), INT(vocab), INT(columns_of(logits)));
     if (total) {
         bool more = begin_contribution(b, total);
-        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(tokens),
-               INT(more));
+        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", work_groups(b, 1), ACCUMULATE(total, more), IN(losses),
+               INT(tokens), INT(more));
     }
     struct op *op = record(b, "loss", NULL, cross_entropy_inputs, losses, logits);
     op->saved[0] = lse;

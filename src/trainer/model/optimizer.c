@@ -70,13 +70,13 @@ static struct reduction *reduction_of(const struct build *b, int unit, int tp_ra
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
 
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
-static void sum_tied(struct build *b, int tp_rank, int group)
+static void sum_tied(struct build *b, int tp_rank, int grad_group)
 {
     struct coordinates at = {.unit = 0, .tp_rank = tp_rank};
     for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
         struct replica *last = last_replica(b, at);
         struct replica *first = replica_of(b, at);
-        if (group > 0) {
+        if (grad_group > 0) {
             first = first->second_set;
             last = last->second_set;
         }
@@ -91,16 +91,16 @@ static void sum_tied(struct build *b, int tp_rank, int group)
     }
 }
 
-/* dp is 1 here: sizes.c refuses groups beside more data-parallel ranks (check_groups()). */
-void end_group(struct build *b, int unit, int group)
+/* dp is 1 here: sizes.c refuses gradient groups beside more data-parallel ranks (check_groups()). */
+void end_grad_group(struct build *b, int unit, int grad_group)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
         if (unit == 0)
-            sum_tied(b, tp_rank, group);
+            sum_tied(b, tp_rank, grad_group);
         struct replica *replica = replica_of(b, at);
         on_unit(b, at, ROLE_REDUCE);
-        if (group > 0)
+        if (grad_group > 0)
             add_into(b->list, "group.add", replica->grads[unit], replica->second_set->grads[unit]);
     }
 }
@@ -219,7 +219,8 @@ static void add_blocks(struct build *b, int unit)
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n_blocks));
-            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n_blocks), OUT(out), IN(sum), INT(counted));
+            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", work_groups(b, n_blocks), OUT(out), IN(sum),
+                   INT(counted));
             if (out != part)
                 add_move(b->list, "norm.move", part, out, FOR_MOVES);
         }
@@ -242,7 +243,7 @@ static void send_state(struct build *b)
 static void check_losses(struct build *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "loss.check", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), NO_TENSOR, INT(0),
+    LAUNCH(b, "loss.check", "norm.cl", "norm_finish", work_groups(b, 1), INOUT(b->replica->state), NO_TENSOR, INT(0),
            IN(b->replica->control), IN(losses), INT(count_elements(losses)));
     send_state(b);
 }
@@ -251,7 +252,7 @@ static void check_losses(struct build *b, struct tensor *losses)
 static void finish_norm(struct build *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(b->partials),
+    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1), INOUT(b->replica->state), IN(b->partials),
            INT(count_elements(b->partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
     if (!b->released)
         send_state(b);

@@ -343,13 +343,14 @@ void on_tape(struct build *b, struct tape *tape, enum role role)
 {
     b->tape = tape;
     on_rank(b, tape->rank, tape->micro, role);
-    if (tape->group)
+    if (tape->grad_group)
         b->replica = b->replica->second_set;
 }
 
-struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int group)
+struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int grad_group)
 {
-    return (struct tape){.rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank, .micro = micro, .group = group};
+    const int rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank;
+    return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};
 }
 
 void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch)

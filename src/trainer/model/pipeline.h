@@ -74,7 +74,7 @@ const struct turn_order *find_order(const char *named);
 void on_tape(struct build *b, struct tape *tape, enum role role);
 /* A tape for that stage and micro-batch, on the rank with this data-parallel coordinate and tensor-parallel coordinate
  * b->tp_rank. */
-struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int group);
+struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int grad_group);
 /* Adds the forward of the stage for the tape's rank and micro-batch, and records it on the tape.  before: the tape of
  * the stage before it, or NULL. */
 void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch);

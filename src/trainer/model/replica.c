@@ -91,7 +91,7 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
 }
 
 /* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
- * has the head: the embedding itself if it has that too, else a copy (which the replica of a group of sequences shares
+ * has the head: the embedding itself if it has that too, else a copy (which a second set shares
  * with its rank's). */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
@@ -150,18 +150,18 @@ static void make_weights(struct model *model, struct replica *replica)
         make_tied_head(model, replica);
 }
 
-/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second group of sequences. */
-static void make_group(struct model *model, struct replica *replica)
+/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient group. */
+static void make_second_set(struct model *model, struct replica *replica)
 {
     size_t n_units = (size_t)model->params->n_units;
-    struct replica *group = copy_bytes(replica, sizeof *replica);
-    group->grads = allocate(n_units, sizeof *group->grads);
+    struct replica *second = copy_bytes(replica, sizeof *replica);
+    second->grads = allocate(n_units, sizeof *second->grads);
     for (int unit = 0; unit < (int)n_units; unit++)
         if (replica->values[unit])
-            group->grads[unit] = as_buffer(
+            second->grads[unit] = as_buffer(
                 unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->values[unit])));
-    make_weights(model, group);
-    replica->second_set = group;
+    make_weights(model, second);
+    replica->second_set = second;
 }
 
 static void make_replica(struct model *model, int rank)
@@ -184,7 +184,7 @@ static void make_replica(struct model *model, int rank)
         replica->state = new_kept(model, replica, MEM_WORK, "state", SHAPE(STATE_SIZE));
     }
     if (model->gradients.grouped)
-        make_group(model, replica);
+        make_second_set(model, replica);
 }
 
 struct model *outline_model(const struct config *config, const struct mesh *mesh)

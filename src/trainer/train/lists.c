@@ -43,8 +43,8 @@ static int count_tapes(const struct train_builder *builder)
     return builder->trainer->mesh.dp * builder->trainer->mesh.tp;
 }
 
-/* The group of sequences (--grad-groups) to which a micro-batch belongs. */
-static int group_of(const struct trainer *trainer, int micro)
+/* The gradient group (--grad-groups) to which a micro-batch belongs. */
+static int grad_group_of(const struct trainer *trainer, int micro)
 {
     return micro * trainer->settings->grad_groups / trainer->micros;
 }
@@ -107,7 +107,7 @@ static void add_forwards(struct train_builder *builder, int stage, int micro)
             begin_tp_rank(builder->build, tp_rank);
             struct tape *tape = tape_at(builder, stage, micro, dp_rank, tp_rank);
             const struct tape *before = tape_at(builder, stage - 1, micro, dp_rank, tp_rank);
-            *tape = new_tape(builder->build, dp_rank, stage, micro, group_of(trainer, micro));
+            *tape = new_tape(builder->build, dp_rank, stage, micro, grad_group_of(trainer, micro));
             forward_stage(builder->build, tape, stage, before, &feed->first[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
                 add_head(builder, tape->out, micro, dp_rank, tp_rank);
@@ -155,15 +155,15 @@ static void add_backwards(struct train_builder *builder, const struct turn *turn
     const struct trainer *trainer = builder->trainer;
     const int stage = turn->stage, micro = turn->micro;
     const int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
-    const int group = group_of(trainer, micro);
+    const int grad_group = grad_group_of(trainer, micro);
     const bool alone = trainer->mesh.dp == 1;
     const bool weights = turn->computation != INPUT_GRADIENT;
     const bool ends_step = weights && micro == trainer->micros - 1;
-    const bool ends_group = ends_step || (weights && group_of(trainer, micro + 1) != group);
+    const bool ends_group = ends_step || (weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
         add_unit_backward(builder, turn, unit);
         if (ends_group)
-            end_group(builder->build, unit, group);
+            end_grad_group(builder->build, unit, grad_group);
         if (!ends_step)
             continue;
         send_unit(builder->build, unit);
@@ -289,7 +289,7 @@ static void add_sampled_logits(struct build *build, struct trainer *trainer, str
 {
     const int channels = trainer->config.channels;
     struct tensor *row = activation(build, "last", SHAPE(1, channels));
-    struct task *pick = LAUNCH(build, "last", "elementwise.cl", "pick_row", groups(build, 1), OUT(row), IN(out),
+    struct task *pick = LAUNCH(build, "last", "elementwise.cl", "pick_row", work_groups(build, 1), OUT(row), IN(out),
                                IN(wanted), INT(channels));
     set_traffic(pick, 2.0 * channels);
     struct tensor *logits = gpt_head(build, row);
