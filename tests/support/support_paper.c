@@ -109,7 +109,7 @@ struct trainer *plan_tiny(const char *path, int ranks)
     proof_options.verify = predict_options.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);
     settings->mesh = mesh;
-    return new_plan(settings, LIST_TRAIN);
+    return plan_training(settings, LIST_TRAIN);
 }
 
 void expect_order(const struct list *list, const char *names)

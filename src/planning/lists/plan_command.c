@@ -133,7 +133,7 @@ static int show_plan(const struct trainer *trainer, const char *title)
 
 static int plan_model(const struct settings *settings)
 {
-    struct trainer *trainer = new_plan(settings, ALL_LISTS | OPEN_GIVEN_DATA);
+    struct trainer *trainer = plan_training(settings, ALL_LISTS | OPEN_GIVEN_DATA);
     char *shape = describe_shape(trainer);
     int code = show_plan(trainer, shape);
     free(shape);

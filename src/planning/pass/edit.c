@@ -309,8 +309,8 @@ struct task *repeat(struct edit *edit, const struct task *task)
     again->next = links.next;
     again->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
     again->accesses = copy_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses);
-    if (task->context_bytes)
-        again->context = copy_bytes(task->context, task->context_bytes);
+    if (task->argument_bytes)
+        again->argument = copy_bytes(task->argument, task->argument_bytes);
     again->edges = NULL;
     again->n_edges = 0;
     return again;

@@ -35,7 +35,7 @@ void depend_draft(struct trainer *trainer)
         depend(all[i], ALL_EDGES);
 }
 
-struct trainer *new_plan(const struct settings *settings, unsigned wanted)
+struct trainer *plan_training(const struct settings *settings, unsigned wanted)
 {
     struct trainer *trainer = new_draft(settings, wanted);
     must(place_draft(trainer));
@@ -43,7 +43,7 @@ struct trainer *new_plan(const struct settings *settings, unsigned wanted)
     return trainer;
 }
 
-struct trainer *try_new_plan(const struct settings *settings, unsigned wanted, struct problem **problem)
+struct trainer *try_to_plan(const struct settings *settings, unsigned wanted, struct problem **problem)
 {
     struct trainer *trainer = try_new_draft(settings, wanted, problem);
     if (!trainer)

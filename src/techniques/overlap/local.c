@@ -143,7 +143,7 @@ char *describe_choices(const struct list *list)
     for (size_t i = 0; i < list->n; i++) {
         if (list->tasks[i]->run != make_choice)
             continue;
-        const struct side_chooser *chooser = list->tasks[i]->context;
+        const struct side_chooser *chooser = list->tasks[i]->argument;
         cpu += chooser->on_side[true];
         all += chooser->on_side[true] + chooser->on_side[false];
         moved += chooser->side_changes;
@@ -222,7 +222,7 @@ static void time_piece(struct both_sides *sides, struct task *piece)
     chooser->pieces++;
     chooser->cpu_should_take += seconds_alone(sides->costs, piece) / sides->mover->cores;
     piece->run = update_timed;
-    piece->context = chooser;
+    piece->argument = chooser;
 }
 
 /* The host's tasks, which the list has from position `from` on, work when the CPU is chosen; but not those copies that
@@ -251,7 +251,7 @@ static void add_choice(const struct both_sides *sides, struct task *maker)
     list->tags = (struct tags){sides->update->layer, NONE, ROLE_OFFLOAD};
     struct task *task =
         add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, sides->chooser);
-    task->context_bytes = sizeof *sides->chooser; /* it is the task's own */
+    task->argument_bytes = sizeof *sides->chooser; /* it is the task's own */
     add_access(task, sides->word, ACCESS_BOTH);
     for (int i = 0; i < sides->update->n_accesses; i++) /* the choice comes after these, and does not look at them */
         if (sides->update->accesses[i].tensor->class == MEM_GRADIENTS)

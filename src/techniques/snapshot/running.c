@@ -93,7 +93,7 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
         if (!task->member.needed || is_copy(task))
             continue;
         task->run = task->member.returned ? commit_iteration : persist;
-        task->context = snapshot_run;
+        task->argument = snapshot_run;
         if (task->member.returned)
             continue;
         size_t bytes = task->accesses[0].tensor->bytes;

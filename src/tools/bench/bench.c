@@ -391,7 +391,7 @@ static int run_bench(int argc, char **argv)
     bench.gemms = new_table(gemm_columns, COUNT(gemm_columns));
     bench.machine = open_machine_for(settings, false);
     /* A model that training would refuse is refused now, and not after the products. */
-    free_trainer(new_plan(settings, LIST_TRAIN | OPEN_GIVEN_DATA));
+    free_trainer(plan_training(settings, LIST_TRAIN | OPEN_GIVEN_DATA));
     bench.probe = open_probe(&bench.machine->devices[0]);
     bench_all(&bench);
     close_probe(bench.probe);

@@ -146,7 +146,8 @@ static double bench_one(struct settings *settings, FILE *text, struct table *tab
 {
     struct run run = {.period = 0};
     const unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
-    struct trainer *trainer = predict_options.hardware ? new_plan(settings, wanted) : new_trainer(settings, wanted);
+    struct trainer *trainer =
+        predict_options.hardware ? plan_training(settings, wanted) : new_trainer(settings, wanted);
     const json_t *bound = json_object_get(broadcast_report(trainer)->fields, "bound_ms");
     if (predict_options.hardware)
         simulate_steps(trainer, &run);

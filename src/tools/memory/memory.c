@@ -147,7 +147,7 @@ static void try_strategy(struct table *table, struct strategy *strategy)
     struct problem *problem;
     const char *word = word_of("recompute", (int)strategy->recompute);
     const struct value_before recompute = try_option("recompute", word);
-    strategy->trainer = try_new_plan(&strategy->settings, PLANNED, &problem);
+    strategy->trainer = try_to_plan(&strategy->settings, PLANNED, &problem);
     restore_value(&recompute);
     if (problem) {
         note("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, problem->sentence);
@@ -260,7 +260,7 @@ static int print_strategies(const struct settings *settings, bool is_mixed)
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *table = new_table(columns, COLUMNS);
     struct strategy shape = without_limits(settings, is_mixed);
-    shape.trainer = new_plan(&shape.settings, PLANNED);
+    shape.trainer = plan_training(&shape.settings, PLANNED);
     int first = settings->zero, last = settings->zero; /* levels of ZeRO */
     if (shape.trainer->mesh.dp > 1) {
         first = 0;

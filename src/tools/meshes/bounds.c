@@ -132,7 +132,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     settings.micro_batch = micro_batch;
     settings.host_memory = NO_LIMIT;
     settings.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct trainer *trainer = try_new_plan(&settings, LIST_TRAIN, &problem);
+    struct trainer *trainer = try_to_plan(&settings, LIST_TRAIN, &problem);
     free(problem);
     if (!trainer)
         return NULL;

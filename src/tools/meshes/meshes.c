@@ -46,7 +46,7 @@ struct mesh_search new_mesh_search(const struct settings *settings, int devices)
     search.settings.device_memory = NO_LIMIT;
     search.settings.batch = 1;
     search.settings.micro_batch = 1;
-    struct trainer *trainer = new_plan(&search.settings, OPEN_GIVEN_DATA);
+    struct trainer *trainer = plan_training(&search.settings, OPEN_GIVEN_DATA);
     const struct costs *costs = costs_of(trainer);
     if (devices > costs->devices)
         fail(EXIT_USAGE, "--search -d %d: %s has devices = %lld: use a smaller -d, or a copy with devices = %d",

@@ -65,7 +65,7 @@ static struct schedule *new_schedule_of_order(const struct turn_order *order, co
 static struct schedule *new_schedule_of_model(const struct settings *settings)
 {
     struct schedule *schedule;
-    struct trainer *trainer = new_plan(settings, 0);
+    struct trainer *trainer = plan_training(settings, 0);
     if (trainer->turn_order->written)
         schedule = read_schedule("--pipeline", trainer->turn_order->written->text);
     else

@@ -32,9 +32,9 @@ WIDEST_VECTORS void update_elements(float *restrict p, float *restrict m, float 
 
 static float *memory_at(const struct task *task, int access) { return tensor_memory(task->accesses[access].tensor); }
 
-void adamw_on_host(void *context, const struct task *task, uint32_t iteration)
+void adamw_on_host(void *argument, const struct task *task, uint32_t iteration)
 {
-    (void)context;
+    (void)argument;
     (void)iteration;
     float *values = memory_at(task, ADAMW_P);
     float *m = memory_at(task, ADAMW_M);

@@ -311,7 +311,7 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
                           cl_event *done)
 {
     (void)iteration;
-    const struct call *call = task->context;
+    const struct call *call = task->argument;
     cl_mem buffer[OPERANDS + 1] = {0};
     for (int i = 0; i < task->n_accesses; i++)
         buffer[i] = tensor_buffer(task->accesses[i].tensor);
@@ -332,7 +332,7 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
 static void compile_clblast(const struct task *task)
 {
     const struct device *device = task->lane->device;
-    const struct call *call = task->context;
+    const struct call *call = task->argument;
     struct call empty = *call;
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};

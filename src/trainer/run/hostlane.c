@@ -94,7 +94,7 @@ static void run_host_task(const struct job *job)
 {
     const struct task *task = job->list->tasks[job->task_index];
     job->flight->start = now_ns();
-    task->run(task->context, task, job->iteration);
+    task->run(task->argument, task, job->iteration);
     job->flight->end = now_ns();
 }
 

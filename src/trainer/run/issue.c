@@ -71,7 +71,7 @@ void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flig
     uint64_t told_end = 0;
     *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
     if (task->lane->device->is_host) {
-        task->run(task->context, task, iteration);
+        task->run(task->argument, task, iteration);
         flight->end = now_ns();
         return;
     }

@@ -14,8 +14,8 @@ struct list *new_list(struct pool *pool, const char *name)
 
 void free_task(struct task *task)
 {
-    if (task->context_bytes)
-        free(task->context);
+    if (task->argument_bytes)
+        free(task->argument);
     free(task->args);
     free(task->accesses);
     free(task);

@@ -114,9 +114,9 @@ struct task *add_kernel(struct list *list, struct lane *lane, const char *name, 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
 /* Copies from the host's memory to the host's memory. */
-static void run_copy(void *context, const struct task *task, uint32_t iteration)
+static void run_copy(void *argument, const struct task *task, uint32_t iteration)
 {
-    (void)context;
+    (void)argument;
     const struct tensor *to = tensor_at(copy_target(task), iteration);
     const struct tensor *from = tensor_at(copy_source(task), iteration);
     memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
@@ -168,12 +168,12 @@ struct tensor *add_download(struct list *list, const char *name, struct tensor *
 
 /* ---- tasks that call functions --------------------------------------------------------------------------------- */
 
-struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *context)
+struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *argument)
 {
     struct task *task = add_task(list, lane, name);
     task->action = ACT_HOST;
     task->run = run;
-    task->context = context;
+    task->argument = argument;
     return task;
 }
 
@@ -183,7 +183,7 @@ struct task *add_issue(struct list *list, struct lane *lane, const char *name, i
     struct task *task = add_task(list, lane, name);
     task->action = ACT_ISSUE;
     task->commands.issue = issue;
-    task->context = copy_bytes(description, bytes);
-    task->context_bytes = bytes;
+    task->argument = copy_bytes(description, bytes);
+    task->argument_bytes = bytes;
     return task;
 }

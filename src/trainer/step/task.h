@@ -79,7 +79,7 @@ enum task_action {
 /* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
  * tensors of task->accesses.  It may be called several times for one run, so whatever it changes beside the tensors
  * must follow from the tensors and `iteration`. */
-typedef void host_function(void *context, const struct task *task, uint32_t iteration);
+typedef void host_function(void *argument, const struct task *task, uint32_t iteration);
 /* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
  * command, which the caller releases. */
 typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
@@ -180,7 +180,7 @@ struct task {
     /* what it does */
     enum task_action action;
     host_function *run;          /* ACT_HOST: this function; a copy on a lane of the host has one too */
-    void *context;               /* the first argument of `run`; ACT_ISSUE: what its commands need to know */
+    void *argument;              /* the first argument of `run`; ACT_ISSUE: what its commands need to know */
     const char *file, *function; /* ACT_KERNEL: cl/FILE, the function's name */
     struct arg *args;            /* ACT_KERNEL: n_args arguments */
     int n_args;
@@ -213,7 +213,7 @@ struct task {
 
     /* Tasks that are no single kernel of cl/. */
     struct own_commands commands; /* ACT_ISSUE */
-    size_t context_bytes;         /* size in bytes of the context, if the task owns it and frees it; 0: it does not */
+    size_t argument_bytes;        /* size in bytes of `argument`, if the task owns it and frees it; 0: it does not */
     bool partial; /* it leaves part of what it writes unwritten, and nothing reads that part; read by proofs */
 
     /* Neighbours in the list while it is edited: set by list.h's functions and the verbs of pass/edit.h. */

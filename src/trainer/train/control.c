@@ -8,9 +8,9 @@
 /* ---- the control block ----------------------------------------------------------------------------------------- */
 
 /* Values that follow from others are computed in double precision; adamw.cl says why. */
-static void prepare_control(void *context, const struct task *task, uint32_t iteration)
+static void prepare_control(void *argument, const struct task *task, uint32_t iteration)
 {
-    const struct trainer *trainer = context;
+    const struct trainer *trainer = argument;
     const struct settings *settings = trainer->settings;
     const double lr = learning_rate(&trainer->rate, iteration);
     const double correction1 = 1 - pow(settings->beta1, iteration);
@@ -77,9 +77,9 @@ struct tensor *new_losses(struct trainer *trainer)
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
 /* Reads the data-parallel ranks' loss sums, then the state of the norm's rank. */
-static void report_step(void *context, const struct task *task, uint32_t iteration)
+static void report_step(void *argument, const struct task *task, uint32_t iteration)
 {
-    struct trainer *trainer = context;
+    struct trainer *trainer = argument;
     const float *state = tensor_memory(task->accesses[trainer->mesh.dp].tensor);
     double sum = 0;
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
@@ -126,9 +126,9 @@ void add_report(struct trainer *trainer)
 }
 
 /* Reads the losses of each rank, and goes on from the sum of the iteration before. */
-void report_evaluation(void *context, const struct task *task, uint32_t iteration)
+void report_evaluation(void *argument, const struct task *task, uint32_t iteration)
 {
-    struct trainer *trainer = context;
+    struct trainer *trainer = argument;
     size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
     struct losses all = trainer->eval_sum[(iteration - 1) & 1];
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {

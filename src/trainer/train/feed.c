@@ -137,9 +137,9 @@ static void fill_window(const struct trainer *trainer, uint32_t iteration, int s
 }
 
 /* Fills a micro-batch of step `iteration`, which counts from 1, with its windows. */
-void prepare_batch(void *context, const struct task *task, uint32_t iteration)
+void prepare_batch(void *argument, const struct task *task, uint32_t iteration)
 {
-    const struct feed *feed = context;
+    const struct feed *feed = argument;
     const struct trainer *trainer = feed->trainer;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
@@ -157,9 +157,9 @@ size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iterati
 
 /* Fills a batch of the evaluation: an iteration takes the next micro_batch windows for each rank.  Where no more
  * windows are there, it leaves zeros. */
-void prepare_evaluation(void *context, const struct task *task, uint32_t iteration)
+void prepare_evaluation(void *argument, const struct task *task, uint32_t iteration)
 {
-    struct feed *feed = context;
+    struct feed *feed = argument;
     struct trainer *trainer = feed->trainer;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
@@ -173,10 +173,10 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t iterati
     complete_batch(feed, task);
 }
 
-void prepare_sample(void *context, const struct task *task, uint32_t iteration)
+void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
 {
     (void)iteration;
-    struct feed *feed = context;
+    struct feed *feed = argument;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
     memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);

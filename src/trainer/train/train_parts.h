@@ -18,7 +18,7 @@ void new_feeds(struct trainer *trainer); /* sets their trainer, dp_rank, micro a
 void free_feeds(struct trainer *trainer);
 /* The feed of a micro-batch of the train list, on that data-parallel rank. */
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
-host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
+host_function prepare_batch, prepare_evaluation, prepare_sample; /* their argument is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
 size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */

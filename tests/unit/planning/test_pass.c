@@ -102,7 +102,7 @@ static struct trainer *plan_recompute(enum recompute how)
         parse_words("--layers 4 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1");
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.mode = how;
-    return new_plan(settings, LIST_TRAIN);
+    return plan_training(settings, LIST_TRAIN);
 }
 
 static size_t count_tasks(const struct list *list, const char *name)

@@ -19,7 +19,8 @@
  * read first. */
 TEST(layers_are_gathered_ahead)
 {
-    struct trainer *trainer = new_plan(parse_words("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
+    struct trainer *trainer =
+        plan_training(parse_words("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
     size_t most = 0;
     for (size_t at = 0; at < trainer->train->n; at++) {
         size_t n = 0;
@@ -38,7 +39,7 @@ TEST(layers_are_gathered_ahead)
 TEST(what_is_gathered_is_read)
 {
     struct trainer *trainer =
-        new_plan(parse_words("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN);
+        plan_training(parse_words("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN);
     size_t gathers = 0;
     for (size_t i = 0; i < trainer->train->n; i++) {
         const struct task *gather = trainer->train->tasks[i];
@@ -59,7 +60,7 @@ TEST(what_is_gathered_is_read)
 TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
-    struct trainer *trainer = new_plan(parse_words("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
+    struct trainer *trainer = plan_training(parse_words("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
     expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
     size_t found = 0;
     for (size_t i = 0; i < trainer->train->n; i++)
@@ -88,8 +89,8 @@ TEST(only_shards_are_kept)
 {
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
-        struct trainer *trainer =
-            new_plan(parse_words("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
+        struct trainer *trainer = plan_training(
+            parse_words("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
         size_t updates = 0;
         for (size_t i = 0; i < trainer->train->n; i++) {
             const struct task *task = trainer->train->tasks[i];

@@ -475,7 +475,7 @@ TEST(what_updates_share_goes_down_once)
 {
     struct settings *settings = parse_words("--model tiny --overlap all-cpu");
     predict_options.hardware = "data/hardware/server.txt";
-    struct trainer *trainer = new_plan(settings, LIST_TRAIN);
+    struct trainer *trainer = plan_training(settings, LIST_TRAIN);
     size_t downloads = 0;
     for (size_t i = 0; i < trainer->train->n; i++) {
         const struct task *copy = trainer->train->tasks[i];
@@ -565,7 +565,7 @@ TEST(updates_wait_for_nothing)
     for (size_t i = 0; i < COUNT(mesh); i++)
         for (int clip = 0; clip < 2; clip++) {
             char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
-            struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
+            struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN);
             const struct list *list = trainer->train;
             size_t norm = 0;
             for (size_t k = 0; k < list->n; k++)
@@ -662,7 +662,7 @@ TEST(choices_are_made_when_gradients_are_there)
         char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
         struct settings *settings = parse_words(words);
         predict_options.hardware = "data/hardware/server.txt";
-        struct trainer *trainer = new_plan(settings, LIST_TRAIN);
+        struct trainer *trainer = plan_training(settings, LIST_TRAIN);
         size_t choices = 0;
         for (size_t k = 0; k < trainer->train->n; k++)
             if (chooses(trainer->train->tasks[k])) {

@@ -206,7 +206,8 @@ TEST(the_strategy_is_rescaled)
                 merged);
     for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
         const size_t k = i / 2;
-        trainer = new_plan(parse_words(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN | OPEN_DATA);
+        trainer =
+            plan_training(parse_words(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN | OPEN_DATA);
         assert_int_equal(trainer->mesh.dp, cases[k].dp);
         assert_int_equal(trainer->mesh.pp, cases[k].pp);
         assert_int_equal(trainer->mesh.tp, cases[k].tp);
@@ -219,7 +220,7 @@ TEST(the_strategy_is_rescaled)
         int ahead;
     } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
     for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
-        trainer = new_plan(parse_words(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA);
+        trainer = plan_training(parse_words(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA);
         assert_int_equal(trainer->ahead, batches[i].ahead);
         struct checkpoint *checkpoint = describe_training(trainer, HALF + 1); /* whole batches, and one more */
         assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);

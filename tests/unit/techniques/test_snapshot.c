@@ -473,7 +473,7 @@ static struct trainer *plan_both_sides(void)
         parse_words("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
     predict_options.hardware = "data/hardware/laptop.txt";
     predict_options.simulate = true;
-    return new_plan(settings, LIST_TRAIN);
+    return plan_training(settings, LIST_TRAIN);
 }
 
 /* The update that writes what the copy stores: either side has parameters and state of its own. */

@@ -346,7 +346,7 @@ static struct state train_within(const char *words, bool serial, size_t budget)
 /* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
 static void ask_budgets(const char *words, size_t budget[2])
 {
-    struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+    struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
     json_t *peaks = json_object_get(reports.reports[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;

@@ -165,7 +165,7 @@ static struct mesh_outcome plan_words(const char *words)
     struct problem *problem;
     struct settings *settings = parse_words(words);
     proof_options.verify = false;
-    struct trainer *trainer = try_new_plan(settings, LIST_TRAIN, &problem);
+    struct trainer *trainer = try_to_plan(settings, LIST_TRAIN, &problem);
     struct mesh_outcome outcome = {.seconds = INFINITY, .bytes = INFINITY};
     free(problem);
     if (!trainer)

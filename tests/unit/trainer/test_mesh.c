@@ -188,7 +188,7 @@ TEST(no_device_gets_everything_at_once)
 TEST(the_norm_has_one_order)
 {
     struct trainer *trainer =
-        new_plan(parse_words("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN | OPEN_DATA);
+        plan_training(parse_words("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN | OPEN_DATA);
     int layer = -2;
     int last = 0;
     int seen = 0;

@@ -58,7 +58,7 @@ TEST(zero_shares_the_state_out)
             char words[128];
             snprintf(words, sizeof words, "--model nano --layers 16 --untied --batch 4 -d 0:0x%d --zero %d", devices,
                      zero);
-            struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
+            struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN);
             double n = (double)count_parameters(trainer->model->params), share = 1.0 / devices;
             double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
             for (int d = 0; d < devices; d++) {
@@ -164,10 +164,10 @@ TEST(memory_needed_is_enough)
 TEST(a_plan_that_does_not_fit_is_refused)
 {
     struct problem *problem;
-    assert_null(try_new_plan(parse_words("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &problem));
+    assert_null(try_to_plan(parse_words("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &problem));
     assert_non_null(strstr(problem->sentence, "does not fit"));
     free(problem);
-    struct trainer *trainer = try_new_plan(parse_words("--model tiny -d 0:0"), LIST_TRAIN, &problem);
+    struct trainer *trainer = try_to_plan(parse_words("--model tiny -d 0:0"), LIST_TRAIN, &problem);
     assert_null(problem);
     free_trainer(trainer);
 }
@@ -179,7 +179,7 @@ TEST(groups_share_their_parameters)
     for (int groups = 1; groups <= 2; groups++) {
         char words[96];
         snprintf(words, sizeof words, "--model tiny --micro-batch 1 -d 0:0x2 --mesh pp=2 --grad-groups %d", groups);
-        struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
+        struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN);
         bytes[groups - 1] = persistent_bytes(trainer, 0, MEM_PARAMETERS) + persistent_bytes(trainer, 1, MEM_PARAMETERS);
         free_trainer(trainer);
     }
@@ -207,9 +207,9 @@ TEST(work_space_is_what_clblast_asks_for)
     struct settings *settings = parse_words("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
     settings->data.path = NULL;
     settings->vocab = 50257;
-    struct trainer *here = new_plan(settings, LIST_TRAIN);
+    struct trainer *here = plan_training(settings, LIST_TRAIN);
     predict_options.hardware = "data/hardware/server.txt";
-    struct trainer *paper = new_plan(settings, LIST_TRAIN);
+    struct trainer *paper = plan_training(settings, LIST_TRAIN);
     size_t seen = 0;
     assert_int_equal(here->train->n, paper->train->n);
     for (size_t i = 0; i < here->train->n; i++) {

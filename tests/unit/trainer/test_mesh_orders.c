@@ -135,7 +135,7 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
     char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
                           "pp=%d --pipeline %s --clip %d --untied",
                           layers, micros, pp, pp, pipeline, clip);
-    struct trainer *trainer = new_plan(parse_words(words), LIST_TRAIN);
+    struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN);
     double *seconds = allocate(trainer->train->n, sizeof *seconds);
     int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
     for (size_t i = 0; i < trainer->train->n; i++) {

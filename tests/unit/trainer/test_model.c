@@ -68,7 +68,7 @@ TEST(bytes_are_those_touched)
     settings->seq_len = T;
     settings->vocab = V;
     settings->batch = B;
-    struct trainer *trainer = new_plan(settings, LIST_TRAIN);
+    struct trainer *trainer = plan_training(settings, LIST_TRAIN);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
         while (i < trainer->train->n && strcmp(trainer->train->tasks[i]->name, expected[k].name) != 0)
             i++;

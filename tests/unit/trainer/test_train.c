@@ -282,7 +282,7 @@ TEST(devices_as_json_have_their_fields)
 TEST(predicted_memory_is_what_is_allocated)
 {
     struct settings *settings = parse_words(lasting(TINY_SIZES "-d %s", two_devices()));
-    struct trainer *planned = new_plan(settings, LIST_TRAIN | OPEN_DATA),
+    struct trainer *planned = plan_training(settings, LIST_TRAIN | OPEN_DATA),
                    *real = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
     size_t predicted = 0;
     size_t given = 0;
