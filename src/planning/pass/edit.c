@@ -69,10 +69,8 @@ static void close_edit(struct edit *edit)
 static size_t copy_ring(const struct task *ring, struct task **tasks)
 {
     size_t n = 0;
-    for (struct task *task = ring->next; task != ring; task = task->next) {
-        tasks[n] = task;
-        n++;
-    }
+    for (struct task *task = ring->next; task != ring; task = task->next)
+        tasks[n++] = task;
     return n;
 }
 

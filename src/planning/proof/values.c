@@ -277,8 +277,7 @@ static void join_runs(struct values *values)
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            values->runs[n] = *next;
-            n++;
+            values->runs[n++] = *next;
         }
     }
     values->n = n;

@@ -81,7 +81,8 @@ static void fill_list(struct trace *tables, const struct list *list, uint32_t k,
     const uint32_t first = header->n_tasks;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        struct trace_task *to = &tables->tasks[header->n_tasks++];
+        struct trace_task *to = &tables->tasks[header->n_tasks];
+        header->n_tasks++;
         *to = (struct trace_task){.layer = task->layer,
                                   .micro = task->micro,
                                   .lane = (uint32_t)task->lane->index,
@@ -109,7 +110,8 @@ static void fill_tensor(struct trace *tables, const struct tensor *tensor, uint3
                         uint32_t first_task)
 {
     struct trace_header *header = &tables->header;
-    struct trace_tensor *to = &tables->tensors[header->n_tensors++];
+    struct trace_tensor *to = &tables->tensors[header->n_tensors];
+    header->n_tensors++;
     struct use_range found = {0};
     if (!tensor->persistent)
         found = uses_of(uses, tensor);

@@ -96,8 +96,7 @@ static void show_replacement(FILE *out) { fputs("\xEF\xBF\xBD", out); } /* U+FFF
 static void show_byte(struct text_stream *stream, FILE *out, char byte)
 {
     uint32_t c = 0;
-    stream->begun[stream->n] = byte;
-    stream->n++;
+    stream->begun[stream->n++] = byte;
     size_t length = utf8_decode(stream->begun, stream->n, &c);
     if (length > 0) {
         show_character(out, stream->begun, length, c);

@@ -78,10 +78,8 @@ static struct tokenizer make_characters(const char *word, const struct texts *tr
     uint32_t *characters = allocate((size_t)n, sizeof *characters);
     struct tokenizer tokenizer = {.kind = &token_chars, .own = characters};
     for (uint32_t c = 0; c < CODE_POINTS; c++)
-        if (seen[c]) {
-            characters[tokenizer.n] = c;
-            tokenizer.n++;
-        }
+        if (seen[c])
+            characters[tokenizer.n++] = c;
     free(seen);
     return tokenizer;
 }
@@ -141,8 +139,7 @@ static struct tokenizer characters_from_text(const char *text)
             free(characters);
             return (struct tokenizer){0};
         }
-        characters[tokenizer.n] = (uint32_t)c;
-        tokenizer.n++;
+        characters[tokenizer.n++] = (uint32_t)c;
         at = end;
     }
     return tokenizer;

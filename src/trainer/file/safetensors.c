@@ -214,8 +214,7 @@ struct safetensors *open_safetensors(const char *path)
             check_metadata(path, entry);
             st->metadata = json_incref(entry);
         } else {
-            st->tensors[st->n] = parse_tensor(path, name, entry);
-            st->n++;
+            st->tensors[st->n++] = parse_tensor(path, name, entry);
         }
     }
     SORT(st->tensors, st->n, by_offset);

@@ -48,7 +48,8 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *turn)
 
 static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
-    struct turn *turn = &turns->turns[turns->n++];
+    struct turn *turn = &turns->turns[turns->n];
+    turns->n++;
     enum computation last_half = computation == BACKWARD ? WEIGHT_GRADIENT : computation;
     *turn = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
     CHECK(turn->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);

@@ -14,10 +14,8 @@ struct statements read_statements(const char *path, struct safetensors *const *f
 {
     struct statements said = {0};
     char *config = file_beside(path, MODEL_CONFIG);
-    if (exists(config)) {
-        said.all[said.n] = (struct statement){copy_string(config), read_json(config)};
-        said.n++;
-    }
+    if (exists(config))
+        said.all[said.n++] = (struct statement){copy_string(config), read_json(config)};
     free(config);
     for (size_t i = 0; i < n_files; i++) {
         const char *text = find_metadata(files[i], "config");
@@ -35,8 +33,7 @@ struct statements read_statements(const char *path, struct safetensors *const *f
                  files[0]->file->path, files[i]->file->path);
         if (before)
             continue;
-        said.all[said.n] = (struct statement){format_string("%s, metadata \"config\"", files[i]->file->path), fields};
-        said.n++;
+        said.all[said.n++] = (struct statement){format_string("%s, metadata \"config\"", files[i]->file->path), fields};
     }
     return said;
 }

@@ -46,10 +46,8 @@ static void end_part(struct build *b)
 /* Appends to `order`, which has n positions, those of a part.  Returns how many it has then. */
 static size_t append_part(const struct rendezvous *part, size_t *order, size_t n)
 {
-    for (size_t i = part->begin; i < part->end; i++) {
-        order[n] = i;
-        n++;
-    }
+    for (size_t i = part->begin; i < part->end; i++)
+        order[n++] = i;
     return n;
 }
 

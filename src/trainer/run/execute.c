@@ -36,8 +36,7 @@ static cl_uint gather_waits(const struct list *list, uint32_t iteration, const s
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
-        wait[n] = is_known ? flight->done : flight->foreign[context];
-        n++;
+        wait[n++] = is_known ? flight->done : flight->foreign[context];
     }
     return n;
 }
@@ -100,8 +99,7 @@ static void wait_for_turn(const struct list *list, const struct task *task, stru
     const struct queue *queue = &list->running->queues[task->lane->index];
     if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
         return;
-    job->wait[job->n_wait] = queued_flight(list, queue, queue->given - 1)->done;
-    job->n_wait++;
+    job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
 }
 
 /* Issues a task that is decided late, or any task of a list with a wrapper. */

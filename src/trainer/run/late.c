@@ -143,8 +143,7 @@ static void wait_for_parked(const struct list *list, const struct task *task, st
         const struct task *producer = list->tasks[edge->producer];
         if (!producer->member.aside || edge->previous)
             continue;
-        job->wait[job->n_wait] = list->running->task_runs[producer->index].parked;
-        job->n_wait++;
+        job->wait[job->n_wait++] = list->running->task_runs[producer->index].parked;
     }
 }
 

@@ -144,8 +144,7 @@ static size_t find_openers(const struct list *list, int *openers)
         const struct task *task = list->tasks[i];
         if (task->gate != GATE_OPENS || passed[task->lane->index])
             continue;
-        openers[n_openers] = (int)i;
-        n_openers++;
+        openers[n_openers++] = (int)i;
         passed[task->lane->index] = !is_conditional(task);
     }
     free(passed);
@@ -260,8 +259,7 @@ static void list_crossings(struct clocks *clocks, const struct list *list)
             int producer = (int)edge->producer, lane = clocks->lane[producer];
             if (lane == clocks->lane[i] || listed[lane] == i)
                 continue;
-            clocks->crossings[n] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
-            n++;
+            clocks->crossings[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
             if (!clocks->conditional[producer])
                 listed[lane] = i;
         }

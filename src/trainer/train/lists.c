@@ -53,10 +53,8 @@ static int grad_group_of(const struct trainer *trainer, int micro)
  * at `begin`.  Returns the new n. */
 static size_t append_layer(const struct list *list, size_t begin, size_t end, size_t *order, size_t n)
 {
-    for (size_t i = begin; i < end && list->tasks[i]->layer == list->tasks[begin]->layer; i++) {
-        order[n] = i;
-        n++;
-    }
+    for (size_t i = begin; i < end && list->tasks[i]->layer == list->tasks[begin]->layer; i++)
+        order[n++] = i;
     return n;
 }
 

@@ -14,8 +14,7 @@ static void add_option(const struct option *option)
 {
     CHECK(table.n < MOST_OPTIONS, "more than %d options", MOST_OPTIONS);
     CHECK(!find_option(&table, option->name), "two options are called --%s", option->name);
-    options[table.n] = *option;
-    table.n++;
+    options[table.n++] = *option;
 }
 
 static void add_group(const char *group)

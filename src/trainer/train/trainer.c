@@ -48,10 +48,8 @@ size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
     struct list *each[] = {trainer->train, trainer->eval, trainer->sample};
     size_t n = 0;
     for (size_t i = 0; i < COUNT(each); i++)
-        if (each[i]) {
-            all[n] = each[i];
-            n++;
-        }
+        if (each[i])
+            all[n++] = each[i];
     return n;
 }
 
