@@ -561,7 +561,7 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
             raise gdb.GdbError("%s has no values here" % text(x["name"]))
         shape = [int(size) for size in items(x["shape"]["size"], x["shape"]["n_dims"])]
         begin, n, left = find_slice(text(x["name"]), shape, indices)
-        kind = "i" if "INT32" in str(x["element"]) else "f"
+        kind = "i" if "INT32" in str(x["type"]) else "f"
         data = gdb.selected_inferior().read_memory(address + 4 * begin, 4 * n).tobytes()
         values = struct.unpack("=%d%s" % (n, kind), data)
         print("%s[%s]: %s, min %.6g, max %.6g" % (text(x["name"]), indices, tuple(left), min(values), max(values)))
@@ -615,7 +615,7 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
     @staticmethod
     def show_values(x, address):
         n = int(x["bytes"]) // 4
-        kind = "i" if "INT32" in str(x["element"]) else "f"
+        kind = "i" if "INT32" in str(x["type"]) else "f"
         try:
             data = gdb.selected_inferior().read_memory(address, 4 * n).tobytes()
         except gdb.MemoryError:

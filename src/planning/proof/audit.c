@@ -36,9 +36,9 @@ struct audit {
 };
 
 /* What a word is filled with in that run; `word` is its number, by which integers alternate. */
-static uint32_t filling(int run, enum element element, size_t word)
+static uint32_t filling(int run, enum element_type type, size_t word)
 {
-    return element == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];
+    return type == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];
 }
 
 /* The slab gets the words; read_slab() is the way back.  Both block. */
@@ -127,12 +127,12 @@ static void fill_access(const struct image *image, const struct task *task, uint
                         enum contents contents)
 {
     struct word_range range = covered_words(image, task, iteration, k);
-    enum element element = task->accesses[k].tensor->element;
+    enum element_type type = task->accesses[k].tensor->type;
     for (size_t word = range.begin; word < range.end; word++)
         if (contents == WHAT_WAS_COMPUTED && image->kept[word] != float_filling[0])
             image->given[word] = image->kept[word];
         else
-            image->given[word] = filling(run, element, word);
+            image->given[word] = filling(run, type, word);
 }
 
 /* Fills image->given.  What the task declares to read is filled in last, since accesses may overlap. */
@@ -201,8 +201,8 @@ static struct problem *check_written(const struct task *task, const struct image
     struct word_range range = covered_words(image, task, iteration, k);
     char position[64];
     for (size_t word = range.begin; word < range.end; word++) {
-        bool unwritten = image->first_run[word] == filling(0, tensor->element, word) &&
-                         image->this_run[word] == filling(run, tensor->element, word);
+        bool unwritten = image->first_run[word] == filling(0, tensor->type, word) &&
+                         image->this_run[word] == filling(run, tensor->type, word);
         if (image->this_run[word] != image->first_run[word] && !(task->partial && unwritten))
             return new_problem(EXIT_FAILED,
                                "task %s%s changes element %zu of tensor %s when the memory that it does not declare "

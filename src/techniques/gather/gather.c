@@ -260,7 +260,7 @@ static void make_gathered(struct pool *pool, struct read_window *window)
         .device = tensor->device,
         .class = MEM_PARAMETERS,
         .name = "gathered",
-        .element = tensor->element,
+        .type = tensor->type,
         .shape = tensor->shape,
     };
     struct tensor *gathered = new_tensor(pool, &form);

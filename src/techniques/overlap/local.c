@@ -205,7 +205,7 @@ static struct tensor *new_word(struct list *list, struct device *device)
         .device = device,
         .class = MEM_WORK,
         .name = "choice",
-        .element = INT32,
+        .type = INT32,
         .shape = SHAPE(1),
     };
     struct tensor *word = new_tensor(list->pool, &form);

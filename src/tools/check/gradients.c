@@ -137,7 +137,7 @@ static void write_values(const struct pool *pool)
 {
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
-        if (tensor->element != FLOAT32)
+        if (tensor->type != FLOAT32)
             continue;
         size_t n = count_elements(tensor);
         float *values = allocate(n, sizeof *values);
@@ -164,7 +164,7 @@ static void compare_inputs(const struct checked *checked, struct build *b, struc
     const struct pool *pool = checked->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
-        if (tensor->element == FLOAT32 &&
+        if (tensor->type == FLOAT32 &&
             access_modes(checked->list, checked->begin, checked->op->end, tensor) == ACCESS_READ)
             compare(checked, tensor, gradient(b, tensor), table);
     }

@@ -134,7 +134,7 @@ static struct dumped must_find_dumped(const struct list *list, const char *typed
 static void write_npy(const struct tensor *tensor, const void *elements)
 {
     enum { ALIGNMENT = 64, FIXED = 10 }; /* bytes: of magic word, version and length */
-    const char *type = tensor->element == INT32 ? "<i4" : "<f4";
+    const char *type = tensor->type == INT32 ? "<i4" : "<f4";
     char *header = format_string("{'descr': '%s', 'fortran_order': False, 'shape': (", type);
     for (int i = 0; i < tensor->shape.n_dims; i++)
         append_text(&header, "%lld,%s", (long long)tensor->shape.size[i], i + 1 < tensor->shape.n_dims ? " " : "");

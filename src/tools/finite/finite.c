@@ -23,7 +23,7 @@ static uint32_t *read_bits(struct tensor *tensor)
 
 static bool is_written(const struct access *access)
 {
-    return (access->mode & ACCESS_WRITE) && access->tensor->element == FLOAT32;
+    return (access->mode & ACCESS_WRITE) && access->tensor->type == FLOAT32;
 }
 
 static bool reads_state(const struct access *access)

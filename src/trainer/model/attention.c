@@ -51,7 +51,7 @@ static struct operand part(const struct heads *h, struct tensor *qkv, enum third
 }
 
 /* One head's columns of a (B, T, C) tensor. */
-static struct operand head(const struct heads *h, struct tensor *x)
+static struct operand one_head(const struct heads *h, struct tensor *x)
 {
     size_t channels = (size_t)h->channels;
     return (struct operand){
@@ -80,7 +80,7 @@ static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, 
 {
     struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);
     dv.a = square(h, att);
-    dv.b = head(h, dout);
+    dv.b = one_head(h, dout);
     dv.c = part(h, dqkv, THIRD_V);
     dv.causal = CAUSAL_A_TRANSPOSED;
     dv.part = PART_FIRST;
@@ -120,7 +120,7 @@ static void plain_backward(struct build *b, const struct op *op)
     struct tensor *datt = new_gradient(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
     int rows = h.batch * h.heads * h.t;
     struct gemm datt_product = product(&h, GEMM_NT, h.t, h.t, h.hs);
-    datt_product.a = head(&h, dout);
+    datt_product.a = one_head(&h, dout);
     datt_product.b = part(&h, qkv, THIRD_V);
     datt_product.c = square(&h, datt);
     datt_product.causal = CAUSAL_OUT;
@@ -152,7 +152,7 @@ static void plain_forward(struct build *b, struct tensor *out, struct tensor *qk
     struct gemm mix = product(&h, GEMM_NN, h.t, h.hs, h.t);
     mix.a = square(&h, att);
     mix.b = part(&h, qkv, THIRD_V);
-    mix.c = head(&h, out);
+    mix.c = one_head(&h, out);
     mix.causal = CAUSAL_A;
     gemm(b, out->name, &mix);
     record(b, out->name, NULL, plain_backward, out, qkv)->saved[0] = att;

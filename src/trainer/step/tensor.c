@@ -52,7 +52,7 @@ struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form)
     struct tensor *tensor = add_tensor(pool, form->name, form->shape);
     tensor->device = form->device;
     tensor->class = form->class;
-    tensor->element = form->element;
+    tensor->type = form->type;
     tensor->storage = tensor;
     tensor->replica.of = tensor;
     return tensor;
@@ -70,7 +70,7 @@ struct tensor *tensor_like(struct pool *pool, struct device *device, const struc
         .device = device,
         .class = like->class,
         .name = like->name,
-        .element = like->element,
+        .type = like->type,
         .shape = like->shape,
     };
     struct tensor *tensor = new_tensor(pool, &form);
@@ -92,7 +92,7 @@ static struct tensor *become_view(struct tensor *tensor, struct tensor *base, si
 {
     tensor->device = base->device;
     tensor->class = base->class;
-    tensor->element = base->element;
+    tensor->type = base->type;
     tensor->persistent = base->persistent;
     tensor->storage = base->storage;
     tensor->view = tensor->storage->view;

@@ -15,7 +15,7 @@
  * marked. */
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
-enum element { FLOAT32, INT32 };                             /* both have 4 bytes */
+enum element_type { FLOAT32, INT32 };                        /* both have 4 bytes */
 /* Is the float with these bits finite?  In infinities and NaNs all bits of the exponent are ones. */
 static inline bool is_finite_word(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
 /* Which other tensors may have a tensor's bytes before and after its life. */
@@ -66,7 +66,7 @@ struct mirror_links {
 struct tensor {
     int id; /* position in the pool */
     char name[48];
-    enum element element;
+    enum element_type type; /* of its elements */
     struct shape shape;
     size_t bytes;
     struct device *device;
@@ -131,8 +131,8 @@ void drop_tensors(struct pool *pool, size_t n);
 struct tensor_form {
     struct device *device;
     enum memory_class class;
-    const char *name;     /* it is copied */
-    enum element element; /* where it is left out: FLOAT32 */
+    const char *name;       /* it is copied */
+    enum element_type type; /* of an element; where it is left out: FLOAT32 */
     struct shape shape;
 };
 struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form);

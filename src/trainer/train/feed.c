@@ -43,7 +43,7 @@ static struct batch new_batch(struct trainer *trainer, struct device *device, in
         .device = device,
         .class = MEM_WORK,
         .name = "batch",
-        .element = INT32,
+        .type = INT32,
         .shape = SHAPE((int64_t)elements),
     };
     struct tensor *all = new_tensor(trainer->pool, &form);

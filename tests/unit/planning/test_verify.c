@@ -355,7 +355,7 @@ static struct tensor *twin_on(struct trainer *trainer, const struct tensor *tens
         .device = device,
         .class = tensor->class,
         .name = tensor->name,
-        .element = tensor->element,
+        .type = tensor->type,
         .shape = tensor->shape,
     };
     return new_tensor(trainer->pool, &form);
