@@ -172,7 +172,7 @@ void *allocate_shared(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        fail(EXIT_FAILED, "cannot share memory with another process");
+        fail(EXIT_FAILED, "cannot share memory with another process: %s; close other programs", strerror(errno));
     return memory;
 }
 
@@ -184,7 +184,7 @@ static pid_t fork_child(void)
     signal(SIGCHLD, SIG_DFL); /* where this signal is ignored, waitpid() does not learn how a child has ended */
     pid_t pid = fork();
     if (pid < 0)
-        fail(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
+        fail(EXIT_FAILED, "cannot start a process: %s; allow this user more of them (ulimit -u)", strerror(errno));
     if (pid > 0)
         return pid;
     parent = self;

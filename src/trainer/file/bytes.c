@@ -55,9 +55,11 @@ void read_at(struct reader *reader, void *into, size_t bytes, uint64_t offset)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            fail(EXIT_IO, "cannot read %s at byte %llu: %s", reader->path, (unsigned long long)offset, strerror(errno));
+            fail(EXIT_IO, "cannot read %s at byte %llu: %s; is its disk in order?", reader->path,
+                 (unsigned long long)offset, strerror(errno));
         if (got == 0)
-            fail(EXIT_FAILED, "%s became shorter while it was read: it had %llu bytes and now ends at byte %llu",
+            fail(EXIT_FAILED,
+                 "%s became shorter while it was read: it had %llu bytes and now ends at byte %llu; begin again",
                  reader->path, (unsigned long long)reader->size, (unsigned long long)offset);
         at += got;
         bytes -= (size_t)got;

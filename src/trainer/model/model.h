@@ -107,8 +107,8 @@ enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, 
 /* Call it after a gradient group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's
  * two gradients.  grad_group: 0 for the first; the gradient of a further one is then added to that of the first. */
 void end_grad_group(struct build *b, int unit, int grad_group);
-/* After the last gradient group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum them, and
- * reduce_unit() sums them. */
+/* After the last gradient group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum
+ * them, and reduce_unit() sums them. */
 void send_unit(struct build *b, int unit);
 void reduce_unit(struct build *b, int unit);
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,

@@ -91,7 +91,7 @@ static void sum_tied(struct build *b, int tp_rank, int grad_group)
     }
 }
 
-/* dp is 1 here: sizes.c refuses gradient groups beside more data-parallel ranks (check_groups()). */
+/* dp is 1 here: sizes.c refuses gradient groups beside more data-parallel ranks (check_grad_groups()). */
 void end_grad_group(struct build *b, int unit, int grad_group)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
@@ -119,7 +119,7 @@ static bool are_alike(const struct device *one, const struct device *other)
 
 /* Parameters that all ranks of a group have whole have the same gradient on each.  But devices of different kinds
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
-static void agree(struct build *b, int unit, int dp_rank)
+static void make_alike(struct build *b, int unit, int dp_rank)
 {
     struct coordinates at = {.unit = unit, .dp_rank = dp_rank};
     const struct replica *first = replica_of(b, at);
@@ -141,7 +141,7 @@ void send_unit(struct build *b, int unit)
     int dp = mesh_of(b)->dp;
     struct tensor **grads = allocate((size_t)dp, sizeof *grads);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
-        agree(b, unit, dp_rank);
+        make_alike(b, unit, dp_rank);
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
         on_unit(b, at, ROLE_REDUCE);

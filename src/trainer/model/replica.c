@@ -91,8 +91,7 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
 }
 
 /* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
- * has the head: the embedding itself if it has that too, else a copy (which a second set shares
- * with its rank's). */
+ * has the head: the embedding itself if it has that too, else a copy (which a second set shares with its rank's). */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
     const struct param *wte = &params_of(model, replica->rank)->params[0];

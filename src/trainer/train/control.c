@@ -33,7 +33,7 @@ static void prepare_control(void *argument, const struct task *task, uint32_t it
     float *control = tensor_memory(task->accesses[0].tensor);
     for (int i = 0; i < CONTROL_SIZE; i++)
         control[i] = (float)values[i];
-    fill_others(task);
+    fill_copies(task);
 }
 
 void add_control(struct trainer *trainer)

@@ -78,7 +78,7 @@ void add_upload(struct list *list, const char *name, struct task *maker, struct 
     add_copy(list, device->lanes[LANE_UPLOAD], name, target, source);
 }
 
-void fill_others(const struct task *maker)
+void fill_copies(const struct task *maker)
 {
     const struct tensor *tensor = maker->accesses[0].tensor;
     for (int k = 1; k < maker->n_accesses; k++)
@@ -92,7 +92,7 @@ static void complete_batch(const struct feed *feed, const struct task *task)
     const struct batch *batch = &feed->host;
     sort_positions(tensor_memory(batch->tokens), feed->n, feed->trainer->config.vocab, tensor_memory(batch->order),
                    tensor_memory(batch->start));
-    fill_others(task);
+    fill_copies(task);
 }
 
 /* ---- the host tasks ---------------------------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
     int32_t *targets = tensor_memory(feed->host.targets);
     memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);
     targets[0] = feed->trainer->sample_position; /* the row of logits that is wanted */
-    fill_others(task);
+    fill_copies(task);
 }
 
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ struct hooks {
     /* The list is neither placed nor ordered yet.  The hook is called for the lists train, eval and sample in this
      * order, as far as these are wanted. */
     void (*list_built)(struct trainer *trainer, struct list *list);
-    void (*lists_ready)(struct trainer *trainer); /* not called for a plan, which runs nothing */
+    void (*lists_ready)(struct trainer *trainer); /* not called where no list is to run */
     void (*model_filled)(struct trainer *trainer);
     void (*summary_printed)(struct trainer *trainer);
     void (*step_issued)(struct trainer *trainer);

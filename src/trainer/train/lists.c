@@ -85,7 +85,7 @@ static void add_head(struct train_builder *builder, struct tensor *out, int micr
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
     struct tensor *logits = gpt_head(builder->build, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
-        trainer->keep_logits = logits;
+        trainer->kept_logits = logits;
     struct tensor *total = tp_rank == 0 ? trainer->rank_total[dp_rank] : NULL;
     cross_entropy(builder->build, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
 }

@@ -74,8 +74,8 @@ void adopt_sizes(struct settings *settings, bool preset_counts)
     if (settings->untied && config.tied)
         fail(EXIT_USAGE, "%s has a tied head: leave --untied out", settings->source.path);
     if (settings->seq_len > config.seq_len)
-        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", settings->seq_len, config.seq_len,
-             settings->source.path);
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s: give at most that, or leave it out",
+             settings->seq_len, config.seq_len, settings->source.path);
     settings->untied = !config.tied;
     if (!settings->seq_len)
         settings->seq_len = config.seq_len;

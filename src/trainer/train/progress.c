@@ -164,11 +164,11 @@ static void begin_log(struct progress *progress)
     if (!has_own_file)
         progress->log = open_shared_log(settings->log);
     if (progress->log < 0)
-        fail(EXIT_IO, "cannot write the log %s: %s", settings->log, strerror(errno));
+        fail(EXIT_IO, "cannot write the log %s: %s; give --log another file", settings->log, strerror(errno));
     if (has_own_file && goes_on && goes_on_with_log(progress))
         return;
     if (has_own_file && ftruncate(progress->log, 0) != 0)
-        fail(EXIT_IO, "cannot empty the log %s: %s", settings->log, strerror(errno));
+        fail(EXIT_IO, "cannot empty the log %s: %s; give --log another file", settings->log, strerror(errno));
     log_run(trainer);
 }
 

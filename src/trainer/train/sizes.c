@@ -83,7 +83,7 @@ static const double most_elements = 2e9;     /* a tensor has fewer: kernels coun
 
 static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
 
-static void check_groups(const struct trainer *trainer)
+static void check_grad_groups(const struct trainer *trainer)
 {
     const int dp = trainer->mesh.dp, groups = trainer->settings->grad_groups;
     if (groups > 1 && dp > 1)
@@ -181,7 +181,7 @@ void set_batch(struct trainer *trainer, unsigned wanted)
     trainer->batch = samples_only ? trainer->mesh.dp : settings->batch;
     trainer->seq_len = settings->seq_len;
     trainer->micro_batch = settings->micro_batch ? settings->micro_batch : MAX(trainer->batch / trainer->mesh.dp, 1);
-    check_groups(trainer);
+    check_grad_groups(trainer);
     check_batch(trainer);
     trainer->micros = trainer->batch / (trainer->mesh.dp * trainer->micro_batch);
     check_written_micros(trainer);

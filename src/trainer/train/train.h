@@ -91,7 +91,7 @@ struct trainer {
     const struct task *report;      /* the task that makes results */
     struct result results[RESULTS]; /* by step % RESULTS */
     struct tensor **rank_total;     /* (1) the sum of its losses, by data-parallel rank */
-    struct tensor *keep_logits;     /* logits of rank 0's first micro-batch, which yard check compares */
+    struct tensor *kept_logits;     /* logits of rank 0's first micro-batch, which yard check compares */
 
     /* the eval list's */
     struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */

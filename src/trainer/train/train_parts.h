@@ -25,10 +25,10 @@ size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iterati
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 /* Adds the upload of what the host task `maker` writes to `target`, on its device.  Call it for one device after
  * another, right after `maker` has been added.  A tensor of the host is pinned for one OpenCL context, so a device of
- * another context than the one before uploads a further copy.  The function of `maker` ends with fill_others(), which
+ * another context than the one before uploads a further copy.  The function of `maker` ends with fill_copies(), which
  * fills these copies. */
 void add_upload(struct list *list, const char *name, struct task *maker, struct tensor *target);
-void fill_others(const struct task *maker);
+void fill_copies(const struct task *maker);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
 

@@ -63,7 +63,7 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
     if (wanted & LIST_SAMPLE)
         build_sample(trainer);
     if (wanted & KEEP_LOGITS)
-        trainer->keep_logits->persistent = true;
+        trainer->kept_logits->persistent = true;
     const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         tell_list_built(trainer, all[i]);

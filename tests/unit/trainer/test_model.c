@@ -170,9 +170,9 @@ static double run_for_loss(struct study *study)
     study->number++;
     run_step(trainer, study->number);
     double reported = step_result(trainer, study->number)->loss, sum = 0;
-    int n = rows_of(trainer->keep_logits), width = columns_of(trainer->keep_logits);
+    int n = rows_of(trainer->kept_logits), width = columns_of(trainer->kept_logits);
     float *logits = allocate((size_t)(n * width), sizeof *logits);
-    read_tensor(trainer->keep_logits, logits);
+    read_tensor(trainer->kept_logits, logits);
     for (int i = 0; i < n; i++)
         sum += row_loss(logits + i * width, trainer->config.vocab, study->batch.targets[i]);
     free(logits);
