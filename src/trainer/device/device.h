@@ -199,7 +199,7 @@ struct machine {
 
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
-void close_machine(struct machine *machine);
+void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
 /* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
 struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
 /* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
@@ -222,14 +222,16 @@ unsigned own_vector_width(cl_device_id id);
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);
 int count_lanes(const struct device *device, enum lane_kind kind);
-bool is_for(const struct lane *lane, const char *purpose);
-void set_purpose(struct lane *lane, const char *purpose);
+bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
+void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
 /* A machine of n devices and the host. */
 struct machine *new_machine(int n_devices);
 /* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
 void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
+/* Adds a lane without a queue.  The machine owns it. */
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
+/* Adds a link to a described machine, which owns it; rate: bytes/s, latency: seconds. */
 struct link *add_link(struct machine *machine, double rate, double latency);
 void drop_links(struct machine *machine);
 

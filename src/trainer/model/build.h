@@ -140,6 +140,7 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
 void backward(struct build *b, int unit, enum computation which);
 /* The gradient that has arrived at x so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *x);
+/* Sets the gradient that has arrived at x so far to g, whatever it was. */
 void set_gradient(struct build *b, const struct tensor *x, struct tensor *g);
 /* Adds g to the gradient that has arrived at x so far; `op` names the task. */
 void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *x, struct tensor *g);

@@ -82,10 +82,12 @@ void read_param(struct model *model, int param, enum kept role, float *values);
 
 /* ---- init.c: first values, random or from files ----------------------------------------------------------------- */
 
+/* Draws all values as GPT-2's first values are; they depend only on the seed and the sizes, not on the mesh. */
 void init_random(struct model *model, uint64_t seed);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: the number
  * that --heads gives, for a file that does not say it; 0: not given. */
 struct config read_config(const char *path, int heads);
+/* Reads all values from such a file, whose sizes are the model's. */
 void init_from_file(struct model *model, const char *path);
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
 const char *find_bad_parameter(struct model *model);

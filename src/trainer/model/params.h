@@ -64,14 +64,15 @@ struct problem *check_tp_ranks(const struct config *config, const struct mesh *m
 int64_t padded_vocab(int64_t words);                      /* rows that a head of `words` words has */
 int layer_of_unit(const struct params *params, int unit); /* NONE: embedding or final */
 void free_params(struct params *params);
+/* The elements of a parameter, and those of all parameters, without padding. */
 size_t param_elements(const struct param *param);
+size_t count_parameters(const struct params *params);
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
 void shape_in_file(const struct param *param, int64_t shape[2]);
 enum layout_change { OURS_TO_FILE, FILE_TO_OURS };
 /* The values of a parameter as files with Hugging Face's names have them, or back: Conv1D weights are transposed,
  * others stay.  Takes `values` over; the caller frees what is returned. */
 float *transpose_conv1d(const struct param *param, float *values, enum layout_change change);
-size_t count_parameters(const struct params *params);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */
 double flops_per_token(const struct params *params, int seq_len);

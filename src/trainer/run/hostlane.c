@@ -170,10 +170,12 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-static struct host_thread *start_thread(const char *name, bool aside)
+enum thread_use { FOR_LANE, FOR_JOBS_ASIDE };
+
+static struct host_thread *start_thread(const char *name, enum thread_use use)
 {
     struct host_thread *thread = allocate(1, sizeof *thread);
-    thread->aside = aside;
+    thread->aside = use == FOR_JOBS_ASIDE;
     pthread_mutex_init(&thread->lock, NULL);
     pthread_cond_init(&thread->changed, NULL);
     int code = pthread_create(&thread->thread, NULL, thread_main, thread);
@@ -194,11 +196,11 @@ static struct host_thread *start_thread(const char *name, bool aside)
  * forwarder its first job: the one that issues tasks, and the lane's own, whose copy was decided late. */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-static struct host_thread *thread_at(struct host_thread **place, const char *name, bool aside)
+static struct host_thread *thread_at(struct host_thread **place, const char *name, enum thread_use use)
 {
     pthread_mutex_lock(&starting);
     if (!*place)
-        *place = start_thread(name, aside);
+        *place = start_thread(name, use);
     struct host_thread *thread = *place;
     pthread_mutex_unlock(&starting);
     return thread;
@@ -214,12 +216,12 @@ static void give_to(struct host_thread *thread, struct job *job)
 
 void give_job(struct host_thread **thread, const char *name, struct job *job)
 {
-    give_to(thread_at(thread, name, false), job);
+    give_to(thread_at(thread, name, FOR_LANE), job);
 }
 
 void give_job_aside(struct host_thread **thread, const char *name, struct job *job)
 {
-    give_to(thread_at(thread, name, true), job);
+    give_to(thread_at(thread, name, FOR_JOBS_ASIDE), job);
 }
 
 void wait_until_idle(struct host_thread *thread)

@@ -48,7 +48,7 @@ struct task_flight *open_flight(struct list *list, struct task *task, uint32_t i
 /* The nth run that the lane was given, if it is not retired, and its flight. */
 struct queued_run *queued_run(const struct queue *queue, uint64_t nth);
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);
-bool has_ended(const struct task_flight *flight);
+bool has_ended(const struct task_flight *flight); /* has its work ended, well or with an error? */
 /* Call it when the task has run and its times are known: tells observers. */
 void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
 

@@ -80,8 +80,8 @@ struct list {
     void (*restore_state)(struct list *list);
 };
 
-struct list *new_list(struct pool *pool, const char *name);
-void free_list(struct list *list);           /* nothing of it may be in flight: see drain() in run.h */
+struct list *new_list(struct pool *pool, const char *name); /* an empty one, for tensors of that pool */
+void free_list(struct list *list);                          /* nothing of it may be in flight: see drain() in run.h */
 struct task *append_task(struct list *list); /* an empty task, which the list owns: at its end, or at the cursor */
 void free_task(struct task *task);           /* for a task that has left its list */
 /* The number of iterations after which the same tasks run again, at most `most`. */
@@ -118,6 +118,7 @@ bool copies_nothing(const struct task *task);
 
 /* ---- what a task touches ----------------------------------------------------------------------------------------- */
 
+/* Says that the task touches the tensor, after the accesses that it has already. */
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
  * into pieces.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,

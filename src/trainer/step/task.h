@@ -158,8 +158,8 @@ struct state_range {
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
 /* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
- * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each.  The structs among
- * them stand above, and say what the trainer does with them. */
+ * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each.  The structs
+ * among them stand above, and say what the trainer does with them. */
 struct task {
     char name[40]; /* "mlp.fc" */
     struct lane *lane;

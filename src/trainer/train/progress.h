@@ -7,8 +7,11 @@
 #include <jansson.h>
 
 void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
+/* Begins the log, and prints what is trained.  end_progress() frees what is returned. */
 struct progress *begin_progress(struct trainer *trainer);
+/* Adds the step to the log, and prints its line where one is due.  Call it for each step in turn. */
 void show_step(struct progress *progress, uint32_t step, const struct result *result);
+/* loss: in nats per token, after that step; it is printed and goes to the log. */
 void show_evaluation(struct progress *progress, uint32_t step, double loss);
 /* Closes the log, and shows the mean speed of a run that took some time and was not interrupted. */
 enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */

@@ -133,6 +133,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
 struct trainer *new_draft(const struct settings *settings, unsigned wanted);
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
 size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS]);
+/* Waits until nothing is in flight, then frees the trainer with its machine and data. */
 void free_trainer(struct trainer *trainer);
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);
@@ -142,7 +143,7 @@ bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() 
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
-double tokens_per_step(const struct trainer *trainer);
+double tokens_per_step(const struct trainer *trainer); /* of all ranks together */
 /* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
