@@ -34,6 +34,16 @@ finds_nothing 'no two files have one name, so that a debugger knows which is mea
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 
+# leak:^plan_layout$ is about a function of ours, and leak:libpocl about a library.
+silent_leaks() { # prints the functions that leaks.supp names, and that are in no file
+    sed -n 's/^leak:^\(.*\)\$$/\1/p' tests/run/leaks.supp >"$TMP/names"
+    enough 10 "$TMP/names" 'functions'
+    while read -r name; do
+        grep -rqw --include='*.c' "$name" src tests/unit tests/support || echo "tests/run/leaks.supp: $name"
+    done <"$TMP/names"
+}
+finds_nothing 'functions whose leaks are passed over exist' silent_leaks
+
 # A head says "It tests read.c and write.c of src/planning/trace", or "parts.c (src/planning/pass)".  The first one
 # gives two lines, "read.c src/planning/trace" and "write.c src/planning/trace".
 heads() { # the comment at the head of each test program, in one line
