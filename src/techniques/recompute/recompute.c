@@ -24,7 +24,6 @@
  */
 #include "recompute.h"
 #include "planning/pass/remake.h"
-#include "recompute_pass.h"
 
 /* Where the layer's backward first reads the tensor.  NONE: it never does; or the tensor is not only the layer's own: a
  * task of another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after
@@ -49,19 +48,19 @@ static int first_backward_reader(const struct uses *uses, const struct tensor *t
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-/* Is the tensor made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
-static bool is_meant(const struct tensor *tensor)
+/* Does the rule mean tensors of this kind, whatever their uses are?  `auto` may make all again that `full` does. */
+static bool is_meant(const struct tensor *tensor, enum recompute mode)
 {
-    return recompute_options.mode != RECOMPUTE_SELECTIVE || tensor->cheap;
+    return mode != RECOMPUTE_SELECTIVE || tensor->cheap;
 }
 
-int *remade_by_rule(const struct uses *uses, const struct pool *pool)
+int *remade_by_rule(const struct uses *uses, const struct pool *pool, enum recompute mode)
 {
     int *first_reader = allocate(uses->n_tensors, sizeof *first_reader);
     for (size_t i = 0; i < uses->n_tensors; i++) {
         const struct tensor *tensor = pool->tensors[i];
         first_reader[i] = NONE;
-        if (!is_meant(tensor) || !may_leave(uses, tensor, 1u << MEM_ACTIVATIONS))
+        if (!is_meant(tensor, mode) || !may_leave(uses, tensor, 1u << MEM_ACTIVATIONS))
             continue;
         int reader = first_backward_reader(uses, tensor);
         if (reader != NONE && may_remake(uses, tensor, reader))
@@ -70,10 +69,11 @@ int *remade_by_rule(const struct uses *uses, const struct pool *pool)
     return first_reader;
 }
 
-/* repeated: how many tasks; bytes: of the activations that are not kept. */
-static char *describe_remade(size_t repeated, double bytes)
+/* The report's sentence, which the caller frees.  repeated: how many tasks; bytes: of the activations that are not
+ * kept. */
+static char *describe_remade(enum recompute mode, size_t repeated, double bytes)
 {
-    const char *rule = recompute_options.mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
+    const char *rule = mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
     char size[32];
     if (repeated == 0)
         return copy_string("the list keeps no activation of a layer that could be made again");
@@ -81,12 +81,12 @@ static char *describe_remade(size_t repeated, double bytes)
                          format_bytes(size, bytes));
 }
 
-bool recompute_by_rule(struct list *list, struct pass_report *report)
+bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_report *report)
 {
     struct pool *pool = list->pool;
     struct uses *uses = find_uses(list->tasks, list->n, pool);
-    size_t n = list->n;
-    int *first_reader = remade_by_rule(uses, pool);
+    const size_t n_before = list->n;
+    int *first_reader = remade_by_rule(uses, pool, mode);
     double bytes = 0;
     for (size_t i = 0; i < uses->n_tensors; i++)
         if (first_reader[i] != NONE)
@@ -94,8 +94,8 @@ bool recompute_by_rule(struct list *list, struct pass_report *report)
     struct edit *edit = open_edit(list);
     free(remake(edit, pool, uses, first_reader, REMAKE_AT_BACKWARD));
     commit_edit(edit);
-    report->reason = describe_remade(list->n - n, bytes);
+    report->reason = describe_remade(mode, list->n - n_before, bytes);
     free_uses(uses);
     free(first_reader);
-    return list->n > n;
+    return list->n > n_before;
 }

@@ -1,7 +1,6 @@
 /* recompute_pass.c - --recompute as a pass: its options, and who does its work.  The technique is in recompute.c. */
 #include "recompute_pass.h"
 #include "planning/pass/traits.h"
-#include "recompute.h"
 #include "trainer/train/hooks.h"
 
 struct recompute_options recompute_options;
@@ -27,11 +26,16 @@ static bool wants_recompute(const struct run_facts *facts)
 
 static unsigned traits_by_options(void) { return recompute_options.mode == RECOMPUTE_AUTO ? WANTS_TIMES : 0; }
 
+static int *foretell_remade(const struct uses *uses, const struct pool *pool)
+{
+    return remade_by_rule(uses, pool, recompute_options.mode);
+}
+
 static bool run_recompute(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
     if (recompute_options.mode != RECOMPUTE_AUTO)
-        return recompute_by_rule(list, report);
+        return recompute_by_rule(list, recompute_options.mode, report);
     pass_run *search = find_search();
     return search(list, costs, facts, report);
 }
@@ -47,7 +51,7 @@ static void check_recompute_options(struct settings *settings)
 static const struct pass_traits traits = {
     .always = MAKES_ROOM,
     .by_options = traits_by_options,
-    .foretell_remade = remade_by_rule,
+    .foretell_remade = foretell_remade,
 };
 static const struct pass pass = {
     .runs_at = 30,

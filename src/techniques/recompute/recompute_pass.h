@@ -2,10 +2,8 @@
 #ifndef RECOMPUTE_PASS_H
 #define RECOMPUTE_PASS_H
 
-enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
-struct recompute_options {
-    enum recompute mode;
-};
+#include "recompute.h"
+
 extern struct recompute_options recompute_options;
 
 #endif

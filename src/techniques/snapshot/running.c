@@ -15,7 +15,7 @@
  * committed.
  */
 #include "snapfile_writer.h"
-#include "snapshot.h"
+#include "snapshot_pass.h"
 #include "techniques/reshard/resume.h"
 #include "trainer/train/progress.h"
 

@@ -51,11 +51,11 @@
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes)
+struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots)
 {
     struct tensor *first = NULL;
     struct tensor **end = &first;
-    for (int k = 0; k < snapshot_options.slots; k++) {
+    for (int k = 0; k < slots; k++) {
         *end = new_bytes_tensor(pool, device, MEM_WORK, "snapshot", bytes);
         (*end)->persistent = true;
         end = &(*end)->next_member;
@@ -80,29 +80,31 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* Makes the task run only where its iteration has a slot, and returns it. */
-static struct task *in_slot(struct task *task)
+static struct task *in_slot(const struct snapshot_edit *snapshot_edit, struct task *task)
 {
     task->member.needed = true;
-    task->when.every = (uint32_t)snapshot_options.every;
+    task->when.every = (uint32_t)snapshot_edit->options.every;
     return task;
 }
 
 /* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that are decided late and
  * others.  (In a step file the link may have no lane more.) */
-static struct task *add_snapshot(struct list *list, struct tensor *to, struct tensor *from)
+static struct task *add_snapshot(const struct snapshot_edit *snapshot_edit, struct tensor *to, struct tensor *from)
 {
+    struct list *list = snapshot_edit->list;
     if (from->device->is_host)
-        return in_slot(add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
-    return in_slot(add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
+        return in_slot(snapshot_edit, add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
+    return in_slot(snapshot_edit, add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
 /* Stores the tensor by way of a buffer on its device. */
-static void add_snapshot_by_device(struct list *list, struct tensor *to, struct tensor *tensor)
+static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, struct tensor *to, struct tensor *tensor)
 {
-    struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes);
+    struct list *list = snapshot_edit->list;
+    struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, snapshot_edit->options.slots);
     struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
-    in_slot(add_copy(list, lane, "snapshot.device", buffers, tensor));
-    add_snapshot(list, to, buffers)->member.aside = true;
+    in_slot(snapshot_edit, add_copy(list, lane, "snapshot.device", buffers, tensor));
+    add_snapshot(snapshot_edit, to, buffers)->member.aside = true;
 }
 
 /* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
@@ -119,9 +121,9 @@ static void copy_written(const struct snapshot_edit *snapshot_edit, struct tenso
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (in == IN_DEVICE && !tensor->device->is_host)
-            add_snapshot_by_device(snapshot_edit->list, to, tensor);
+            add_snapshot_by_device(snapshot_edit, to, tensor);
         else
-            add_snapshot(snapshot_edit->list, to, tensor);
+            add_snapshot(snapshot_edit, to, tensor);
         begin += round_up(whole->accesses[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
@@ -130,7 +132,8 @@ static void copy_written(const struct snapshot_edit *snapshot_edit, struct tenso
 static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update)
 {
     struct list *list = snapshot_edit->list;
-    struct task *persist = in_slot(add_host(list, list->pool->machine->host->lanes[LANE_DISK], "persist", NULL, NULL));
+    struct lane *disk = list->pool->machine->host->lanes[LANE_DISK];
+    struct task *persist = in_slot(snapshot_edit, add_host(list, disk, "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->member.aside = true;
     persist->state = update->state;
@@ -142,10 +145,10 @@ static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor
 static void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
 {
     struct list *list = snapshot_edit->list;
-    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
+    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
     insert_behind(snapshot_edit->edit, update);
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
-    copy_written(snapshot_edit, buffers, update, update, snapshot_edit->place);
+    copy_written(snapshot_edit, buffers, update, update, snapshot_edit->options.place);
     add_persist(snapshot_edit, buffers, update);
 }
 
@@ -185,7 +188,7 @@ static void store_either(struct snapshot_edit *snapshot_edit, struct task *updat
                          size_t bytes)
 {
     struct list *list = snapshot_edit->list;
-    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
+    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
     struct tensor *word = choice_word(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
@@ -214,7 +217,7 @@ static void add_commit(const struct snapshot_edit *snapshot_edit)
     struct list *list = snapshot_edit->list;
     struct device *host = list->pool->machine->host;
     list->tags.role = ROLE_SNAPSHOT;
-    struct task *task = in_slot(add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
+    struct task *task = in_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->member.aside = true;
     task->member.returned = true;
     if (snapshot_edit->by_hand)
@@ -226,7 +229,7 @@ size_t store_all(struct snapshot_edit *snapshot_edit)
     struct list *list = snapshot_edit->list;
     size_t n = list->n, updates = 0;
     size_t *bytes = bytes_to_store(list->tasks, n, list->pool);
-    list->pool->ring.n = snapshot_options.slots;
+    list->pool->ring.n = snapshot_edit->options.slots;
     add_commit(snapshot_edit);
     for (size_t i = 0; i < n; i++) {
         struct task *update = list->tasks[i];

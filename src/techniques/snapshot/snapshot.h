@@ -28,7 +28,17 @@
 #define SNAPSHOT_H
 
 #include "planning/pass/pass.h"
-#include "snapshot_pass.h"
+
+enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
+enum snapshot_place { IN_HOST, IN_DEVICE };
+struct snapshot_options {
+    const char *file; /* NULL: nothing is stored */
+    int every;        /* iterations from one that is stored to the next */
+    int slots;        /* iterations for which there is room */
+    int iterations;   /* how many of them `yard plan` looks at to report the commits */
+    /* Where the first copy of an update's result goes; the next update waits for this copy. */
+    enum snapshot_place place;
+};
 
 struct snapfile_counts; /* snapfile_writer.h */
 struct commit_times;    /* snapfile_writer.h */
@@ -40,13 +50,14 @@ extern const struct hooks snapshot_hooks;
 struct snapshot_edit { /* the rewrite of a list whose updates are to be stored */
     struct list *list;
     struct edit *edit;
-    enum snapshot_place place;
-    bool by_hand; /* the tasks of a step file say themselves how long they take */
+    struct snapshot_options options; /* a copy, whose place may be one that is only tried */
+    bool by_hand;                    /* the tasks of a step file say themselves how long they take */
 };
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
 size_t store_all(struct snapshot_edit *snapshot_edit);
-/* Makes a buffer of `bytes` bytes on the device for each slot.  That of slot 1 is returned, and leads to the others. */
-struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes);
+/* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to the
+ * others by next_member. */
+struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
 
 /* ---- stored.c ---------------------------------------------------------------------------------------------------- */
 

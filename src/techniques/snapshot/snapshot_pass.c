@@ -1,8 +1,8 @@
 /* snapshot_pass.c - --snapshot as a pass: its options, and its run.  The technique itself is in snapshot.c. */
+#include "snapshot_pass.h"
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
 #include "snapfile.h" /* defines: snapfile_form */
-#include "snapshot.h"
 #include "snapshot_report.h"
 #include "trainer/train/settings.h"
 
@@ -14,10 +14,19 @@ struct snapshot_options snapshot_options;
 
 static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
-/* The period with copies in this place; INFINITY: the list does not fit then. */
-static double try_place(struct list *list, const struct costs *costs, enum snapshot_place in)
+/* Opens an edit, in which the copies are to go to this place. */
+static struct snapshot_edit begin_snapshots(struct list *list, const struct costs *costs, enum snapshot_place place)
 {
-    struct snapshot_edit snapshot_edit = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
+    struct snapshot_edit snapshot_edit = {
+        .list = list, .edit = open_edit(list), .options = snapshot_options, .by_hand = !costs};
+    snapshot_edit.options.place = place;
+    return snapshot_edit;
+}
+
+/* Seconds of a step with copies to this place; INFINITY: the list does not fit then. */
+static double try_place(struct list *list, const struct costs *costs, enum snapshot_place place)
+{
+    struct snapshot_edit snapshot_edit = begin_snapshots(list, costs, place);
     store_all(&snapshot_edit);
     struct forecast forecast = forecast_list_within(list, costs, 0, NULL, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
@@ -29,17 +38,29 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
 static bool run_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts,
                          struct pass_report *report)
 {
-    enum snapshot_place in = snapshot_options.place;
-    enum snapshot_place other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
+    const enum snapshot_place place = snapshot_options.place;
+    const enum snapshot_place other = place == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
-    struct snapshot_edit snapshot_edit = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
+    struct snapshot_edit snapshot_edit = begin_snapshots(list, costs, place);
     bool stored = store_all(&snapshot_edit) > 0;
     if (stored)
         commit_edit(snapshot_edit.edit); /* from here on the list has the tasks */
     else
         undo_edit(snapshot_edit.edit);
-    report_snapshot(list, costs, facts, other_period, report);
+    report_snapshot(list, &snapshot_options, costs, facts, other_period, report);
     return stored;
+}
+
+/* Reserves the bytes of the buffers for one update, which are those that store_all() would make. */
+static void reserve_for_update(struct pool *pool, const struct task *update, size_t bytes)
+{
+    const bool by_device = snapshot_options.place == IN_DEVICE && !choice_word(update); /* else straight to the host */
+    new_buffers(pool, pool->machine->host, bytes, snapshot_options.slots);
+    for (int i = 0; i < update->n_accesses; i++) {
+        const struct access *access = &update->accesses[i];
+        if (by_device && is_state(access) && !access->tensor->device->is_host)
+            new_buffers(pool, access->tensor->device, access->tensor->bytes, snapshot_options.slots);
+    }
 }
 
 /* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
@@ -49,17 +70,9 @@ static void reserve_buffers(struct list *list, const struct run_facts *facts)
     size_t n;
     struct task **tasks = tasks_in_order(list, &n);
     size_t *bytes = bytes_to_store(tasks, n, list->pool);
-    for (size_t i = 0; i < n; i++) {
-        bool either = choice_word(tasks[i]) != NULL;
-        if (!bytes[i])
-            continue;
-        new_buffers(list->pool, list->pool->machine->host, bytes[i]);
-        for (int k = 0; k < tasks[i]->n_accesses; k++) {
-            const struct access *access = &tasks[i]->accesses[k];
-            if (snapshot_options.place == IN_DEVICE && is_state(access) && !either && !access->tensor->device->is_host)
-                new_buffers(list->pool, access->tensor->device, access->tensor->bytes);
-        }
-    }
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i])
+            reserve_for_update(list->pool, tasks[i], bytes[i]);
     free(tasks);
     free(bytes);
 }

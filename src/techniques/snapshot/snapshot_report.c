@@ -3,7 +3,6 @@
  */
 #include "snapshot_report.h"
 #include "planning/predict/forecast.h"
-#include "snapshot_pass.h"
 
 #include <math.h>
 
@@ -61,6 +60,7 @@ static double longest_hold(const struct simulation *sim)
 
 struct telling { /* the argument of tell_times() */
     struct pass_report *report;
+    const struct snapshot_options *options;
     const struct costs *costs;
     double other_period; /* the period with copies in the other place; seconds */
 };
@@ -71,7 +71,7 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
                    const struct outcome *first)
 {
     char **text = &telling->report->reason;
-    int under_way = snapshot_options.slots - 1; /* the newest commit keeps one slot */
+    int under_way = telling->options->slots - 1; /* the newest commit keeps one slot */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;
@@ -86,10 +86,10 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
         append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
 }
 
-static void list_commits(const struct simulation *sim, json_t *commits, json_t *dropped)
+static void list_commits(const struct snapshot_options *options, const struct simulation *sim, json_t *commits,
+                         json_t *dropped)
 {
-    const int every = snapshot_options.every;
-    for (int i = every; i <= snapshot_options.iterations; i += every) {
+    for (int i = options->every; i <= options->iterations; i += options->every) {
         struct outcome outcome = outcome_at(sim, i);
         if (isfinite(outcome.begin))
             json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms",
@@ -117,20 +117,20 @@ static void sum_seconds(const struct simulation *sim, double *disk, double *link
 static void tell_times(void *argument, const struct simulation *sim)
 {
     const struct telling *telling = argument;
-    const int every = snapshot_options.every;
+    const struct snapshot_options *options = telling->options;
     json_t *dropped = json_object_get(telling->report->fields, "dropped");
     char **text = &telling->report->reason;
     double disk, links; /* seconds for an iteration */
-    struct outcome first = outcome_at(sim, every);
+    struct outcome first = outcome_at(sim, options->every);
     sum_seconds(sim, &disk, &links);
-    list_commits(sim, json_object_get(telling->report->fields, "commits"), dropped);
+    list_commits(options, sim, json_object_get(telling->report->fields, "commits"), dropped);
     if (disk > 0 && (!telling->costs || sim->list->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
-    append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", every,
+    append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", options->every,
                 1e3 * first.recoverable, 1e3 * first.durable);
-    append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), snapshot_options.iterations / every);
+    append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), options->iterations / options->every);
     if (json_array_size(dropped))
         advise(telling, sim, disk, links, &first);
     report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(sim));
@@ -184,12 +184,12 @@ static void describe_place(const struct ways *ways, char **text)
         append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, ways->on_host));
 }
 
-void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
-                     struct pass_report *report)
+void report_snapshot(struct list *list, const struct snapshot_options *options, const struct costs *costs,
+                     const struct run_facts *facts, double other_period, struct pass_report *report)
 {
-    const bool in_device = snapshot_options.place == IN_DEVICE;
+    const bool in_device = options->place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
-    struct telling telling = {.report = report, .costs = costs, .other_period = other_period};
+    struct telling telling = {.report = report, .options = options, .costs = costs, .other_period = other_period};
     char bytes[32];
     report->fields =
         json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
@@ -200,7 +200,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
         return;
     }
     report->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),
-                                   ways.updates, snapshot_options.slots, snapshot_options.file);
+                                   ways.updates, options->slots, options->file);
     if (in_device)
         describe_place(&ways, &report->reason);
     report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, tell_times, &telling));

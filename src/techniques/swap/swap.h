@@ -15,7 +15,12 @@
 #include "planning/pass/fetch.h" /* defines: FOR_SWAP */
 #include "planning/pass/pass.h"
 #include "planning/predict/forecast.h"
-#include "swap_pass.h" /* defines: swap_options */
+
+enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
+struct swap_options {
+    enum swap mode;
+    unsigned classes; /* the classes of tensors that may leave: a bit per enum memory_class */
+};
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
 #define SWAP_AUTO_H
 
 #include "planning/pass/pass.h"
-#include "swap_pass.h" /* defines: swap_options */
+
+struct swap_options; /* swap.h */
 
 /* --swap auto and --recompute auto, the latter before the pass of swap.  false: all fits, or the other of the two
  * passes chooses; the list is as it was.  Ends the program (EXIT_USAGE) where nothing fits. */

@@ -12,7 +12,7 @@
 #include "planning/trace/trace.h"
 #include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapfile_writer.h"
-#include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_pass.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
