@@ -13,16 +13,16 @@ bool has_trait(const struct pass *pass, enum trait trait)
     unsigned all = traits->always;
     if (traits->by_options)
         all |= traits->by_options();
-    if (traits->foretell_remade)
-        all |= FORETELLS_REMADE;
+    if (traits->remade_tensors)
+        all |= KNOWS_REMADE_TENSORS;
     else if (all & MAKES_ROOM)
-        all |= MAKES_UNFORESEEN_ROOM;
-    if (traits->foretells_fit)
-        all |= FORETELLS_FIT;
+        all |= MAKES_UNKNOWN_ROOM;
+    if (traits->can_make_fit)
+        all |= KNOWS_WHAT_WILL_FIT;
     if (traits->reserve)
         all |= RESERVES;
-    if (traits->blamed_last)
-        all |= BLAMED_LAST;
+    if (traits->blamed_at_end)
+        all |= CHECKED_AT_END;
     return all & trait;
 }
 
@@ -38,7 +38,7 @@ const struct pass *find_wanted(enum trait trait, const struct run_facts *facts)
 
 enum replanning replanning_of(const struct run_facts *facts)
 {
-    bool may_change = find_wanted(CHOOSES_EARLY, facts) && find_wanted(TAKES_UNFORESEEN_ROOM, facts);
+    bool may_change = find_wanted(CHOOSES_EARLY, facts) && find_wanted(TAKES_UNKNOWN_ROOM, facts);
     return may_change ? LIST_MAY_CHANGE : SAME_LIST;
 }
 

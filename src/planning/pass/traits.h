@@ -19,8 +19,8 @@
  *
  *     overlap runs       reserve()               Snapshot adds the bytes of its buffers, for each choice that is tried.
  *                        MAKES_ROOM              Recompute.  So no choice is refused yet, though none fits.
- *                        foretell_remade()       Recompute names these tensors.  All choices are tried anew, as if they
- *                                                were made again already.
+ *                        remade_tensors()        Recompute.  All choices are tried anew, as if these tensors were made
+ *                                                again already.
  *
  *     recompute runs     reserve()               Snapshot, as above, in the list that overlap has left.
  *
@@ -28,12 +28,13 @@
  *
  * With --swap layer in place of recompute:
  *
- *     overlap runs       foretell_remade()       Nobody has it.  All choices are tried again, as if budgets had no end.
- *                        foretells_fit()         Swap does not know; with --swap auto it says yes or no.  This is asked
+ *     overlap runs       remade_tensors()        Nobody has it.  All choices are tried again, as if nothing limited
+ *                                                them.
+ *                        can_make_fit()          Swap does not know; with --swap auto it says yes or no.  This is asked
  *                                                where a choice fits and another one would make a shorter step.
  *
  *     swap refuses       CHOOSES_EARLY           Overlap.
- *     the budget         TAKES_UNFORESEEN_ROOM   Swap.  With the larger budgets that swap names, overlap might choose
+ *     the budget         TAKES_UNKNOWN_ROOM      Swap.  With the larger budgets that swap names, overlap might choose
  *                                                otherwise, so swap does not promise that they work.
  */
 #ifndef TRAITS_H
@@ -43,20 +44,20 @@
 
 /* Traits are bits, so that a pass can have several. */
 enum trait {
-    WANTS_TIMES = 1,             /* the pass chooses by how long tasks take */
-    MOVES_UPDATES = 2,           /* the pass moves updates to the CPU */
-    MOVES_STATE = 4,             /* the pass moves parameters or the optimizer's state */
-    SENDS_COPIES = 8,            /* the pass sends parameters that others copy, over queues of its own */
-    CHOOSES_EARLY = 16,          /* the pass chooses by budgets of which later passes will take a part */
-    IN_EVERY_LIST = 32,          /* the pass rewrites the lists of evaluation and sampling too: run_on_other_list() */
-    MAKES_ROOM = 64,             /* the pass may save bytes.  If it declines, it needs no times */
-    TAKES_UNFORESEEN_ROOM = 128, /* how many bytes the pass takes is known only when it has run */
+    WANTS_TIMES = 1,          /* the pass chooses by how long tasks take */
+    MOVES_UPDATES = 2,        /* the pass moves updates to the CPU */
+    MOVES_STATE = 4,          /* the pass moves parameters or the optimizer's state */
+    SENDS_COPIES = 8,         /* the pass sends parameters that others copy, over queues of its own */
+    CHOOSES_EARLY = 16,       /* the pass chooses by budgets of which later passes will take a part */
+    IN_EVERY_LIST = 32,       /* the pass rewrites the lists of evaluation and sampling too: run_on_other_list() */
+    MAKES_ROOM = 64,          /* the pass may save bytes.  If it declines, it needs no times */
+    TAKES_UNKNOWN_ROOM = 128, /* nobody knows how many bytes the pass takes before it has run */
     /* These follow from other fields of struct pass_traits. */
-    MAKES_UNFORESEEN_ROOM = 256, /* the pass MAKES_ROOM, and has no foretell_remade() */
-    FORETELLS_REMADE = 512,      /* the pass has foretell_remade() */
-    FORETELLS_FIT = 1024,        /* the pass has foretells_fit() */
-    RESERVES = 2048,             /* the pass has reserve() */
-    BLAMED_LAST = 4096           /* the pass has blamed_last */
+    MAKES_UNKNOWN_ROOM = 256,   /* the pass MAKES_ROOM, and nobody knows where before it has run: no remade_tensors() */
+    KNOWS_REMADE_TENSORS = 512, /* the pass says before it runs what it will make again: remade_tensors() */
+    KNOWS_WHAT_WILL_FIT = 1024, /* the pass says before it runs whether it can make a list fit: can_make_fit() */
+    RESERVES = 2048,            /* the pass reserves bytes before it runs: reserve() */
+    CHECKED_AT_END = 4096       /* whether the pass's list fits is seen after the last pass: blamed_at_end */
 };
 
 /* What a pass has none of may be 0 or NULL. */
@@ -68,17 +69,17 @@ struct pass_traits {
 
     /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
      * them. */
-    int *(*foretell_remade)(const struct uses *uses, const struct pool *pool);
+    int *(*remade_tensors)(const struct uses *uses, const struct pool *pool);
     /* Can the pass make the list fit, with a step of at most `seconds`?  The list stays as it is.  false: no, or that
      * is not known. */
-    bool (*foretells_fit)(struct list *list, const struct costs *costs, double seconds);
+    bool (*can_make_fit)(struct list *list, const struct costs *costs, double seconds);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * The bytes may depend on where updates are: so a pass that moves updates calls reserve_room() itself, for each of
      * its choices.  NULL: the pass adds nothing that persists. */
     void (*reserve)(struct list *list, const struct run_facts *facts);
-    /* The option to blame, "--zero 3", where the list does not fit after the last pass.  NULL: if bytes are short, the
-     * pass has said so itself. */
-    const char *blamed_last;
+    /* The option to blame, "--zero 3", where the list does not fit after the last pass.  NULL: the pass refuses a list
+     * that does not fit when it runs. */
+    const char *blamed_at_end;
 
     /* ---- for another pass, whether or not this one is wanted ---- */
     pass_run *choose_remade; /* the search for what --recompute auto makes again; NULL: the pass has none */

@@ -12,8 +12,8 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
 }
 
 static const struct pass_traits traits = {
-    .always = IN_EVERY_LIST | TAKES_UNFORESEEN_ROOM,
-    .blamed_last = "--zero 3",
+    .always = IN_EVERY_LIST | TAKES_UNKNOWN_ROOM,
+    .blamed_at_end = "--zero 3",
 };
 static const struct pass pass = {
     .runs_at = 20,

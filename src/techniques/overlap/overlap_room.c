@@ -1,32 +1,38 @@
 /* overlap_room.c - which plans --overlap takes where a pass that runs later makes room.
  *
  * After such a pass the list needs fewer bytes than now.  So a plan that does not fit now may fit then, and it may make
- * a shorter step than the plans that do fit now.  Three searches give three sets of plans:
+ * a shorter step than the plans that do fit now.  A *set* has a plan for each --overlap.  Three searches give three
+ * sets:
  *
- *     plain       with the budgets as they are
- *     endless     as if every device had all the bytes that a plan wants
- *     foretold    with the budgets as they are, but as if what recompute makes again were made again already
+ *     plain        with the budgets as they are
+ *     unlimited    as if every device had all the bytes that a plan wants
+ *     recomputed   with the budgets as they are, but as if what recompute makes again were made again already
  *
- * If no plain plan fits, plans_if_none_fits() takes another set:
+ * Of these rules the first one that applies says which set is taken.  The *asked* plan of a set is the one for the
+ * --overlap that is asked for.
  *
- *     recompute does not run        endless.  The later pass has to make its plans fit.
- *     recompute runs                endless, if its plan for the --overlap that is asked for fits once recompute has
- *                                   run, or if a further pass makes room too; else foretold.
+ *     if the best plain plan does not fit: plans_if_none_fits()
  *
- * If one does fit, plans_if_one_fits() takes plain or endless:
+ *         1. Recompute does not run: unlimited.  The later pass has to make these plans fit.
+ *         2. A further pass makes room too: unlimited.
+ *         3. The asked plan of `unlimited` fits once recompute has run: unlimited.
+ *         4. Else: recomputed.
  *
- *     recompute runs, or no pass    plain.
- *     can say what it makes fit
- *     swap auto can say it          endless, if its plan for the --overlap that is asked for makes the step shorter,
- *                                   and swap says that it can make this plan fit with a step that is still shorter;
- *                                   else plain.
+ *     if it fits: plans_if_one_fits()
+ *
+ *         5. The asked --overlap is neither `plan` nor `all-cpu`: plain.
+ *         6. Recompute runs, or no pass can say what it makes fit (swap auto can): plain.
+ *         7. The asked plain plan does not fit, or is good enough: plain.
+ *         8. The asked plan of `unlimited` makes no shorter step: plain.
+ *         9. Swap cannot make that plan fit with a step that is shorter still: plain.
+ *        10. Else: unlimited.
  */
 #include "overlap_room.h"
 #include "planning/pass/traits.h"
 
 #include <math.h>
 
-/* ---- the endless set -------------------------------------------------------------------------------------------- */
+/* ---- the unlimited set ------------------------------------------------------------------------------------------ */
 
 /* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
 static struct update_plans plans_without_budgets(struct update_planner *planner, double work)
@@ -52,17 +58,17 @@ static struct update_plans plans_if_none_fits(struct update_planner *planner)
 {
     const struct update_survey *survey = &planner->survey;
     const enum overlap mode = planner->mode;
-    const struct pass *remaking = find_wanted(FORETELLS_REMADE, planner->facts);
-    const struct pass *room_maker = find_wanted(MAKES_UNFORESEEN_ROOM, planner->facts);
-    const struct update_plans endless = plans_without_budgets(planner, OVERLAP_WORK);
+    const struct pass *remaking = find_wanted(KNOWS_REMADE_TENSORS, planner->facts);
+    const struct pass *room_maker = find_wanted(MAKES_UNKNOWN_ROOM, planner->facts);
+    const struct update_plans unlimited = plans_without_budgets(planner, OVERLAP_WORK);
     if (!remaking) {
         planner->room_maker = room_maker;
-        return endless;
+        return unlimited;
     }
-    planner->remade = traits_of(remaking)->foretell_remade(survey->uses, survey->list->pool);
-    if (room_maker || plan_fits(planner, endless.by_mode[mode]))
-        return endless;
-    return plans_within_budgets(planner, OVERLAP_WORK); /* the foretold set, by planner->remade */
+    planner->remade = traits_of(remaking)->remade_tensors(survey->uses, survey->list->pool);
+    if (room_maker || plan_fits(planner, unlimited.by_mode[mode]))
+        return unlimited;
+    return plans_within_budgets(planner, OVERLAP_WORK); /* the recomputed set, by planner->remade */
 }
 
 /* ---- a plan fits ------------------------------------------------------------------------------------------------- */
@@ -79,7 +85,8 @@ static bool is_good_enough(const struct update_survey *survey, const struct upda
            all->sharing == GRADIENTS_ALONE;
 }
 
-/* A quick look, at the starts of the search alone: would the mode's step be at most so long with endless budgets? */
+/* Would a step with the mode's unlimited plan take at most so many seconds?  This is a quick look, at the starts of the
+ * search alone. */
 static bool is_shorter_without_budgets(struct update_planner *planner, enum overlap mode, double seconds)
 {
     struct update_plans quick = plans_without_budgets(planner, 0);
@@ -100,30 +107,31 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
     carry_out_plan(planner, edit, plan->side, plan->sharing);
     reserve_room(survey->list, planner->facts);
     preview(edit);
-    bool fits = traits_of(room_maker)->foretells_fit(survey->list, survey->costs, seconds);
+    bool fits = traits_of(room_maker)->can_make_fit(survey->list, survey->costs, seconds);
     undo_edit(edit);
     return fits;
 }
 
-/* `local` is asked nothing, since the step decides. */
+/* With --overlap local the step decides, and with all-device no plan takes the room. */
 static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
     const enum overlap mode = planner->mode;
-    const struct pass *room_maker = find_wanted(FORETELLS_FIT, planner->facts);
-    const struct score fits = plain->by_mode[mode].score;
-    bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !room_maker || find_wanted(FORETELLS_REMADE, planner->facts))
+    const struct pass *room_maker = find_wanted(KNOWS_WHAT_WILL_FIT, planner->facts);
+    const struct score asked = plain->by_mode[mode].score;
+    if (mode != OVERLAP_PLAN && mode != OVERLAP_ALL_CPU)
         return *plain;
-    if (fits.excess_bytes > 0 || is_good_enough(&planner->survey, plain, fits.period))
+    if (!room_maker || find_wanted(KNOWS_REMADE_TENSORS, planner->facts))
         return *plain;
-    const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
+    if (asked.excess_bytes > 0 || is_good_enough(&planner->survey, plain, asked.period))
+        return *plain;
+    const double shorter = asked.period * (1 - 1e-6); /* by more than rounding */
     if (!is_shorter_without_budgets(planner, mode, shorter))
         return *plain;
-    const struct update_plans endless = plans_without_budgets(planner, OVERLAP_WORK);
-    if (!can_be_made_to_fit(planner, &endless.by_mode[mode], room_maker, shorter))
+    const struct update_plans unlimited = plans_without_budgets(planner, OVERLAP_WORK);
+    if (!can_be_made_to_fit(planner, &unlimited.by_mode[mode], room_maker, shorter))
         return *plain;
     planner->room_maker = room_maker;
-    return endless;
+    return unlimited;
 }
 
 /* ---- which plans ------------------------------------------------------------------------------------------------- */

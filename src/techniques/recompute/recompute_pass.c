@@ -26,7 +26,7 @@ static bool wants_recompute(const struct run_facts *facts)
 
 static unsigned traits_by_options(void) { return recompute_options.mode == RECOMPUTE_AUTO ? WANTS_TIMES : 0; }
 
-static int *foretell_remade(const struct uses *uses, const struct pool *pool)
+static int *remade_tensors(const struct uses *uses, const struct pool *pool)
 {
     return remade_by_rule(uses, pool, recompute_options.mode);
 }
@@ -51,7 +51,7 @@ static void check_recompute_options(struct settings *settings)
 static const struct pass_traits traits = {
     .always = MAKES_ROOM,
     .by_options = traits_by_options,
-    .foretell_remade = foretell_remade,
+    .remade_tensors = remade_tensors,
 };
 static const struct pass pass = {
     .runs_at = 30,

@@ -26,13 +26,13 @@ static bool wants_swap(const struct run_facts *facts)
 static unsigned traits_by_options(void)
 {
     const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
-    unsigned traits = swap_options.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNFORESEEN_ROOM;
+    unsigned traits = swap_options.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNKNOWN_ROOM;
     if (swap_options.classes & state)
         traits |= MOVES_STATE;
     return traits;
 }
 
-static bool foretells_fit(struct list *list, const struct costs *costs, double seconds)
+static bool can_make_fit(struct list *list, const struct costs *costs, double seconds)
 {
     return swap_options.mode == SWAP_AUTO && can_fit_within(list, costs, &swap_options, seconds);
 }
@@ -47,7 +47,7 @@ static bool choose_remade(struct list *list, const struct costs *costs, const st
 static const struct pass_traits traits = {
     .always = MAKES_ROOM,
     .by_options = traits_by_options,
-    .foretells_fit = foretells_fit,
+    .can_make_fit = can_make_fit,
     .choose_remade = choose_remade,
 };
 static const struct pass pass = {
