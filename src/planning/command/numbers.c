@@ -1,4 +1,4 @@
-/* numbers.c - the median of numbers; ratios and times as text. */
+/* numbers.c - the median of numbers; times as text. */
 #include "numbers.h"
 
 #include <math.h>
@@ -11,18 +11,6 @@ double median(double *values, size_t n)
         return 0;
     SORT(values, n, by_value);
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
-char *format_ratio(char out[32], double ratio, int decimals)
-{
-    const bool is_less = 100 * (1 - ratio) >= 0.5 * pow(10, -decimals); /* else it is rounded to 0 */
-    if (is_less)
-        snprintf(out, 32, "- %.*f %%", decimals, 100 * fabs(ratio - 1));
-    else if (ratio < 2)
-        snprintf(out, 32, "+ %.*f %%", decimals, 100 * fabs(ratio - 1));
-    else
-        snprintf(out, 32, "%.1f times", ratio);
-    return out;
 }
 
 int decimals_of(double size, int most)

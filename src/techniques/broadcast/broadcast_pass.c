@@ -115,14 +115,16 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
         return copy_string("the list has no copy of role broadcast between devices");
     for (size_t i = 0; i < broadcast->n_shards; i++)
         slices += broadcast->shards[i].slices;
-    const char *dealt = broadcast->options.deal == DEAL_RANDOM ? "at random" : "evenly";
-    const char *plural = senders == 1 ? "" : "s";
-    const char *with = broadcast->options.main == MAIN_BOTH ? "with" : "beside";
     const char *how = route == STAGED ? "through the host" : "directly";
-    const char *order = broadcast->by_use ? ", in order of use" : "";
+    const char *plural = senders == 1 ? "" : "s";
+    const char *which = broadcast->options.main == MAIN_BOTH ? ", the main one among them" : " beside the main one";
+    const char *order = broadcast->by_use ? ", in the order of their first use" : "";
     const char *when = facts->gather ? ", each time they are gathered" : "";
-    return format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
-                         broadcast->n_shards, dealt, senders, plural, with, how, order, when);
+    const char *dealt = "";
+    if (senders > 1)
+        dealt = broadcast->options.deal == DEAL_RANDOM ? ", dealt at random" : ", dealt evenly";
+    return format_string("%zu shards of parameters are sent in %d slices, %s, over %d queue%s of each device%s%s%s%s",
+                         broadcast->n_shards, slices, how, senders, plural, which, dealt, order, when);
 }
 
 /* ---- trying both orders ------------------------------------------------------------------------------------------ */
@@ -201,8 +203,9 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
     report->fields =
         json_pack("{s:o, s:s}", "queues", queues_json(&broadcast), "bound", route == STAGED ? "staged" : "direct");
     report_ms(report, "period_ms", NULL, periods.period);
-    report_ms(report, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
-    report_ms(report, "bound_ms", sent ? "the fullest link" : NULL, find_bound(list));
+    report_ms(report, "one_queue_ms", sent ? "with one queue that sends, a step would take" : NULL, periods.one_queue);
+    report_ms(report, "bound_ms", sent ? "the slices of a step need on the fullest link at least" : NULL,
+              find_bound(list));
     free_messages(&broadcast);
     return sent;
 }

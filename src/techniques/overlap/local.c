@@ -157,8 +157,9 @@ char *describe_choices(const struct list *list)
     }
     if (all == 0)
         return NULL;
-    return format_string("the CPU was given %u of %u updates; %u of the %u changed sides, their state moved first", cpu,
-                         all, moved, all);
+    return format_string(
+        "the CPU was given %u of %u updates; for %u of the %u, the state was first copied to the other side", cpu, all,
+        moved, all);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,6 @@
  */
 #include "overlap_pass.h"
 #include "overlap_room.h"
-#include "planning/command/numbers.h"
 #include "planning/pass/traits.h"
 #include "planning/search/choice_text.h"
 #include "trainer/train/hooks.h"
@@ -145,31 +144,37 @@ static char *make_letters(const struct update_survey *survey, const unsigned cha
 
 static double if_timed(const struct update_survey *survey, double seconds) { return survey->timed ? seconds : NAN; }
 
-/* The period that each --overlap would have. */
+/* Says how long a step is with each --overlap. */
 static void report_each(const struct update_planner *planner, const struct update_plans *plans,
                         struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
     const struct update_plan *by_mode = plans->by_mode;
-    report_ms(report, "all_device_ms", "all on the device", period_of(survey, &by_mode[OVERLAP_ALL_DEVICE]));
+    report_ms(report, "all_device_ms", "a step: all on the device", period_of(survey, &by_mode[OVERLAP_ALL_DEVICE]));
     report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &by_mode[OVERLAP_ALL_CPU]));
     report_ms(report, "local_ms", "local", period_of(survey, &by_mode[OVERLAP_LOCAL]));
     report_ms(report, NULL, planner->is_from_file ? "the file's plan" : "best plan",
               period_of(survey, &by_mode[OVERLAP_PLAN]));
 }
 
-/* What the rule loses against the best plan, unless a file's plan stands in its place. */
+/* Says how much longer a step of the rule is than one of the best plan, unless a file's plan stands in that one's place.
+ * The rule may win, since the search may miss the best plan. */
 static void report_regret(const struct update_planner *planner, const struct update_plans *plans,
                           struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
-    char ratio[32];
     if (planner->is_from_file)
         return;
     double by_rule = period_of(survey, &plans->by_mode[OVERLAP_LOCAL]);
     double best = period_of(survey, &plans->by_mode[OVERLAP_PLAN]);
-    if (isfinite(by_rule) && isfinite(best))
-        append_text(&report->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
+    if (!isfinite(by_rule) || !isfinite(best))
+        return;
+    const double percent = 100 * (by_rule / best - 1);
+    if (fabs(percent) < 0.05)
+        append_text(&report->numbers, "; steps of --overlap local take as long as those of the best plan");
+    else
+        append_text(&report->numbers, "; steps of --overlap local take %.1f %% %s than those of the best plan",
+                    fabs(percent), percent > 0 ? "longer" : "less time");
 }
 
 /* A model has fewer layers than MOST_BUCKETS, but a list that was written by hand may have more. */
@@ -216,7 +221,7 @@ static void report_plans(const struct update_planner *planner, const struct upda
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_each(planner, plans, report);
-    report_ms(report, "bound_ms", "at least", if_timed(survey, survey->least_period));
+    report_ms(report, "bound_ms", "any plan at least", if_timed(survey, survey->least_period));
     report_ms(report, "period_ms", NULL, period_of(survey, chosen));
     report_ms(report, "barrier_ms", NULL, if_timed(survey, report->after->alone));
     report_ms(report, "serial_ms", NULL, if_timed(survey, survey->serial));

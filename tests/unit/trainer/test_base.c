@@ -186,16 +186,6 @@ TEST(control_groups_leave_what_they_do_not_use)
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-TEST(ratios_are_percents_or_times)
-{
-    char out[32];
-    assert_string_equal(format_ratio(out, 1, 2), "+ 0.00 %");
-    assert_string_equal(format_ratio(out, 1.0737, 1), "+ 7.4 %");
-    assert_string_equal(format_ratio(out, 0.9263, 1), "- 7.4 %");
-    assert_string_equal(format_ratio(out, 0.9999, 1), "+ 0.0 %");
-    assert_string_equal(format_ratio(out, 74.195, 2), "74.2 times");
-}
-
 TEST(bytes_have_three_digits_and_a_unit)
 {
     char out[32];
