@@ -303,6 +303,8 @@ refuse 2 'enough would be' train --model tiny --batch 8 --overlap local --swap a
     --device-mem 1M
 refuse 2 'or use --recompute full, --swap-what parameters,gradients,optimizer,activations, a smaller --micro-batch' \
     plan --model tiny --swap layer --device-mem 700K
+refuse 2 'raise --device-mem, or use --swap auto, a smaller --micro-batch' plan $server --model nano --mesh dp=2 \
+    --zero 3 --recompute full --device-mem 10M
 unharmed 'wrong sizes'
 
 # ---- devices --------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
     if (first->described.by_hand)
         advice = format_string("raise memory= or %s, or use smaller tensors", raised);
     else
-        advice = format_string("raise %s, or use %s", raised, ways_to_make_room(option, first->is_host));
+        advice = format_string("raise %s, or use %s", raised, ways_to_make_room(first->is_host));
     fail(EXIT_USAGE, "%s: %s; %s: %s", option, shortage, verdict, advice);
 }
 

@@ -48,6 +48,15 @@ static void check_recompute_options(struct settings *settings)
              left_out);
 }
 
+/* RECOMPUTE_AUTO makes again as much as `full` if it must. */
+static const char *way_to_make_room(bool on_host)
+{
+    (void)on_host;
+    if (recompute_options.mode == RECOMPUTE_FULL || recompute_options.mode == RECOMPUTE_AUTO)
+        return NULL;
+    return "--recompute full";
+}
+
 static const struct pass_traits traits = {
     .always = MAKES_ROOM,
     .by_options = traits_by_options,
@@ -86,7 +95,7 @@ const struct module module_recompute = {
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),
-    .makes_room = "--recompute full",
+    .way_to_make_room = way_to_make_room,
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .check = check_recompute_options,

@@ -84,6 +84,14 @@ static void suggest_classes(void)
     free(names);
 }
 
+/* When swap is on, only more classes make more room, and they take it from the host. */
+static const char *way_to_make_room(bool on_host)
+{
+    if (swap_options.mode == SWAP_OFF)
+        return "--swap auto";
+    return on_host || !*more_classes ? NULL : more_classes;
+}
+
 static void check_swap_options(struct settings *settings)
 {
     (void)settings;
@@ -131,8 +139,7 @@ const struct module module_swap = {
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),
-    .makes_room = "--swap auto",
-    .makes_more_room = more_classes,
+    .way_to_make_room = way_to_make_room,
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .rules = rules,

@@ -39,16 +39,12 @@ const struct forecaster *the_forecaster(void)
     return forecaster;
 }
 
-char *ways_to_make_room(const char *tried, bool on_host)
+char *ways_to_make_room(bool on_host)
 {
     char *ways = NULL;
     for (size_t i = 0; i < n_modules; i++) {
-        const char *way = modules[i]->makes_room;
-        const size_t name = way ? strcspn(way, " ") : 0; /* the length of "--recompute" */
-        const bool is_tried = way && strncmp(tried, way, name) == 0 && (tried[name] == ' ' || !tried[name]);
-        if (is_tried)
-            way = on_host ? NULL : modules[i]->makes_more_room;
-        if (way && *way)
+        const char *way = modules[i]->way_to_make_room ? modules[i]->way_to_make_room(on_host) : NULL;
+        if (way)
             append_text(&ways, "%s, ", way);
     }
     append_text(&ways, "a smaller --micro-batch or --seq-len");

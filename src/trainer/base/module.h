@@ -113,8 +113,9 @@ struct module {
     const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
     const struct text_maker *text; /* a source that --data can name: trainer/data/data.h */
     bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
-    const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
-    const char *makes_more_room;   /* the same for a device where these are on already; "": nothing */
+    /* The options to suggest where memory is too small, "--swap auto": that of the host, or of a device.  NULL: none, or
+     * they are given already. */
+    const char *(*way_to_make_room)(bool on_host);
 
     /* for other folders */
     const struct pass *pass;                       /* a function that rewrites lists: planning/pass/pass.h */
@@ -144,10 +145,9 @@ const struct forecaster *find_forecaster(void);
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
-/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list.  tried: the
- * option that was not enough, such as "--swap auto"; "": none.  Of its folder the text names what makes more room, but
- * not where it is the host that needs room.  The caller frees it. */
-char *ways_to_make_room(const char *tried, bool on_host);
+/* "--recompute full, --swap auto, a smaller --micro-batch or --seq-len": what makes room in a model's list, apart from
+ * options that are given.  on_host: the host needs room, and not a device.  The caller frees the text. */
+char *ways_to_make_room(bool on_host);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
  * option is therefore its folder's, or begins with that and a dash. */

@@ -27,7 +27,7 @@ static char *advice_on_budget(const struct device *device, const struct task *ta
     const char *option = budget_option(device);
     if (!task)
         return format_string("a smaller model, or a larger %s", option);
-    char *advice = ways_to_make_room("", device->is_host);
+    char *advice = ways_to_make_room(device->is_host);
     append_text(&advice, ", or a larger %s", option);
     return advice;
 }
