@@ -68,12 +68,14 @@ struct broadcast {
     size_t n_messages, cap_messages, n_shards, cap_shards;
 };
 
-bool is_broadcast(const struct task *task); /* is it a copy that the pass cuts? */
+/* Is the task a copy that the pass cuts? */
+bool is_broadcast(const struct task *task);
 /* The first of a device's queues that sends: 0, the main queue, or 1. */
 int first_sending_queue(const struct broadcast *broadcast);
-int count_sending_queues(const struct broadcast *broadcast); /* how many of a device's queues send */
+/* How many of a device's queues send. */
+int count_sending_queues(const struct broadcast *broadcast);
 /* Finds the messages of the list, cuts their shards into slices, deals these to queues and sends them, in an edit that
- * stays open.  Fills in messages and shards. */
+ * stays open: the caller commits or undoes it.  Fills in messages and shards, for free_messages(). */
 struct edit *slice_list(struct broadcast *broadcast);
 /* The part of the message that lies in slice `nth` of the message's shard. */
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth);

@@ -64,7 +64,7 @@ static size_t first_same_shard(const struct broadcast *broadcast, size_t shard)
     return i;
 }
 
-/* [shard * queues + queue]; the caller frees the array. */
+/* Counts what each queue sends of each shard: the array has element [shard * queues + queue].  The caller frees it. */
 static struct tally *count_slices(const struct broadcast *broadcast)
 {
     size_t queues = (size_t)broadcast->options.queues;

@@ -31,8 +31,8 @@ enum { AHEAD = 1 };         /* a window is gathered when the window that is so m
 struct read_window {         /* tasks of one device that stand together and read the same parameters */
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */
     struct tensor *gathered; /* the tensor that they read instead; NULL: not made yet */
-    size_t position;         /* among its device's windows */
-    size_t nth;              /* among its replica's windows */
+    size_t nth_on_device;    /* its index among the windows of its device */
+    size_t nth_of_replica;   /* its index among the windows of its replica */
     struct task **readers;   /* the tasks */
     size_t n, cap;
 };
@@ -55,8 +55,8 @@ struct survey { /* what the pass finds in the list */
     struct window_list all;      /* all windows in list order */
     struct task **dropped;       /* copies from replica to replica, which are needed no more */
     size_t n_dropped, cap_dropped;
-    size_t gathered; /* how many windows have been gathered */
-    bool sliced;     /* another pass is to send what is gathered, over several queues */
+    size_t n_gathered; /* how many windows have been gathered */
+    bool sliced;       /* another pass is to send what is gathered, over several queues */
 };
 
 static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
@@ -89,8 +89,8 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
     struct window_list *mine = &survey->devices[replica->device->index];
     struct read_window *window = allocate(1, sizeof *window);
     window->replica = replica;
-    window->position = mine->n;
-    window->nth = survey->windows[replica->id].n;
+    window->nth_on_device = mine->n;
+    window->nth_of_replica = survey->windows[replica->id].n;
     add_window(mine, window);
     add_window(&survey->windows[replica->id], window);
     add_window(&survey->all, window);
@@ -108,9 +108,9 @@ static void note_reader(struct survey *survey, struct task *task, struct tensor 
         *APPEND(window->readers, window->n, window->cap) = task;
 }
 
-/* Does the task write parameters for the next step?  So does a copy that takes them to the host for an update there, or
- * that brings them back. */
-static bool updates(const struct task *task)
+/* Does the task belong to an update, which makes the parameters of the next step?  A copy does that takes parameters to
+ * the host for an update there, or that brings them back. */
+static bool is_of_update(const struct task *task)
 {
     if (task->role == ROLE_UPDATE)
         return true;
@@ -137,7 +137,7 @@ static void note_tensors(struct survey *survey)
 /* Notes the windows that the task belongs to; or, if it sends parameters on, that it is needed no more. */
 static void note_task(struct survey *survey, struct task *task)
 {
-    if (updates(task))
+    if (is_of_update(task))
         return;
     for (int k = 0; k < task->n_accesses; k++) {
         struct tensor *storage = task->accesses[k].tensor->storage;
@@ -164,8 +164,9 @@ static struct survey survey_list(struct list *list)
     return survey;
 }
 
-static void free_survey(struct survey *survey, int n_devices)
+static void free_survey(struct survey *survey)
 {
+    const int n_devices = survey->list->pool->machine->n_devices;
     for (size_t i = 0; i < survey->all.n; i++) {
         struct read_window *window = survey->all.items[i];
         free(window->readers);
@@ -200,9 +201,9 @@ static size_t find_peers(const struct survey *survey, const struct read_window *
         const struct tensor *tensor = replicas->items[i];
         const struct window_list *windows = &survey->windows[tensor->id];
         bool is_same = tensor->replica.begin == replica->replica.begin && tensor->bytes == replica->bytes;
-        if (!is_same || window->nth >= windows->n)
+        if (!is_same || window->nth_of_replica >= windows->n)
             continue;
-        peers[n] = windows->items[window->nth];
+        peers[n] = windows->items[window->nth_of_replica];
         n++;
     }
     return n;
@@ -214,7 +215,7 @@ static struct task *first_reader(const struct survey *survey, struct read_window
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct window_list *windows = &survey->devices[peers[i]->replica->device->index];
-        size_t position = peers[i]->position;
+        size_t position = peers[i]->nth_on_device;
         const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
         if (!first || earlier->readers[0]->index < first->index)
             first = earlier->readers[0];
@@ -283,7 +284,7 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peers[i]->n; k++)
             repoint(edit, peers[i]->readers[k], peers[i]->replica, peers[i]->gathered);
-    survey->gathered += n;
+    survey->n_gathered += n;
     free(peers);
 }
 
@@ -312,7 +313,7 @@ static void update_shards(struct survey *survey, struct edit *edit)
     size_t n = list->n;
     for (size_t i = 0; i < n; i++) {
         struct task *task = list->tasks[i];
-        if (!updates(task))
+        if (!is_of_update(task))
             continue;
         for (int k = 0; k < task->n_accesses; k++) {
             struct tensor *tensor = task->accesses[k].tensor;
@@ -322,7 +323,7 @@ static void update_shards(struct survey *survey, struct edit *edit)
     }
 }
 
-/* How many tasks read each tensor, into readers[by tensor]. */
+/* Adds to readers[], by tensor, how many of the first n tasks read it. */
 static void count_readers(const struct survey *survey, size_t n, int *readers)
 {
     for (size_t i = 0; i < n; i++) {
@@ -335,17 +336,18 @@ static void count_readers(const struct survey *survey, size_t n, int *readers)
     }
 }
 
-/* Drops the copies from replica to replica, and the downloads that only they read.  n: tasks of the list as it was. */
-static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
+/* Drops the copies from replica to replica, and the downloads that only they read.  n_before: how many tasks the list
+ * had before the edit. */
+static void drop_copies(struct survey *survey, struct edit *edit, size_t n_before)
 {
     int *readers = allocate(survey->n_tensors, sizeof *readers);
     int *lost = allocate(survey->n_tensors, sizeof *lost); /* readers that are dropped */
-    count_readers(survey, n, readers);
+    count_readers(survey, n_before, readers);
     for (size_t i = 0; i < survey->n_dropped; i++) {
         const struct task *task = survey->dropped[i];
         lost[task->accesses[1].tensor->storage->id]++;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n_before; i++) {
         struct task *task = survey->list->tasks[i];
         if (!is_copy(task))
             continue;
@@ -376,7 +378,7 @@ static char *describe_gather(const struct survey *survey)
     char bytes[32];
     return format_string("parameters are kept in shards of at most %s per device; in a step they are gathered %zu "
                          "times, a layer at a time, %d ahead",
-                         format_bytes(bytes, (double)most), survey->gathered, AHEAD);
+                         format_bytes(bytes, (double)most), survey->n_gathered, AHEAD);
 }
 
 /* Says of each gathered tensor which one has the same parameters when they are gathered next. */
@@ -413,13 +415,13 @@ bool gather_parameters(struct list *list, bool sliced, struct pass_report *repor
     }
     link_windows(&survey);
     drop_replicas(&survey, edit);
-    if (survey.gathered) {
+    if (survey.n_gathered) {
         commit_edit(edit);
         report->reason = describe_gather(&survey);
     } else {
         undo_edit(edit);
         report->reason = copy_string("no parameters lie in shards");
     }
-    free_survey(&survey, list->pool->machine->n_devices);
-    return survey.gathered > 0;
+    free_survey(&survey);
+    return survey.n_gathered > 0;
 }

@@ -8,7 +8,8 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
                        struct pass_report *report)
 {
     (void)costs;
-    return gather_parameters(list, find_wanted(SENDS_COPIES, facts) != NULL, report);
+    const bool sliced = find_wanted(SENDS_COPIES, facts) != NULL;
+    return gather_parameters(list, sliced, report);
 }
 
 static const struct pass_traits traits = {

@@ -54,9 +54,9 @@ struct side_chooser {                     /* chooses the side of an update */
     struct side_chooser *next;            /* the one of another update of the list, in a ring */
     host_function *work;                  /* what a piece does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
-    uint32_t pieces;                      /* on the host */
+    uint32_t n_pieces;                    /* how many pieces the update has on the host */
     bool random;                          /* see struct local_rule */
-    uint64_t seed, nth;
+    uint64_t seed, nth;                   /* nth: its number in the ring; from both follow its random numbers */
 
     /* guarded by `lock` */
     uint32_t iteration; /* the one in which it was asked last */
@@ -68,7 +68,7 @@ struct side_chooser {                     /* chooses the side of an update */
     uint32_t on_side[2];   /* how often the device was given it, and how often the CPU */
     uint32_t side_changes; /* how often it changed sides */
 };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one for all choosers, since each asks about all others */
 
 /* ---- the rule, in the running step ------------------------------------------------------------------------------- */
 
@@ -92,6 +92,7 @@ bool goes_to_cpu(double backlog, double device_takes)
     return backlog <= device_takes * (1 + rounding);
 }
 
+/* Chooses the side for this iteration, and what the CPU is now expected to take. */
 static void choose_side(struct side_chooser *chooser, uint32_t iteration)
 {
     chooser->iteration = iteration;
@@ -100,13 +101,14 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
     else
         chooser->on_cpu = goes_to_cpu(find_backlog(chooser, now_ns()), chooser->device_takes);
     chooser->has_begun = false;
-    chooser->pieces_left = chooser->on_cpu ? chooser->pieces : 0;
+    chooser->pieces_left = chooser->on_cpu ? chooser->n_pieces : 0;
     if (!chooser->on_cpu)
         chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / 8;
     chooser->on_side[chooser->on_cpu]++;
 }
 
-/* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
+/* The choice task: chooses the side of the update, and writes it to the word, which is access 0.  Asked again in the
+ * same iteration, as by an audit, it says the same. */
 static void make_choice(void *context, const struct task *task, uint32_t iteration)
 {
     struct side_chooser *chooser = context;
@@ -124,7 +126,8 @@ static void make_choice(void *context, const struct task *task, uint32_t iterati
     pthread_mutex_unlock(&lock);
 }
 
-static void update_timed(void *context, const struct task *task, uint32_t iteration)
+/* A piece of an update on the host, which tells the chooser when the update begins and ends. */
+static void update_piece(void *context, const struct task *task, uint32_t iteration)
 {
     struct side_chooser *chooser = context;
     pthread_mutex_lock(&lock);
@@ -227,9 +230,9 @@ static void time_piece(struct both_sides *sides, struct task *piece)
 {
     struct side_chooser *chooser = sides->chooser;
     chooser->work = piece->run;
-    chooser->pieces++;
+    chooser->n_pieces++;
     chooser->cpu_should_take += seconds_alone(sides->costs, piece) / sides->mover->cores;
-    piece->run = update_timed;
+    piece->run = update_piece;
     piece->argument = chooser;
 }
 

@@ -11,8 +11,8 @@ struct difference {
 };
 /* Compares two arrays of n floats. */
 struct difference compare_floats(const float *a, const float *b, size_t n);
-/* Compares a tensor in two checkpoints of models of the same sizes, whatever their meshes are.  Fails as read_kept()
- * does. */
+/* Compares tensor pieces->tensors[tensor] of two checkpoints of models of the same sizes, whatever their meshes are.
+ * Fails as read_kept() does. */
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
 #endif

@@ -30,7 +30,8 @@ char **all_checkpoints(const char *path, size_t *n);
 struct checkpoint *open_checkpoint(const char *path);
 /* The highest session of the complete checkpoints in the folder; sessions count from 1.  0: there are none. */
 int64_t last_session(const char *folder);
-/* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there. */
+/* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there.  claimant: the
+ * option that names the path, for the message. */
 void expect_outside(const char *claimant, const char *path);
 enum { ANY_SESSION = 0, KEEP_ALL = 0 };
 /* Removes the checkpoints of sessions before `session`, which may be ANY_SESSION, and then all but the `keep` newest.

@@ -32,8 +32,8 @@ static void keep_rest(const char *path)
         end = name + strlen(name);
     char *folder = format_string("%.*s", (int)(end - path), path);
     char *aside = format_string("%s.kept-%ld", folder, (long)getpid());
-    if (rename(path, aside) == 0)
-        warn("%s held more than yard had written there: the rest is in %s now", folder, aside);
+    const char *rest = rename(path, aside) == 0 ? aside : path;
+    warn("%s held more than yard had written there: the rest is in %s now", folder, rest);
     free(folder);
     free(aside);
 }
@@ -91,6 +91,8 @@ void remove_folder(const char *path)
     char *aside = format_string("%s" OLD TEMPORARY "%ld", path, (long)getpid());
     if (rename(path, aside) == 0)
         remove_files(aside);
+    else if (errno != ENOENT)
+        warn("cannot remove the folder %s: %s", path, strerror(errno));
     free(aside);
 }
 

@@ -25,8 +25,8 @@ enum manifest_of { MANIFEST_OF_LAYOUT, MANIFEST_OF_STATE };
 
 /* The whole text, of the layout alone where the checkpoint has another form; the caller frees it. */
 char *manifest_text(const struct checkpoint *checkpoint);
-/* Parts of it, which the caller owns: a tensor with its pieces, all of them, and a mesh. */
-json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *json, enum manifest_of of);
+/* Parts of it, which the caller owns: a tensor with its pieces, all tensors with theirs, and a mesh. */
+json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_of of);
 json_t *tensors_json(const struct checkpoint *checkpoint);
 json_t *mesh_json(const struct mesh *mesh);
 

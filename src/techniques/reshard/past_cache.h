@@ -6,7 +6,7 @@
 
 enum { DIRECT_ALIGNMENT = 4096 }; /* bytes: such reads and writes need memory, offset and length of its multiples */
 /* Opens the file so that what is read and written goes past the page cache.  NONE: the system or the file system
- * cannot do that. */
+ * cannot do that.  The caller closes it. */
 int open_past_cache(const char *path, int flags);
 
 #endif

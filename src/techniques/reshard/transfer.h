@@ -1,7 +1,8 @@
 /* transfer.h - bytes along a copy plan, a tensor at a time: loading, resharding, verifying.  Implemented in transfer.c.
  *
  * Whatever is read of a checkpoint is compared with its pieces' hashes.  What does not match ends the program
- * (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that sentence instead.
+ * (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that sentence instead.  A parameter
+ * `tensor` is an index into the checkpoint's pieces->tensors.
  */
 #ifndef TRANSFER_H
 #define TRANSFER_H

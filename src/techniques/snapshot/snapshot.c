@@ -80,7 +80,7 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* Makes the task run only where its iteration has a slot, and returns it. */
-static struct task *in_slot(const struct snapshot_edit *snapshot_edit, struct task *task)
+static struct task *need_slot(const struct snapshot_edit *snapshot_edit, struct task *task)
 {
     task->member.needed = true;
     task->when.every = (uint32_t)snapshot_edit->options.every;
@@ -93,8 +93,8 @@ static struct task *add_snapshot(const struct snapshot_edit *snapshot_edit, stru
 {
     struct list *list = snapshot_edit->list;
     if (from->device->is_host)
-        return in_slot(snapshot_edit, add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
-    return in_slot(snapshot_edit, add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
+        return need_slot(snapshot_edit, add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
+    return need_slot(snapshot_edit, add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
 /* Stores the tensor by way of a buffer on its device. */
@@ -103,7 +103,7 @@ static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, st
     struct list *list = snapshot_edit->list;
     struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, snapshot_edit->options.slots);
     struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
-    in_slot(snapshot_edit, add_copy(list, lane, "snapshot.device", buffers, tensor));
+    need_slot(snapshot_edit, add_copy(list, lane, "snapshot.device", buffers, tensor));
     add_snapshot(snapshot_edit, to, buffers)->member.aside = true;
 }
 
@@ -111,7 +111,7 @@ static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, st
  * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part
  * of each tensor. */
 static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
-                         const struct task *update, enum snapshot_place in)
+                         const struct task *update, enum snapshot_place place)
 {
     struct pool *pool = snapshot_edit->list->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
@@ -120,7 +120,7 @@ static void copy_written(const struct snapshot_edit *snapshot_edit, struct tenso
         if (!is_state(&whole->accesses[i]))
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
-        if (in == IN_DEVICE && !tensor->device->is_host)
+        if (place == IN_DEVICE && !tensor->device->is_host)
             add_snapshot_by_device(snapshot_edit, to, tensor);
         else
             add_snapshot(snapshot_edit, to, tensor);
@@ -133,7 +133,7 @@ static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor
 {
     struct list *list = snapshot_edit->list;
     struct lane *disk = list->pool->machine->host->lanes[LANE_DISK];
-    struct task *persist = in_slot(snapshot_edit, add_host(list, disk, "persist", NULL, NULL));
+    struct task *persist = need_slot(snapshot_edit, add_host(list, disk, "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->member.aside = true;
     persist->state = update->state;
@@ -217,7 +217,7 @@ static void add_commit(const struct snapshot_edit *snapshot_edit)
     struct list *list = snapshot_edit->list;
     struct device *host = list->pool->machine->host;
     list->tags.role = ROLE_SNAPSHOT;
-    struct task *task = in_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
+    struct task *task = need_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->member.aside = true;
     task->member.returned = true;
     if (snapshot_edit->by_hand)

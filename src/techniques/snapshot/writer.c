@@ -61,7 +61,7 @@ static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes,
             continue;
         if (done <= 0) {
             stop_storing(writer, format_string("cannot write snapshot file %s: %s", writer->file->path,
-                                               done ? strerror(errno) : "nothing was taken"));
+                                               done ? strerror(errno) : "the system took no byte"));
             return false;
         }
         bytes += done;

@@ -80,7 +80,7 @@ static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int 
     return task->lane == uses->tasks[last_write_before(uses, tensor, end)]->lane;
 }
 
-static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth, int begin, int end)
+static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t uses_before, int begin, int end)
 {
     const struct use_range found = uses_of(gaps->uses, tensor);
     struct gap *gap = APPEND(gaps->gaps, gaps->n, gaps->cap);
@@ -90,7 +90,7 @@ static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t nth,
         .maker = found.uses[0].task,
         .begin = begin,
         .end = end,
-        .nth = (int)nth,
+        .uses_before = (int)uses_before,
     };
     return gap;
 }

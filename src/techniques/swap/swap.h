@@ -32,9 +32,9 @@ struct gap {
     struct device *device;    /* the one whose tasks use the tensor; its home may become the host */
     const struct task *maker; /* the first task that uses x */
     int begin, end;
-    int nth;        /* how many tasks use x before the gap */
-    bool renewed;   /* no task needs x's value after the gap, so nothing is copied: x's bytes are free in the gap */
-    bool may_close; /* task `end` could come right after task `begin`, so that there is no gap */
+    int uses_before; /* how many tasks use x before the gap */
+    bool renewed;    /* no task needs x's value after the gap, so nothing is copied: x's bytes are free in the gap */
+    bool may_close;  /* task `end` could come right after task `begin`, so that there is no gap */
     bool guest; /* x is state that the host updates: when its home is the host, the only copies up are those of swap */
 };
 

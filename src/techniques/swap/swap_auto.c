@@ -29,7 +29,7 @@ static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
 /* Tells the gaps of one tensor apart; those of state have one number, since one decision is about all of them. */
-static int decision_number(const struct gap *gap) { return gap->tensor->persistent ? 0 : gap->nth; }
+static int decision_number(const struct gap *gap) { return gap->tensor->persistent ? 0 : gap->uses_before; }
 
 enum { PAGE = 4096 }; /* bytes */
 
@@ -145,6 +145,8 @@ static void close_swapper(struct swapper *swapper)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
+/* The starts swap 1/24, 2/24 ... of the tensors, and others make as many of them again.  One more is the best choice so
+ * far. */
 enum { SHARES = 24, STARTS = 1 + 2 * SHARES };
 
 /* The decision's option that means the action, or, where there is one remedy, that remedy. */
@@ -253,15 +255,16 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 
 /* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
  * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
- * one that holds the fewest bytes.  After eight attempts the budgets are those of the list that keeps all tensors. */
+ * one that holds the fewest bytes.  After MOST_ATTEMPTS the budgets are those of the list that keeps all tensors. */
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
                                    enum replanning replans)
 {
     struct machine *machine = swapper->gaps.list->pool->machine;
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
+    enum { MOST_ATTEMPTS = 8 };
     bool fits = false;
     char *shortage = NULL;
-    for (int attempts = 8; attempts > 0 && !fits; attempts--) {
+    for (int attempts = 0; attempts < MOST_ATTEMPTS && !fits; attempts++) {
         if (swapper->may_swap)
             start_with_all(swapper, best, SWAP);
         free(shortage);
@@ -278,7 +281,9 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
-/* option: the one that must make room, or the program ends; NULL: another pass may still make room. */
+/* Swaps tensors, or makes them again, where the list does not fit as it is, and fills in the report.  option: the one
+ * that must make room, or the program ends; NULL: another pass may still make room.  false: all fits, and the list is as
+ * it was. */
 static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans,
                         struct pass_report *report)
 {
