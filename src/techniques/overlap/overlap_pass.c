@@ -157,8 +157,8 @@ static void report_each(const struct update_planner *planner, const struct updat
               period_of(survey, &by_mode[OVERLAP_PLAN]));
 }
 
-/* Says how much longer a step of the rule is than one of the best plan, unless a file's plan stands in that one's place.
- * The rule may win, since the search may miss the best plan. */
+/* Says how much longer a step of the rule is than one of the best plan, unless a file's plan stands in the place of the
+ * best one.  The rule may win, since the search may miss the best plan. */
 static void report_regret(const struct update_planner *planner, const struct update_plans *plans,
                           struct pass_report *report)
 {

@@ -76,9 +76,8 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
     struct copies plan = {.from = from, .to = to};
     struct side sides[] = {new_side(from, where), new_side(to, "where it goes to")};
     struct side *from_side = &sides[0], *to_side = &sides[1];
-    size_t at = 0; /* the element that the walk has come to */
-    while (at < tensor_elements(from)) {
-        size_t n = SIZE_MAX; /* how many elements the copy has */
+    for (size_t at = 0, n; at < tensor_elements(from); at += n) {
+        n = SIZE_MAX;
         for (struct side *side = sides; side < sides + 2; side++) {
             size_t stretch;
             if (!find_next(side, at, &stretch))
@@ -91,7 +90,6 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         *APPEND(plan.copies, plan.n, plan.cap) = copy;
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
-        at += n;
     }
     end_walk(from_side);
     end_walk(to_side);

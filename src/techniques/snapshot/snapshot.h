@@ -55,8 +55,8 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
 };
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
 size_t store_all(struct snapshot_edit *snapshot_edit);
-/* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to the
- * others by next_member. */
+/* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
+ * the others by next_member. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
 
 /* ---- stored.c ---------------------------------------------------------------------------------------------------- */

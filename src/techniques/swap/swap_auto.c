@@ -282,8 +282,8 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* Swaps tensors, or makes them again, where the list does not fit as it is, and fills in the report.  option: the one
- * that must make room, or the program ends; NULL: another pass may still make room.  false: all fits, and the list is as
- * it was. */
+ * that must make room, or the program ends; NULL: another pass may still make room.  false: all fits, and the list is
+ * as it was. */
 static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans,
                         struct pass_report *report)
 {

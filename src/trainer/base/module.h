@@ -113,8 +113,8 @@ struct module {
     const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
     const struct text_maker *text; /* a source that --data can name: trainer/data/data.h */
     bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
-    /* The options to suggest where memory is too small, "--swap auto": that of the host, or of a device.  NULL: none, or
-     * they are given already. */
+    /* The options to suggest where memory is too small, "--swap auto": that of the host, or of a device.  NULL: none,
+     * or they are given already. */
     const char *(*way_to_make_room)(bool on_host);
 
     /* for other folders */
