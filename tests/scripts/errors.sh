@@ -67,7 +67,8 @@ refuse 2 'there is no dropout here' train --dropout 0.1
 refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --Learning_Rate=1e-3
 refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
 refuse 2 '"n_layer=3" is not an option: options start with --; here it is called --layers' train n_layer=3
-refuse 2 '"README.md" is a file that no option takes: write --data README.md' train README.md
+refuse 2 '"README.md" is a file that no option takes: write --data FILE' train README.md
+refuse 2 'is a file that no option takes: write --list FILE for a step file' plan data/steps/swap.txt
 refuse 2 'unknown option --model; here it is called --from' sample --model x
 refuse 2 '--data is given twice, and takes one path: leave one out; for several files' \
     train --data LICENSE --data README.md
@@ -203,8 +204,8 @@ refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: 
     $plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
 refuse 2 'All tensors need at least 924 KiB, 1 B more than the budget of 924 KiB' \
     $plan $server --mesh dp=2 --device-mem 946175
-refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is 9' $plan -d 0:0x3 --batch 8
-refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is 6' \
+refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is --batch 9' $plan -d 0:0x3 --batch 8
+refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --batch 6' \
     $plan -d 0:0x3 --batch 8 --micro-batch 2
 
 # ---- how long tasks take --------------------------------------------------------------------------------------------
@@ -288,11 +289,11 @@ refuse 2 'belongs on the command line, not into a config file' train --config "$
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 refuse_train 2 '--channels 30 is not a multiple of --heads 4: change one' --channels 30 --heads 4
-refuse_train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
-refuse_train 2 'the nearest that works is 6' --batch 5 -d 0:0x2
-refuse_train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
+refuse_train 2 'the nearest that works is --batch 6' --batch 7 --micro-batch 3
+refuse_train 2 'the nearest that works is --batch 6' --batch 5 -d 0:0x2
+refuse_train 2 'the nearest that works is --batch 2' --batch 1 -d 0:0x2
 refuse_train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
-refuse_train 2 'a window of --seq-len needs 1000001' --seq-len 1000000
+refuse_train 2 'which needs 1000001: use more data, or a smaller --seq-len' --seq-len 1000000
 refuse 2 '2e9 elements: use a smaller --micro-batch' plan $server --batch 1000000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate

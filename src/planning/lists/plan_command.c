@@ -187,6 +187,7 @@ static const struct page page = {
     .text =
         "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
     .classes = OF_LIST | OF_PLAN | OF_RUN,
+    .files = "--list FILE for a step file, --data FILE for a text",
     .also = " vocab json ",
 };
 

@@ -24,7 +24,8 @@ static const char save_anew[] =
     "save_file() of safetensors.torch under GPT-2's names";
 static const char save_arrays[] = "write its arrays under GPT-2's names with save_file() of safetensors.numpy";
 static const char unpack[] = "unpack it first";
-static const char to_train_on[] = "a text to train on is given to --data";
+static const char to_train_on[] = "models are .safetensors files, llm.c's .bin files, and folders with one; a text to "
+                                  "train on is given to --data";
 static const char of_training[] = "the state of an optimizer, or another part of a training, in PyTorch's pickle form";
 static const char other_file[] = "give the file with the model, model.safetensors or model_N.bin";
 

@@ -9,6 +9,7 @@ static const struct page page = {
                 "--from model.safetensors --count 50 --temperature 0.7\n",
     .text = "Lets a saved model write.",
     .classes = OF_SAMPLE | OF_RUN,
+    .files = "--from FILE",
 };
 
 int run_sample(int argc, char **argv)

@@ -5,11 +5,12 @@
 
 #include <math.h>
 
+/* option: what may be made smaller, so that fewer than `needed` tokens are enough. */
 static void expect_tokens(const struct files *files, const char *use, size_t n, const char *option, size_t needed)
 {
     if (n < needed)
-        fail(EXIT_USAGE, "%s has %zu tokens for %s, but %s needs %zu: use more data or smaller numbers", files->given,
-             n, use, option, needed);
+        fail(EXIT_USAGE, "%s has %zu tokens for %s, which needs %zu: use more data, or a smaller %s", files->given, n,
+             use, needed, option);
 }
 
 /* The mean length of the tokens that a validation loss is of: all but the first. */
@@ -35,13 +36,13 @@ static void expect_enough(const struct dataset *dataset, const struct data_optio
 {
     const size_t window = (size_t)options->seq_len + 1;
     const size_t batch = (size_t)options->batch * (size_t)options->seq_len + 1;
-    expect_tokens(train, "training", dataset->train.n, "a window of --seq-len", window);
+    expect_tokens(train, "training", dataset->train.n, "--seq-len", window);
     if (options->order == ORDER_FILE)
-        expect_tokens(train, "training", dataset->train.n, "--order file, by --batch and --seq-len,", batch);
+        expect_tokens(train, "training", dataset->train.n, "--batch or --seq-len, or another --order", batch);
     if (options->val_data)
-        expect_tokens(val, "validation", dataset->val.n, "a window of --seq-len", window);
+        expect_tokens(val, "validation", dataset->val.n, "--seq-len", window);
     else if (dataset->val.n)
-        expect_tokens(train, "validation", dataset->val.n, "a window of --seq-len", window);
+        expect_tokens(train, "validation", dataset->val.n, "--seq-len", window);
 }
 
 struct dataset *open_dataset(const struct data_options *given)

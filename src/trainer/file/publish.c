@@ -93,7 +93,7 @@ struct writer *open_writer(const char *path)
     on_fail(&writer->cleanup); /* called before the temporary exists, since a signal may come at any moment */
     writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (writer->fd < 0)
-        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", writer->temporary,
+        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", writer->path,
              strerror(errno));
     return writer;
 }

@@ -144,6 +144,7 @@ const struct page train_page = {
     .text = "Trains a GPT. Without options it is a small one, which learns stories, a built-in text. Begin with these: "
             "--data (your text), --model (its size), --steps, -d (the device), --log, --save (to keep the model).",
     .classes = OF_TRAIN | OF_LIST | OF_RUN,
+    .files = "--data FILE; for several files a quoted pattern, such as --data 'folder/*.txt'",
 };
 
 static bool is_unrecorded(const char *option)
@@ -269,16 +270,13 @@ static void print_page(const struct page *page)
 /* Refuses a word that is not an option, where the command takes none. */
 static _Noreturn void refuse_word(const struct page *page, const char *word)
 {
-    const bool samples = page->classes & OF_SAMPLE;
-    const char *option = samples ? "from" : "data";
     char *known = strchr(word, '=') ? find_foreign(&table, classes_of(page), word, "--") : NULL;
     if (known)
         fail(EXIT_USAGE, "\"%s\" is not an option: options start with --; %s", word, known);
-    if (exists(word))
-        fail(EXIT_USAGE, "\"%s\" is a file that no option takes: write --%s %s%s", word, option, word,
-             samples ? "" : "; for several files a quoted pattern, such as --data 'folder/*.txt'");
-    if (strpbrk(word, "./"))
-        fail(EXIT_USAGE, "\"%s\" is not an option, and no such file is here; give a file as --%s FILE", word, option);
+    if (page->files && exists(word))
+        fail(EXIT_USAGE, "\"%s\" is a file that no option takes: write %s", word, page->files);
+    if (page->files && strpbrk(word, "./"))
+        fail(EXIT_USAGE, "\"%s\" is not an option, and no such file is here; write %s", word, page->files);
     fail(EXIT_USAGE, "\"%s\" is not an option: options start with --; `yard %s --help` lists them", word, page->name);
 }
 

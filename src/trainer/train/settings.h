@@ -23,6 +23,7 @@ struct page {             /* a command's options, and what `yard NAME --help` sa
     const char *examples; /* what stands behind the name in two examples, each with its new line */
     const char *text;     /* sentences on what the command does */
     unsigned classes;     /* it has the options of these classes (OF_TRAIN ...) */
+    const char *files;    /* how a file is given, for a message: "--from FILE"; NULL: no option takes one */
     const char *also;     /* further options, separated by spaces; some may be of folders left out */
     void (*defaults)(struct settings *settings); /* sets other initial values; NULL: there are none */
     bool takes_word;                             /* it takes a word that is not an option: settings->word */

@@ -105,14 +105,14 @@ static void check_batch(const struct trainer *trainer)
     if (trainer->batch % (dp * micro_batch) == 0)
         return;
     if (!is_given)
-        fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is %d", trainer->batch, dp,
-             nearest_multiple(trainer->batch, dp));
+        fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is --batch %d", trainer->batch,
+             dp, nearest_multiple(trainer->batch, dp));
     const int near = nearest_multiple(trainer->batch, dp * micro_batch);
     if (near > most_sequences)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
              trainer->batch, dp, micro_batch);
-    fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is %d",
+    fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is --batch %d",
          trainer->batch, dp, micro_batch, near);
 }
 

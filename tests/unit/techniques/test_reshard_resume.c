@@ -255,8 +255,8 @@ TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
     struct ran ran = expect_yard(EXIT_OK, "", "%s --save '%s'", words, whole);
     ran = expect_yard(EXIT_OK, "", "%s --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'", words, broken,
                       log);
-    char *expected =
-        format_string("yard train --resume %s --save %s --save-every 1 --keep 2 --log %s", broken, broken, log);
+    char *expected = /* the words after the program's name */
+        format_string(" train --resume %s --save %s --save-every 1 --keep 2 --log %s", broken, broken, log);
     assert_non_null(strstr(ran.err, expected));
     assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
     FILE *file = fopen(log, "a");                     /* as a run that was killed within a line leaves it */

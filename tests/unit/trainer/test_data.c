@@ -346,16 +346,15 @@ TEST(data_that_are_too_short_are_refused)
 {
     struct data_options options = options_for(write_letters("short.txt", T, "ab"));
     options.val_share = 0;
-    expect_no_dataset(options, 2, "short.txt has 16 tokens for training, but a window of --seq-len needs 17");
+    expect_no_dataset(options, 2, "short.txt has 16 tokens for training, which needs 17");
     options.path = write_letters("just.txt", T + 1, "ab");
     open_and_close(&options); /* one token more and it works */
     options.order = ORDER_FILE;
-    expect_no_dataset(options, 2,
-                      "just.txt has 17 tokens for training, but --order file, by --batch and --seq-len, needs 33");
+    expect_no_dataset(options, 2, "just.txt has 17 tokens for training, which needs 33");
     options.path = write_letters("batch.txt", 2 * T + 1, "ab");
     open_and_close(&options);
     options = options_for(write_letters("val.txt", 100, "ab"));
-    expect_no_dataset(options, 2, "val.txt has 10 tokens for validation, but a window of --seq-len needs 17");
+    expect_no_dataset(options, 2, "val.txt has 10 tokens for validation, which needs 17");
 }
 
 TEST(text_that_is_no_utf8_has_no_characters)
