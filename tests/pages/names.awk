@@ -122,7 +122,7 @@ function is_file(name) {
     return name ~ /\.(c|h|cl|awk|sh|txt|md)$/
 }
 
-# What the sentence is about: "struct device", or "do_work()|end_job()", or "".
+# What the sentence is about: "struct device", or "take_job()|end_job()", or "".
 function parts_of(text,   parts, name) {
     if (text !~ /^(Of|[Ii]n) `/)
         return ""

@@ -60,7 +60,7 @@ static void end_record(void *context, const struct list *list, const struct task
     (void)list;
     if (task == recording->trainer->report)
         trace_tell_loss(recording->writer, flight->mark, recording->trainer->results[flight->iteration % RESULTS].loss);
-    trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
+    trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->time_source]);
 }
 
 /* ---- a viewer's pause -------------------------------------------------------------------------------------------- */

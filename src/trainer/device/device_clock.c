@@ -52,8 +52,8 @@ void calibrate_clocks(struct machine *machine)
         calibrate_clock(&machine->devices[i]);
 }
 
-enum told_times event_times(const struct device *device, cl_event event, uint64_t *last_end,
-                            struct command_times *times)
+enum time_source event_times(const struct device *device, cl_event event, uint64_t *last_end,
+                             struct command_times *times)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
     const uint64_t offset = (uint64_t)device->clock.offset;

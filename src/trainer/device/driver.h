@@ -83,15 +83,15 @@ struct command_times {
     uint64_t queued, seen; /* when the host queued it, and when the host saw it complete; the caller sets them */
     uint64_t start, end;   /* when it ran; event_times() sets them */
 };
-enum told_times {
-    TIMES_TRUE,
-    TIMES_MISSING,      /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
-    TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
+enum time_source {                /* where the times of a command come from */
+                   TIMES_TRUE,    /* the driver tells them */
+                   TIMES_MISSING, /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
+                   TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
 /* Finds when the command of that event ran: times->start and times->end.  *last_end is on the device's clock.  At
  * first it is the latest end of the commands before this one on its queue (0: there are none); afterwards it counts
  * this command too. */
-enum told_times event_times(const struct device *device, cl_event event, uint64_t *last_end,
-                            struct command_times *times);
+enum time_source event_times(const struct device *device, cl_event event, uint64_t *last_end,
+                             struct command_times *times);
 
 #endif

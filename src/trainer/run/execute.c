@@ -12,9 +12,7 @@
  * An event is known only to its own context.  Where a consumer is in another context, the producer also gets a user
  * event in that context, which a forwarder thread completes.  A host task's event is a user event from the start.
  *
- * If it is decided late whether a task runs, the task is not issued at once.  Instead a job is given to a thread, which
- * finds out later: see late.c.  With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a
- * user event, which the lane's forwarder completes when the wrapper lets it.
+ * special.c issues the tasks of a list with a wrapper, and those of which it is decided late whether they run.
  */
 #include "run_parts.h"
 
@@ -49,37 +47,32 @@ static void add_foreign_events(const struct task *task, struct job *job)
             job->flight->foreign[c] = add_user_event(job, c);
 }
 
-void give_to_lane(const struct task *task, enum job_kind kind, struct job *job)
+void give_to_lane(const struct task *task, job_function *when_ready, struct job *job)
 {
-    job->kind = kind;
+    job->when_ready = when_ready;
     add_foreign_events(task, job);
     job->flight->done = add_user_event(job, event_context(task));
     give_job(&task->lane->thread, task->lane->name, copy_job(job));
 }
 
-/* Has the lane's forwarder complete user events when the task's work has ended: one in each other context where tasks
- * wait for this run, and, with a wrapper, `done`. */
-static void forward_end(const struct task *task, struct job *job)
+void forward_end(const struct task *task, job_function *when_ready, struct job *job)
 {
-    job->kind = JOB_FORWARD;
+    job->when_ready = when_ready;
     job->n_wait = 1;
     job->wait = &job->flight->work;
     add_foreign_events(task, job);
-    if (job->list->running->wrapper)
-        job->flight->done = add_user_event(job, event_context(task));
     give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
 }
 
 static void issue_to_queue(const struct task *task, struct job *job)
 {
     struct task_flight *flight = job->flight;
-    const bool is_wrapped = job->list->running->wrapper != NULL;
     issue(job->list, task, job->iteration, job->n_wait, job->wait, &flight->work);
     flight->done = flight->work;
-    if (task->flush || is_wrapped)
+    if (task->flush)
         CL(clFlush(task->lane->queue)); /* otherwise a waiting lane might wait for ever */
-    if (task->notify || is_wrapped)
-        forward_end(task, job);
+    if (task->notify)
+        forward_end(task, end_job, job);
 }
 
 static void issue_now(struct task *task, struct job *job)
@@ -87,32 +80,9 @@ static void issue_now(struct task *task, struct job *job)
     job->flight = open_flight(job->list, task, job->iteration);
     tell_issued(job->list, task, job->flight);
     if (task->lane->device->is_host)
-        give_to_lane(task, JOB_HOST_TASK, job);
+        give_to_lane(task, run_host_task, job);
     else
         issue_to_queue(task, job);
-}
-
-/* With a wrapper, a device's task also waits until finish() has returned for the task before it on its lane.  The queue
- * does not make it wait so long: it knows only when that task's work has ended. */
-static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
-{
-    const struct queue *queue = &list->running->queues[task->lane->index];
-    if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
-        return;
-    job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
-}
-
-/* Issues a task that is decided late, or any task of a list with a wrapper. */
-static void issue_specially(struct list *list, struct task *task, struct job *job)
-{
-    if (list->running->wrapper)
-        wait_for_turn(list, task, job);
-    if (task->member.aside)
-        park_task(list, task, job);
-    else if (is_decided_late(task))
-        give_late(task, job);
-    else
-        issue_now(task, job);
 }
 
 static void issue_task(struct list *list, uint32_t iteration, struct task *task)

@@ -1,15 +1,11 @@
 /* hostlane.c - threads that wait for events: host lanes, forwarders, and lanes of devices whose copies are decided late
  * (late.c).
  *
- * A job waits for events, does what its kind says (enum job_kind), and completes user events.  A host lane is a thread
- * with a first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs run nothing: it
- * carries "done" from one OpenCL context to another, since an event can be waited for only in its own context.  Each
- * lane with consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for them in order
- * delays none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
- *
- * Jobs that stand aside have a thread of their own, which the system runs only when no other thread wants the core.
- * The lane's thread cannot run them: a thread whose priority has become idle cannot get the old priority back without
- * privileges, and jobs that training waits for would then wait for every other program.
+ * A job waits for events, and then its function (job_function) does what is left to do and completes user events.  A
+ * host lane is a thread with a first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs
+ * run nothing: it carries "done" from one OpenCL context to another, since an event can be waited for only in its own
+ * context.  Each lane with consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for
+ * them in order delays none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  */
 #include "run_parts.h"
 
@@ -20,7 +16,6 @@ struct host_thread {
     struct job_queue queue; /* jobs that have not been taken */
     bool busy;              /* a job has been taken and not finished */
     bool stop;              /* the thread is to end when its queue is empty */
-    bool aside;             /* the thread runs jobs for which no task of the training waits */
 };
 
 static cl_event *retain_all(const cl_event *events, cl_uint n)
@@ -90,7 +85,7 @@ static cl_int wait_for_events(const struct job *job)
     return status;
 }
 
-static void run_host_task(const struct job *job)
+void do_host_task(const struct job *job)
 {
     const struct task *task = job->list->tasks[job->task_index];
     job->flight->start = now_ns();
@@ -98,41 +93,17 @@ static void run_host_task(const struct job *job)
     job->flight->end = now_ns();
 }
 
-/* Does what is left to do for a task that runs, when the job's events have ended. */
-static void do_work(const struct job *job)
+void end_job(struct job *job, cl_int status)
 {
-    if (job->kind == JOB_HOST_TASK)
-        run_host_task(job);
-    if (job->kind == JOB_COPY_ASIDE)
-        run_alone(job->list, job->iteration, job->task_index, job->flight);
-}
-
-/* Completes the user events by which tasks wait for the job, and hands the job on to whoever takes it over. */
-static void end_job(struct job *job, cl_int status)
-{
-    struct list *list = job->list;
-    if (!job->flight->skipped && list->running->wrapper)
-        list->running->wrapper->finish(list, job->task_index, job->flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
-    if (job->when_ended)
-        job->when_ended(job);
-    else
-        free_job(job);
+    free_job(job);
 }
 
-static void run_job(struct job *job)
+void run_host_task(struct job *job, cl_int status)
 {
-    struct list *list = job->list;
-    cl_int status = wait_for_events(job);
-    if (job->should_run)
-        job->flight->skipped = status < 0 || !job->should_run(list, list->tasks[job->task_index], job->iteration);
-    if (status == CL_COMPLETE && job->kind == JOB_LATE_COPY) {
-        issue_late_copy(job);
-        return; /* the forwarder has the job, and ends it */
-    }
-    if (status == CL_COMPLETE && !job->flight->skipped)
-        do_work(job);
+    if (status == CL_COMPLETE)
+        do_host_task(job);
     end_job(job, status);
 }
 
@@ -149,33 +120,17 @@ static struct job *next_job(struct host_thread *thread)
     return job;
 }
 
-/* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that are
- * waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.  From a
- * thread of priority idle, any other thread that wakes up takes the core at once. */
-static void make_idle(void)
-{
-#ifdef __linux__
-    const struct sched_param none = {0};
-    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
-#endif
-}
-
 static void *thread_main(void *argument)
 {
     struct host_thread *thread = argument;
-    if (thread->aside)
-        make_idle();
     for (struct job *job = next_job(thread); job; job = next_job(thread))
-        run_job(job);
+        job->when_ready(job, wait_for_events(job));
     return NULL;
 }
 
-enum thread_use { FOR_LANE, FOR_JOBS_ASIDE };
-
-static struct host_thread *start_thread(const char *name, enum thread_use use)
+static struct host_thread *start_thread(const char *name)
 {
     struct host_thread *thread = allocate(1, sizeof *thread);
-    thread->aside = use == FOR_JOBS_ASIDE;
     pthread_mutex_init(&thread->lock, NULL);
     pthread_cond_init(&thread->changed, NULL);
     int code = pthread_create(&thread->thread, NULL, thread_main, thread);
@@ -196,32 +151,23 @@ static struct host_thread *start_thread(const char *name, enum thread_use use)
  * forwarder its first job: the one that issues tasks, and the lane's own, whose copy was decided late. */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-static struct host_thread *thread_at(struct host_thread **place, const char *name, enum thread_use use)
+static struct host_thread *thread_at(struct host_thread **place, const char *name)
 {
     pthread_mutex_lock(&starting);
     if (!*place)
-        *place = start_thread(name, use);
+        *place = start_thread(name);
     struct host_thread *thread = *place;
     pthread_mutex_unlock(&starting);
     return thread;
 }
 
-static void give_to(struct host_thread *thread, struct job *job)
+void give_job(struct host_thread **place, const char *name, struct job *job)
 {
+    struct host_thread *thread = thread_at(place, name);
     pthread_mutex_lock(&thread->lock);
     append_job(&thread->queue, job);
     pthread_cond_broadcast(&thread->changed);
     pthread_mutex_unlock(&thread->lock);
-}
-
-void give_job(struct host_thread **thread, const char *name, struct job *job)
-{
-    give_to(thread_at(thread, name, FOR_LANE), job);
-}
-
-void give_job_aside(struct host_thread **thread, const char *name, struct job *job)
-{
-    give_to(thread_at(thread, name, FOR_JOBS_ASIDE), job);
 }
 
 void wait_until_idle(struct host_thread *thread)

@@ -55,12 +55,14 @@ void fail_task(const struct list *list, const struct task *task, uint32_t iterat
          layer_and_micro(where, task), task->lane->name, cl_error_name(status), (int)status);
 }
 
-void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end)
+void take_times(const struct task *task, struct task_flight *flight, uint64_t lane_free, uint64_t *driver_end)
 {
     struct command_times times = {.queued = flight->queued, .seen = now_ns()};
-    flight->told = event_times(task->lane->device, flight->work, told_end, &times);
+    flight->time_source = event_times(task->lane->device, flight->work, driver_end, &times);
     flight->start = times.start;
     flight->end = times.end;
+    if (task->commands.only_last_event) /* the first of its commands began when the lane was free */
+        flight->start = MAX(flight->queued, MIN(lane_free, flight->end));
 }
 
 void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight)
@@ -68,7 +70,7 @@ void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flig
     const struct task *task = list->tasks[i];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
-    uint64_t told_end = 0;
+    uint64_t driver_end = 0;
     *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
     if (task->lane->device->is_host) {
         task->run(task->argument, task, iteration);
@@ -79,9 +81,7 @@ void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flig
     clWaitForEvents(1, &flight->work);
     if (event_status(flight->work) < 0)
         fail_task(list, task, iteration, event_status(flight->work));
-    take_times(task, flight, &told_end);
-    if (task->commands.only_last_event)
-        flight->start = start;
+    take_times(task, flight, start, &driver_end);
     CL(clReleaseEvent(flight->work));
     flight->work = NULL;
 }

@@ -57,14 +57,20 @@ static bool has_member(const struct list *list, uint32_t iteration)
     return member_of(&list->pool->ring, iteration) > 0;
 }
 
+static void free_parked(struct job *job)
+{
+    free(job->flight);
+    free_job(job);
+}
+
 /* Its iteration has asked: a parked job runs if the iteration was given a member. */
 static void run_or_free(struct job *job)
 {
     struct task *task = job->list->tasks[job->task_index];
     if (has_member(job->list, job->iteration))
-        give_job_aside(&task->lane->aside_thread, task->lane->name, job);
+        give_job(&task->lane->aside_thread, task->lane->name, job);
     else
-        free_job(job);
+        free_parked(job);
 }
 
 /* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
@@ -98,41 +104,76 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 
 /* ---- tasks in their lanes ---------------------------------------------------------------------------------------- */
 
-/* Observers are told of the task when it has run, and not at all if it does not. */
-void give_late(struct task *task, struct job *job)
+void decide_job(const struct job *job, cl_int status)
 {
-    job->flight = open_flight(job->list, task, job->iteration);
-    job->should_run = decide_late;
-    give_to_lane(task, task->lane->device->is_host ? JOB_HOST_TASK : JOB_LATE_COPY, job);
+    const struct task *task = job->list->tasks[job->task_index];
+    if (is_decided_late(task))
+        job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
 }
 
-/* The forwarder gets the job even if the copy is skipped, since the tasks of a lane must end in order. */
-void issue_late_copy(struct job *job)
+/* Issues the copy, unless it is skipped.  The forwarder gets the job even then, since the tasks of a lane must end in
+ * order; it waits again for the same events, which have ended. */
+static void issue_late_copy(struct job *job, cl_int status)
 {
     const struct task *task = job->list->tasks[job->task_index];
     struct task_flight *flight = job->flight;
     struct job end = *job;
-    end.kind = JOB_FORWARD;
-    end.should_run = NULL;
-    end.n_wait = 0;
+    end.when_ready = end_specially;
+    decide_job(job, status);
     if (!flight->skipped) {
         issue(job->list, task, job->iteration, 0, NULL, &flight->work);
         CL(clFlush(task->lane->queue));
+        end.wait = &flight->work;
         end.n_wait = 1;
     }
-    end.wait = &flight->work;
     give_job(&task->lane->forwarder, task->lane->name, copy_job(&end));
     free_job(job);
 }
 
+void give_late(struct task *task, struct job *job)
+{
+    job->flight = open_flight(job->list, task, job->iteration);
+    give_to_lane(task, task->lane->device->is_host ? run_specially : issue_late_copy, job);
+}
+
+void report_late(struct list *list, const struct task *task, struct task_flight *flight)
+{
+    if (flight->skipped)
+        return;
+    tell_issued(list, task, flight);
+    report_flight(list, task, flight);
+}
+
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
 
-static void note_ended(struct job *job)
+/* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that are
+ * waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.  From a
+ * thread of priority idle, any other thread that wakes up takes the core at once.
+ *
+ * Such jobs have a thread of their own.  The lane's thread cannot run them: once its priority is idle, it cannot get the
+ * old one back without privileges, and jobs that training waits for would then wait for every other program. */
+void make_idle(void)
+{
+#ifdef __linux__
+    const struct sched_param none = {0};
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+#endif
+}
+
+/* Runs the task and waits for its end.  A copy of the job then waits for retire_parked(). */
+static void run_aside(struct job *job, cl_int status)
 {
     struct late *late = job->list->running->late;
+    const struct wrapper *wrapper = job->list->running->wrapper;
+    make_idle();
+    if (status == CL_COMPLETE)
+        run_alone(job->list, job->iteration, job->task_index, job->flight);
+    if (wrapper)
+        wrapper->finish(job->list, job->task_index, job->flight);
     pthread_mutex_lock(&late->lock);
-    append_job(&late->ended, job);
+    append_job(&late->ended, copy_job(job));
     pthread_mutex_unlock(&late->lock);
+    end_job(job, status);
 }
 
 /* Lets the job wait for those of its iteration that are parked before it: they have no flights, whose events
@@ -151,9 +192,10 @@ static void park_job(struct list *list, const struct job *job)
 {
     struct late *late = list->running->late;
     struct job *parked = copy_job(job);
-    parked->when_ended = note_ended;
-    parked->flight = &parked->parked_flight;
-    parked->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
+    /* It uses none of its task's flights. */
+    const struct task_flight flight = {.iteration = job->iteration, .queued = now_ns()};
+    parked->when_ready = run_aside;
+    parked->flight = copy_bytes(&flight, sizeof flight);
     pthread_mutex_lock(&late->lock);
     if (late->last_request < job->iteration)
         append_job(&late->parked, parked);
@@ -165,7 +207,6 @@ static void park_job(struct list *list, const struct job *job)
 void park_task(struct list *list, const struct task *task, struct job *job)
 {
     cl_event *parked = &list->running->task_runs[task->index].parked;
-    job->kind = task->lane->device->is_host ? JOB_HOST_TASK : JOB_COPY_ASIDE;
     wait_for_parked(list, task, job);
     if (*parked)
         CL(clReleaseEvent(*parked));
@@ -173,7 +214,7 @@ void park_task(struct list *list, const struct task *task, struct job *job)
     park_job(list, job);
 }
 
-struct job *take_ended(struct list *list)
+static struct job *take_ended(struct list *list)
 {
     struct late *late = list->running->late;
     if (!late)
@@ -182,4 +223,12 @@ struct job *take_ended(struct list *list)
     struct job *job = take_job(&late->ended);
     pthread_mutex_unlock(&late->lock);
     return job;
+}
+
+void retire_parked(struct list *list)
+{
+    for (struct job *job = take_ended(list); job; job = take_ended(list)) {
+        report_late(list, list->tasks[job->task_index], job->flight);
+        free_parked(job);
+    }
 }

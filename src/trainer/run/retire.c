@@ -55,16 +55,11 @@ void report_run(struct list *list, const struct task *task, const struct task_fl
         *last = MAX(*last, flight->end);
 }
 
-static void report_flight(struct list *list, const struct task *task, struct task_flight *flight)
+void report_flight(struct list *list, const struct task *task, struct task_flight *flight)
 {
     struct queue *queue = &list->running->queues[task->lane->index];
-    if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
-        take_times(task, flight, &queue->told_end);
-    /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
-    if (task->commands.only_last_event && !list->running->wrapper)
-        flight->start = MAX(flight->queued, MIN(queue->last_end, flight->end));
-    if (is_decided_late(task)) /* when it was issued, nobody knew whether it would run */
-        tell_issued(list, task, flight);
+    if (!flight->end)
+        take_times(task, flight, queue->last_end, &queue->driver_end);
     report_run(list, task, flight);
 }
 
@@ -112,7 +107,9 @@ static void retire(struct list *list, struct queue *queue)
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
         report_failure(list);
-    if (!flight->skipped)
+    if (is_decided_late(task))
+        report_late(list, task, flight);
+    else
         report_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
     queue->last_end = MAX(queue->last_end, flight->end);
@@ -124,15 +121,6 @@ static void retire(struct list *list, struct queue *queue)
     list->running->task_runs[task->index].retired++;
     queue->retired++;
     pthread_mutex_unlock(&flights_lock);
-}
-
-/* Parked jobs are in no lane's queue. */
-static void retire_parked(struct list *list)
-{
-    for (struct job *job = take_ended(list); job; job = take_ended(list)) {
-        report_flight(list, list->tasks[job->task_index], job->flight);
-        free_job(job);
-    }
 }
 
 void retire_ended(struct list *list)

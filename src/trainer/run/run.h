@@ -3,6 +3,7 @@
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c, hostlane.c
+ *     special    issues tasks that are not issued plainly                            special.c
  *     serial     runs the tasks one after another                                    serial.c
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
@@ -26,11 +27,11 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     cl_event work; /* the end of its commands */
     /* The event that other tasks wait for: `work`; for host tasks, and where there is a wrapper, a user event. */
     cl_event done;
-    cl_event *foreign;           /* by context: a user event that stands for `done` there; NULL: no task waits there */
-    uint64_t queued, start, end; /* ns on the host's clock; for host tasks the lane's thread writes start and end */
-    enum told_times told;        /* did the driver tell these times? */
-    uint64_t mark;               /* a number that one observer may keep with the run */
-    bool skipped;                /* it was decided late that it does not run */
+    cl_event *foreign;            /* by context: a user event that stands for `done` there; NULL: no task waits there */
+    uint64_t queued, start, end;  /* ns on the host's clock; for host tasks the lane's thread writes start and end */
+    enum time_source time_source; /* where these times come from */
+    uint64_t mark;                /* a number that one observer may keep with the run */
+    bool skipped;                 /* it was decided late that it does not run */
 };
 
 /* With a wrapper, the tasks that wait for a task wait until finish() has returned, not only until the task's work has

@@ -35,7 +35,7 @@ struct queue {               /* the runs that a lane has been given, which it ta
     _Atomic uint64_t given, retired; /* how many runs in all */
     _Atomic uint64_t ended;          /* how many the driver had ended when the watchdog last asked */
     uint64_t last_end;               /* the latest end of its runs, as reported */
-    uint64_t told_end;               /* the latest end of its runs, as the driver told it */
+    uint64_t driver_end;             /* the latest end of its runs on the device's clock: see event_times() */
 };
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
@@ -49,6 +49,8 @@ struct task_flight *open_flight(struct list *list, struct task *task, uint32_t i
 struct queued_run *queued_run(const struct queue *queue, uint64_t nth);
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);
 bool has_ended(const struct task_flight *flight); /* has its work ended, well or with an error? */
+/* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run(). */
+void report_flight(struct list *list, const struct task *task, struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */
 void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
 
@@ -60,8 +62,9 @@ void issue(const struct list *list, const struct task *task, uint32_t iteration,
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program, since the task has failed with that status. */
 _Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
-/* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
-void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end);
+/* Sets the flight's times to those of its event `work`.  lane_free: when the task before it on its lane ended, on the
+ * host's clock.  driver_end: as `last_end` of event_times(). */
+void take_times(const struct task *task, struct task_flight *flight, uint64_t lane_free, uint64_t *driver_end);
 
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 
@@ -71,28 +74,23 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 
 /* ---- hostlane.c: jobs for the threads of host lanes, and for forwarders ------------------------------------------ */
 
-/* What happens when a job's events have ended. */
-enum job_kind {
-    JOB_HOST_TASK, /* the thread runs a task of the host */
-    JOB_FORWARD,   /* nothing is left to do: a device has run the task, and the forwarder says so to other contexts */
-    JOB_LATE_COPY, /* the thread issues a device's copy, if it runs, and the forwarder completes the user events */
-    JOB_COPY_ASIDE /* the thread issues a device's copy that stands aside, and waits for its end */
-};
+struct job;
+/* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
+ * and at last calls end_job(), as these two do.  special.c and late.c have others. */
+typedef void job_function(struct job *job, cl_int status);
+job_function run_host_task;               /* runs a task of the host */
+job_function end_job;                     /* completes the user events by which tasks wait for the job, and frees it */
+void do_host_task(const struct job *job); /* calls the task's function, and writes the times of the run */
 
-struct job { /* what a thread is given: it waits for events, does what its kind says, and completes user events */
-    enum job_kind kind;
+struct job { /* what a thread is given: it waits for events, and then calls the job's function */
+    job_function *when_ready;
     struct list *list;
     struct task_flight *flight;
     size_t task_index; /* position in the list */
     uint32_t iteration;
-    /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
-    bool (*should_run)(struct list *list, const struct task *task, uint32_t iteration);
-    /* Takes the job over when it has ended.  NULL: the thread frees it. */
-    void (*when_ended)(struct job *job);
     cl_uint n_wait, n_complete;
-    cl_event *wait, *complete;
-    struct task_flight parked_flight; /* the flight of a job that is parked: it uses none of its task's */
-    struct job *next;                 /* the next one in its queue */
+    cl_event *wait, *complete; /* those that it waits for, and those that it is to complete */
+    struct job *next;          /* the next one in its queue */
 };
 struct job_queue {
     struct job *first, *last; /* NULL, and undefined: the queue is empty */
@@ -102,11 +100,9 @@ struct job *take_job(struct job_queue *queue); /* takes the first one out of the
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);
 struct job *copy_job(const struct job *job); /* a copy, with its events; give it to a thread, or to free_job() */
-/* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
- * lane. */
-void give_job(struct host_thread **thread, const char *name, struct job *job);
-/* give_job() for a job that stands aside: the thread runs only when no other one wants the core. */
-void give_job_aside(struct host_thread **thread, const char *name, struct job *job);
+/* Gives a job to the thread at *place, which takes it over.  The thread is started if there is none; `name` is that of
+ * its lane. */
+void give_job(struct host_thread **place, const char *name, struct job *job);
 void free_job(struct job *job);
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
@@ -116,8 +112,18 @@ void execute_serial(struct list *list, uint32_t iteration); /* runs the iteratio
 
 /* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
-/* Gives a job of that kind to the thread of its lane, with the user events by which other tasks wait for it. */
-void give_to_lane(const struct task *task, enum job_kind kind, struct job *job);
+/* Gives the job to the thread of the task's lane, with the user events by which other tasks wait for the task. */
+void give_to_lane(const struct task *task, job_function *when_ready, struct job *job);
+/* The same for the lane's forwarder, if the job's flight has `work`: the job is ready when this event has ended.  The
+ * user events are those in other contexts where tasks wait for the run. */
+void forward_end(const struct task *task, job_function *when_ready, struct job *job);
+
+/* ---- special.c: tasks that are not issued as those of a plain run are -------------------------------------------- */
+
+/* Issues a task that is decided late, or any task of a list with a wrapper. */
+void issue_specially(struct list *list, struct task *task, struct job *job);
+/* run_host_task() and end_job() for runs that may be decided late, and whose list may have a wrapper. */
+job_function run_specially, end_specially;
 
 /* ---- late.c: tasks of which it is decided late whether they run -------------------------------------------------- */
 
@@ -125,14 +131,19 @@ void give_to_lane(const struct task *task, enum job_kind kind, struct job *job);
 bool is_decided_late(const struct task *task);
 /* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
+/* Decides whether the job's task runs, whose events have ended with that status: sets its flight's `skipped`. */
+void decide_job(const struct job *job, cl_int status);
 /* Hands a task that is decided late to the thread of its lane.  The job has events to wait for. */
 void give_late(struct task *task, struct job *job);
-/* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
-void issue_late_copy(struct job *job);
+/* A run of a task that was decided late has ended: if it was not skipped, observers are told that it was issued, which
+ * nobody knew when it was, and report_flight() is called. */
+void report_late(struct list *list, const struct task *task, struct task_flight *flight);
+/* Lets the calling thread run only when no other one wants the core. */
+void make_idle(void);
 /* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
  * Then it is given to a thread, or freed.  The caller need not have given it a flight. */
 void park_task(struct list *list, const struct task *task, struct job *job);
-/* A parked job that has ended, which the caller frees with free_job(); NULL: there is none. */
-struct job *take_ended(struct list *list);
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+void retire_parked(struct list *list);
 
 #endif
