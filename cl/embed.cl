@@ -15,8 +15,8 @@
  * *dwte* collects its gradients.  To find them quickly the host sorts the positions by token (stable, so ascending
  * within a token):
  *
- *     order (N)     positions sorted by token
- *     start (V+1)   those of token v are order[start[v]] ... order[start[v+1] - 1]
+ *     by_token (N)  positions sorted by token
+ *     start (V+1)   those of token v are by_token[start[v]] ... by_token[start[v+1] - 1]
  *
  * The sum is one chain in that order which begins at the old gradient: two micro-batches give the bits of one batch.
  *
@@ -51,7 +51,7 @@ KERNEL void embed_forward(global float *x,          /* (N,C) */
 /* One work-group per word of the vocabulary that the device has.  accumulate: the sums begin at the old gradient. */
 KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words from `first` on */
                                   const global float *dx,  /* (N,C) */
-                                  const global int *order, /* (N) */
+                                  const global int *by_token, /* (N) */
                                   const global int *start, /* (V+1), of all words */
                                   int first, int C, int accumulate)
 {
@@ -66,7 +66,7 @@ KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words fr
         if (accumulate)
             sum = load(dwte + i, C - i, 0);
         IN_ORDER for (int k = begin; k < end; k++)
-            sum += load(dx + (size_t)order[k] * C + i, C - i, 0);
+            sum += load(dx + (size_t)by_token[k] * C + i, C - i, 0);
         store(sum, dwte + i, C - i);
     }
 }

@@ -17,26 +17,26 @@ void ref_embed_forward(float *x, const float *wte, const float *wpe, const int *
             x[(size_t)n * C + c] = wte[(size_t)tokens[n] * C + c] + wpe[(size_t)(n % T) * C + c];
 }
 
-void ref_sort_tokens(int *order, int *start, const int *tokens, int N, int V)
+void ref_sort_tokens(int *by_token, int *start, const int *tokens, int N, int V)
 {
     int filled = 0;
     for (int v = 0; v < V; v++) {
         start[v] = filled;
         for (int n = 0; n < N; n++)
             if (tokens[n] == v)
-                order[filled++] = n;
+                by_token[filled++] = n;
     }
     start[V] = filled;
 }
 
-void ref_embed_backward_tokens(float *dwte, const float *dx, const int *order, const int *start, int V, int C,
+void ref_embed_backward_tokens(float *dwte, const float *dx, const int *by_token, const int *start, int V, int C,
                                int accumulate)
 {
     for (int v = 0; v < V; v++)
         for (int c = 0; c < C; c++) {
             float sum = accumulate ? dwte[(size_t)v * C + c] : 0.0f;
             for (int k = start[v]; k < start[v + 1]; k++)
-                sum += dx[(size_t)order[k] * C + c];
+                sum += dx[(size_t)by_token[k] * C + c];
             dwte[(size_t)v * C + c] = sum;
         }
 }

@@ -14,12 +14,12 @@
 #define REF_NORM_BLOCK 4096
 
 EXACT void ref_embed_forward(float *x, const float *wte, const float *wpe, const int *tokens, int N, int T, int C);
-EXACT void ref_embed_backward_tokens(float *dwte, const float *dx, const int *order, const int *start, int V, int C,
+EXACT void ref_embed_backward_tokens(float *dwte, const float *dx, const int *by_token, const int *start, int V, int C,
                                      int accumulate);
 EXACT void ref_embed_backward_positions(float *dwpe, const float *dx, int B, int T, int Tmax, int C, int accumulate);
 
 /* The host's half of embed_backward_tokens: positions sorted by token, stable.  order (N), start (V+1). */
-void ref_sort_tokens(int *order, int *start, const int *tokens, int N, int V);
+void ref_sort_tokens(int *by_token, int *start, const int *tokens, int N, int V);
 
 void ref_layernorm_forward(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, int N,
                            int C);

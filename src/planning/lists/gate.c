@@ -60,7 +60,7 @@ static void move_waiting(struct list *list, size_t end, enum role role)
 {
     size_t n = 0, n_moved = 0;
     bool *moves = allocate(list->n, sizeof *moves);
-    size_t *order = allocate(list->n, sizeof *order), *moved = allocate(list->n, sizeof *moved);
+    size_t *positions = allocate(list->n, sizeof *positions), *moved = allocate(list->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
         const struct task *task = list->tasks[i];
         moves[i] = task->gate == GATE_WAITS || follows(task, moves);
@@ -72,12 +72,12 @@ static void move_waiting(struct list *list, size_t end, enum role role)
         if (moves[i])
             moved[n_moved++] = i;
         else
-            order[n++] = i;
+            positions[n++] = i;
     }
-    memcpy(order + n, moved, n_moved * sizeof *moved);
-    permute_tasks(list, 0, order, end);
+    memcpy(positions + n, moved, n_moved * sizeof *moved);
+    permute_tasks(list, 0, positions, end);
     free(moves);
-    free(order);
+    free(positions);
     free(moved);
 }
 

@@ -140,14 +140,14 @@ static int longest_device(const struct machine *machine)
 
 void print_map(FILE *out, const struct pool *pool, const struct list *list)
 {
-    struct tensor **order = allocate(pool->n, sizeof *order);
+    struct tensor **tensors = allocate(pool->n, sizeof *tensors);
     size_t n = 0;
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
         if (tensor->storage == tensor && tensor->slab >= 0 && (tensor->persistent || tensor->list == list))
-            order[n++] = tensor;
+            tensors[n++] = tensor;
     }
-    SORT(order, n, map_order);
+    SORT(tensors, n, map_order);
     const bool is_narrow = is_screen(fileno(out));
     const int id_width = is_narrow ? longest_device(pool->machine) : 18;
     const int bytes_width = is_narrow ? 11 : 12;
@@ -157,14 +157,14 @@ void print_map(FILE *out, const struct pool *pool, const struct list *list)
     fprintf(out, "%-*s %4s %*s %*s  %-11s  %5s %5s  tensor\n", id_width, "device", "slab", bytes_width, "address",
             bytes_width, "bytes", "class", "first", "last");
     for (size_t i = 0; i < n; i++) {
-        const struct tensor *tensor = order[i];
+        const struct tensor *tensor = tensors[i];
         char life[32] = "kept";
         if (!tensor->persistent)
             snprintf(life, sizeof life, "%5d %5d", tensor->held_from, tensor->held_until);
         fprintf(out, "%-*s %4d %*zu %*zu  %-11s  %11s  %s\n", id_width, tensor->device->id, tensor->slab, bytes_width,
                 tensor->address, bytes_width, tensor->bytes, memory_class_name[counted_as(tensor)], life, tensor->name);
     }
-    free(order);
+    free(tensors);
 }
 
 /* The columns of classes, in their order.  They are narrow, so that a line of a device like 0:0x2.0 has at most 80. */

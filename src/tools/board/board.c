@@ -110,14 +110,14 @@ static void bring_back(struct board *board)
     const struct list *list = board->list;
     board->n_moves--;
     struct stand *stands = board->before[board->n_moves];
-    size_t *order = allocate(list->n, sizeof *order);
+    size_t *positions = allocate(list->n, sizeof *positions);
     for (size_t i = 0; i < list->n; i++)
-        order[i] = stands[i].task->index;
-    permute_tasks(board->list, 0, order, list->n);
+        positions[i] = stands[i].task->index;
+    permute_tasks(board->list, 0, positions, list->n);
     for (size_t i = 0; i < list->n; i++)
         list->tasks[i]->lane = stands[i].lane;
     board->tries = false;
-    free(order);
+    free(positions);
     free(stands);
 }
 

@@ -9,14 +9,14 @@
 #include "trainer/train/train.h"
 
 /* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */
-static void follow_order(struct mesh *mesh, const struct turn_order *order, int layers)
+static void follow_order(struct mesh *mesh, const struct turn_order *turn_order, int layers)
 {
-    bool fits = order && order->chunks * mesh->pp <= layers;
-    if (fits && order->written)
-        fits = order->written->devices == mesh->pp;
+    bool fits = turn_order && turn_order->chunks * mesh->pp <= layers;
+    if (fits && turn_order->written)
+        fits = turn_order->written->devices == mesh->pp;
     if (fits && mesh->pp > 1) {
-        mesh->chunks = order->chunks;
-        mesh->folded = order->folded;
+        mesh->chunks = turn_order->chunks;
+        mesh->folded = turn_order->folded;
     }
 }
 

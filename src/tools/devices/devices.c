@@ -27,7 +27,7 @@ static const char *type_name(cl_device_id id)
 
 /* A machine is opened to learn the budget, and whether the driver's times can be believed: for that it times a real
  * command, because some drivers answer zeros. */
-static void ask_machine(struct device_facts *facts)
+static void learn_budget(struct device_facts *facts)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = facts->id, .profiling = true});
     facts->budget = machine->devices[0].budget;
@@ -55,7 +55,7 @@ static struct device_facts ask_device(cl_device_id id, unsigned platform, unsign
     device_text(id, CL_DEVICE_NAME, facts.name, sizeof facts.name);
     device_text(id, CL_DEVICE_VERSION, facts.version, sizeof facts.version);
     device_text(id, CL_DRIVER_VERSION, facts.driver, sizeof facts.driver);
-    ask_machine(&facts);
+    learn_budget(&facts);
     return facts;
 }
 

@@ -72,15 +72,15 @@ static const struct sketch *find_sketch(struct mesh_search *search, int tp, int 
 }
 
 /* Can the order be taken with `micros` micro-batches? */
-static bool takes_micros(const struct turn_order *order, const struct mesh *mesh, int micros)
+static bool takes_micros(const struct turn_order *turn_order, const struct mesh *mesh, int micros)
 {
     if (mesh->pp == 1)
         return true;
-    if (order->written)
-        return order->written->devices == mesh->pp && order->written->micros == micros;
-    if (order->folded)
+    if (turn_order->written)
+        return turn_order->written->devices == mesh->pp && turn_order->written->micros == micros;
+    if (turn_order->folded)
         return micros >= 2 * mesh->pp;
-    return order->chunks == 1 || micros % mesh->pp == 0;
+    return turn_order->chunks == 1 || micros % mesh->pp == 0;
 }
 
 /* Is this level of ZeRO tried with the candidate's mesh and micro-batches? */
@@ -110,12 +110,13 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
 
 /* Adds the candidates of a mesh with this order of micro-batches: one for each micro-batch size, a power of two unless
  * it was given, and each ZeRO level. */
-static void add_order(struct mesh_search *search, struct mesh mesh, const struct turn_order *order, const char *name)
+static void add_order(struct mesh_search *search, struct mesh mesh, const struct turn_order *turn_order,
+                      const char *name)
 {
     const int share = search->settings.batch / mesh.dp;
     if (mesh.pp > 1) {
-        mesh.chunks = order->chunks;
-        mesh.folded = order->folded;
+        mesh.chunks = turn_order->chunks;
+        mesh.folded = turn_order->folded;
     }
     struct problem *problem = cut_layers(&mesh, search->config.layers, NULL);
     if (!problem)
@@ -128,8 +129,8 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     }
     for (int b = begin; b <= end && !problem; b *= 2) {
         struct mesh_candidate candidate = {
-            .mesh = mesh, .turn_order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
-        if (search->settings.batch % (mesh.dp * b) == 0 && takes_micros(order, &mesh, candidate.micros))
+            .mesh = mesh, .turn_order = turn_order, .pipeline = name, .micro_batch = b, .micros = share / b};
+        if (search->settings.batch % (mesh.dp * b) == 0 && takes_micros(turn_order, &mesh, candidate.micros))
             add_levels(search, &candidate);
     }
     free(problem);
@@ -265,7 +266,7 @@ static void tell_what_is_left(const struct mesh_search *search)
         note("the search was interrupted: not all rows were tried with --recompute and --swap");
 }
 
-_Noreturn static void fail_for_memory(const struct mesh_search *search)
+static _Noreturn void fail_for_memory(const struct mesh_search *search)
 {
     double least = INFINITY;
     for (size_t i = 0; i < search->n_outcomes; i++)

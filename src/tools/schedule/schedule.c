@@ -24,9 +24,9 @@ static const struct turn_order *read_order(const char *from)
 {
     const bool is_text = strchr(from, '\n');
     struct schedule *schedule = is_text ? read_schedule("the schedule of the run", from) : read_schedule_file(from);
-    const struct turn_order *order = new_turn_order(schedule);
+    const struct turn_order *turn_order = new_turn_order(schedule);
     free_schedule(schedule);
-    return order;
+    return turn_order;
 }
 
 static char *read_as_list(const char *path)
@@ -44,13 +44,13 @@ static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
 static bool is_wanted(void) { return given.print; }
 
-static struct schedule *new_schedule_of_order(const struct turn_order *order, const struct mesh *mesh, int micros)
+static struct schedule *new_schedule_of_order(const struct turn_order *turn_order, const struct mesh *mesh, int micros)
 {
     struct schedule *schedule = allocate(1, sizeof *schedule);
     schedule->path = "--pipeline";
     for (int p = 0; p < mesh->pp; p++) {
         int n;
-        struct turn *turns = pipeline_order(order, mesh, p, micros, &n);
+        struct turn *turns = pipeline_order(turn_order, mesh, p, micros, &n);
         struct row *row = APPEND(schedule->rows, schedule->n, schedule->cap);
         for (int i = 0; i < n; i++)
             *APPEND(row->cells, row->n, row->cap) =

@@ -18,11 +18,11 @@ static int first_elsewhere(const struct schedule *schedule, const struct mesh *m
 }
 
 /* Finds out how stages lie on devices, in a loop or folded; refuses a schedule that has them in other rows. */
-static void set_places(const struct schedule *schedule, struct turn_order *order)
+static void set_places(const struct schedule *schedule, struct turn_order *turn_order)
 {
     const int rows = (int)schedule->n;
-    order->chunks = MAX(schedule->stages / rows, 1);
-    struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = order->chunks};
+    turn_order->chunks = MAX(schedule->stages / rows, 1);
+    struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = turn_order->chunks};
     struct mesh v = loop;
     v.folded = true;
     int in_loop = first_elsewhere(schedule, &loop), in_v = first_elsewhere(schedule, &v);
@@ -39,7 +39,7 @@ static void set_places(const struct schedule *schedule, struct turn_order *order
         fail_cell(schedule, *cell_of(schedule, FORWARD, schedule->stages - 1, 0),
                   "it is on the last of %d stages, and training needs as many stages on each of %d devices",
                   schedule->stages, rows);
-    order->folded = in_loop < schedule->stages;
+    turn_order->folded = in_loop < schedule->stages;
 }
 
 /* The micro-batch that is due, which then counts as done.  done: how many the stage has had, by computation. */
@@ -90,10 +90,10 @@ static struct written_turns *write_turns(const struct schedule *schedule)
 
 struct turn_order *new_turn_order(const struct schedule *schedule)
 {
-    struct turn_order *order = allocate(1, sizeof *order);
-    set_places(schedule, order);
+    struct turn_order *turn_order = allocate(1, sizeof *turn_order);
+    set_places(schedule, turn_order);
     expect_ascending(schedule);
     refuse_endless_waits(schedule, TIED);
-    order->written = write_turns(schedule);
-    return order;
+    turn_order->written = write_turns(schedule);
+    return turn_order;
 }

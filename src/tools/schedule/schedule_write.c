@@ -193,7 +193,7 @@ char *format_step_file(const struct schedule *schedule, const char *times)
     struct begun_text begun;
     size_t n;
     struct writing writing = {.s = schedule, .times = read_times(times, schedule->stages), .out = begin_text(&begun)};
-    const struct turn_cell **order = order_cells(schedule, UNTIED, &n);
+    const struct turn_cell **cells = order_cells(schedule, UNTIED, &n);
     warn_of_unused(schedule, &writing.times);
     writing.began = allocate((size_t)schedule->stages, sizeof *writing.began);
     for (size_t row = 0; row < schedule->n; row++)
@@ -201,7 +201,7 @@ char *format_step_file(const struct schedule *schedule, const char *times)
     for (int stage = 0; stage < schedule->stages; stage++)
         write_tensors(&writing, stage);
     for (size_t i = 0; i < n; i++)
-        write_cell(&writing, order[i]);
+        write_cell(&writing, cells[i]);
     for (int stage = 0; stage < schedule->stages; stage++) {
         const int row = schedule->row_of[stage];
         fprintf(writing.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage,
@@ -209,6 +209,6 @@ char *format_step_file(const struct schedule *schedule, const char *times)
     }
     free(writing.times.seconds);
     free(writing.began);
-    free(order);
+    free(cells);
     return end_text(&begun);
 }

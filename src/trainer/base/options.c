@@ -449,8 +449,8 @@ void print_labelled(FILE *out, const char *label, const char *text)
 static char *default_text(const struct option *option)
 {
     bool stands_for_none = option->type == OPT_INT && *(const int *)option->value < option->low;
-    bool told = strstr(option->help, "(default"); /* the help text itself says it */
-    if (option->type == OPT_FLAG || stands_for_none || told)
+    bool is_in_help = strstr(option->help, "(default");
+    if (option->type == OPT_FLAG || stands_for_none || is_in_help)
         return copy_string("");
     return option_text(option);
 }

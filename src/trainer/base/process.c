@@ -36,7 +36,7 @@ static void end_with_parent(void) {} /* the child of a parent that is killed goe
 
 /* What the first signal lets end before the program ends, such as "the step".  NULL: the first signal ends it. */
 static const char *_Atomic unfinished;
-static atomic_bool told;          /* the user has been told what is being finished */
+static atomic_bool has_said_so;   /* the user has been told what is being finished */
 static atomic_bool interrupts[2]; /* has a signal come: [0] from elsewhere, [1] from the parent process */
 static pid_t parent;              /* in a child, its parent's number; otherwise 0 */
 static atomic_int child;          /* in a parent, its child's number; otherwise 0 */
@@ -59,7 +59,7 @@ bool interrupted(void) { return interrupts[0] || interrupts[1]; }
 /* The user is told once that the program ends after what it is at. */
 static void tell_what_is_finished(int signal_number)
 {
-    if (atomic_exchange(&told, true))
+    if (atomic_exchange(&has_said_so, true))
         return;
     say_plainly("yard: interrupted: ");
     if (signal_number == SIGPIPE)

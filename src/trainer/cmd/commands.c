@@ -45,8 +45,7 @@ static const struct {
     const char *words; /* foreign words for the command, between spaces */
     const char *way;   /* how to do it here */
 } uses[] = {
-    {" eval evaluate test validate perplexity ",
-     "to evaluate a saved model, train it for one step that changes nothing: `yard train " EVALUATES "`"},
+    {" eval evaluate test validate perplexity ", HOW_TO_EVALUATE},
 };
 
 /* The name of the command that was probably meant; NULL: none is near. */

@@ -37,7 +37,7 @@ static void expect_enough(const struct dataset *dataset, const struct data_optio
     const size_t window = (size_t)options->seq_len + 1;
     const size_t batch = (size_t)options->batch * (size_t)options->seq_len + 1;
     expect_tokens(train, "training", dataset->train.n, "--seq-len", window);
-    if (options->order == ORDER_FILE)
+    if (options->window_order == ORDER_FILE)
         expect_tokens(train, "training", dataset->train.n, "--batch or --seq-len, or another --order", batch);
     if (options->val_data)
         expect_tokens(val, "validation", dataset->val.n, "--seq-len", window);

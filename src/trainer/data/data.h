@@ -39,13 +39,13 @@ const char *file_of_data(const char *given);
 
 /* ---- data.c: data sets ------------------------------------------------------------------------------------------- */
 
-enum data_order { ORDER_SHUFFLE, ORDER_FILE };
+enum window_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
     const char *path;     /* "self", a made text, a file, folder or glob; NULL: default_data() */
     const char *val_data; /* likewise; NULL: val_share of the data */
     double val_share;     /* 0 to 1; 0: no validation */
     const char *tokens;   /* what a token of text is: a word of --tokens; NULL: a byte */
-    enum data_order order;
+    enum window_order window_order;
     int batch, seq_len;         /* data that are too short for them are refused */
     struct tokenizer tokenizer; /* the loaded model's, which is taken over; without tokens: it is made from the data */
     int vocab;                  /* the loaded model's; 0: it follows from the data */
@@ -80,7 +80,7 @@ double bits_per_byte(const struct dataset *dataset, double loss);
 
 /* Which window of the training text, in which order. */
 struct window {
-    enum data_order order;
+    enum window_order window_order;
     uint64_t seed;
     int64_t step;       /* from 0 */
     int sample;         /* the sequence of the step: 0 to batch - 1 */
@@ -102,8 +102,9 @@ int validation_count(const struct dataset *dataset, size_t i, int seq_len);
 /* Fills in window i, as dataset_window does; returns its validation_count(). */
 int validation_window(const struct dataset *dataset, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
 
-/* Positions by token, for the gradient of the embedding: order[start[v]] ... order[start[v+1]-1] are the positions of
- * token v, ascending, so that each row is summed by one worker in a fixed order.  order: (n), start: (vocab + 1). */
-void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int32_t *start);
+/* Sorts positions by their token, for the gradient of the embedding: by_token[start[v]] ... by_token[start[v+1]-1] are
+ * those of token v, ascending.  So each row is summed by one worker, in a fixed order.  by_token: (n), start:
+ * (vocab + 1). */
+void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *by_token, int32_t *start);
 
 #endif

@@ -16,7 +16,7 @@ enum {
  * its loader reads all of a file in order: so does ORDER_FILE. */
 static bool shares_validation(const struct data_options *options, const struct files *train)
 {
-    return !options->val_data && !(train->format == FILE_SHARD && options->order == ORDER_FILE);
+    return !options->val_data && !(train->format == FILE_SHARD && options->window_order == ORDER_FILE);
 }
 
 static size_t count_parts(const struct files *train, size_t n_tokens)

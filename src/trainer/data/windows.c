@@ -42,7 +42,7 @@ void dataset_window(const struct dataset *dataset, const struct window *window, 
     CHECK(window->step >= 0 && window->sample >= 0 && window->sample < window->batch, "step %lld, sample %d of %d",
           (long long)window->step, window->sample, window->batch);
     const uint64_t length = (uint64_t)window->seq_len, batch = (uint64_t)window->batch, n = dataset->train.n;
-    if (window->order == ORDER_FILE) {
+    if (window->window_order == ORDER_FILE) {
         uint64_t stride = batch * length;
         uint64_t batches = (n - 1) / stride; /* batches until the file's beginning comes again */
         uint64_t offset = (uint64_t)window->step % batches * stride + (uint64_t)window->sample * length;
@@ -78,7 +78,7 @@ int validation_window(const struct dataset *dataset, size_t i, int seq_len, int3
 
 /* A counting sort, stable.  While positions are dealt out, start[v] is where the next position of v goes; in the end it
  * is where v + 1 begins, so the whole array moves up by one. */
-void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int32_t *start)
+void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *by_token, int32_t *start)
 {
     memset(start, 0, ((size_t)vocab + 1) * sizeof *start);
     for (int i = 0; i < n; i++)
@@ -87,7 +87,7 @@ void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int
         start[v + 1] += start[v];
     for (int i = 0; i < n; i++) {
         int32_t *next = &start[tokens[i]];
-        order[*next] = i;
+        by_token[*next] = i;
         (*next)++;
     }
     memmove(start + 1, start, (size_t)vocab * sizeof *start);

@@ -11,7 +11,7 @@ static void embed_weights(struct build *b, const struct op *op)
     const struct config *config = &b->model->params->config;
     struct replica *replica = b->replica;
     struct tensor *dx = gradient(b, op->out);
-    struct tensor *order = op->saved[0], *start = op->saved[1];
+    struct tensor *by_token = op->saved[0], *start = op->saved[1];
     struct tensor *dwte = replica->lookup_grad ? replica->lookup_grad : replica->others[WTE].grad;
     struct tensor *dwpe = replica->others[WPE].grad;
     int tokens = b->batch * b->seq;
@@ -20,7 +20,7 @@ static void embed_weights(struct build *b, const struct op *op)
     bool more_wpe = begin_contribution(b, dwpe);
     int rows = more_wte ? 2 * MIN(tokens, words) : words; /* rows of dwte that are read and written, or only written */
     struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
-                               ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start),
+                               ACCUMULATE(dwte, more_wte), IN(dx), IN(by_token), IN(start),
                                INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, (size_t)config->seq_len),
@@ -41,7 +41,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
     struct op *op = record(b, "embed", embed_weights, NULL, x, NULL);
-    op->saved[0] = batch->order;
+    op->saved[0] = batch->by_token;
     op->saved[1] = batch->start;
     return x;
 }

@@ -15,8 +15,8 @@
 struct batch {
     struct tensor *all;
     struct tensor *tokens, *targets; /* (N) each: a position's token, and the one after it */
-    struct tensor *order;            /* (N) the positions, sorted by token: see sort_positions() in data.h */
-    struct tensor *start;            /* (V + 1) where a token's positions begin in `order` */
+    struct tensor *by_token;         /* (N) the positions, sorted by token: see sort_positions() in data.h */
+    struct tensor *start;            /* (V + 1) where a token's positions begin in `by_token` */
 };
 /* (N, C): each token's embedding plus that of its position. */
 struct tensor *embed(struct build *b, const struct batch *batch);

@@ -216,7 +216,7 @@ static void as_written(struct turns *turns, const struct written_turns *written)
 }
 
 /* An order has to compute all that the device's stages need. */
-static void check_turns(const struct turns *turns, const struct turn_order *order)
+static void check_turns(const struct turns *turns, const struct turn_order *turn_order)
 {
     for (int computation = 0; computation < COMPUTATIONS; computation++) {
         int taken = 0;
@@ -224,23 +224,23 @@ static void check_turns(const struct turns *turns, const struct turn_order *orde
             taken += turns->done[stage][computation];
         CHECK(computation == BACKWARD || taken == turns->mesh->chunks * turns->micros,
               "order %s leaves out turns of device %d",
-              order->written ? "of a file" : pipeline_name[order - pipeline_orders], turns->pp_rank);
+              turn_order->written ? "of a file" : pipeline_name[turn_order - pipeline_orders], turns->pp_rank);
     }
 }
 
-struct turn *pipeline_order(const struct turn_order *order, const struct mesh *mesh, int pp_rank, int micros,
+struct turn *pipeline_order(const struct turn_order *turn_order, const struct mesh *mesh, int pp_rank, int micros,
                             int *n_turns)
 {
     struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
     turns.turns = allocate((size_t)(3 * mesh->chunks * micros), sizeof *turns.turns);
     turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
-    if (mesh->chunks < order->chunks)
+    if (mesh->chunks < turn_order->chunks)
         one_forward_one_backward(&turns);
-    else if (order->written)
-        as_written(&turns, order->written);
+    else if (turn_order->written)
+        as_written(&turns, turn_order->written);
     else
-        order->take_turns(&turns);
-    check_turns(&turns, order);
+        turn_order->take_turns(&turns);
+    check_turns(&turns, turn_order);
     free(turns.done);
     *n_turns = turns.n;
     return turns.turns;
@@ -306,7 +306,7 @@ static size_t take_round(struct device_turns *devices, const struct mesh *mesh, 
     return taken;
 }
 
-struct turn *merge_orders(const struct turn_order *order, const struct mesh *mesh, int micros, size_t *n_turns)
+struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh *mesh, int micros, size_t *n_turns)
 {
     size_t most = 3 * (size_t)(n_stages(mesh) * micros);
     size_t taken = 0, total = 0;
@@ -314,7 +314,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
     struct turn *all = allocate(most, sizeof *all);
     struct device_turns *devices = allocate((size_t)mesh->pp, sizeof *devices);
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++) {
-        devices[pp_rank].turns = pipeline_order(order, mesh, pp_rank, micros, &devices[pp_rank].n);
+        devices[pp_rank].turns = pipeline_order(turn_order, mesh, pp_rank, micros, &devices[pp_rank].n);
         total += (size_t)devices[pp_rank].n;
     }
     while (taken < total) {

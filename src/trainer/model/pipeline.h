@@ -40,11 +40,11 @@ struct turn {
     int stage, micro;             /* whose they are: a stage, and a micro-batch */
 };
 /* The *n_turns turns of the device with this pipeline coordinate, in its order; the caller frees them. */
-struct turn *pipeline_order(const struct turn_order *order, const struct mesh *mesh, int pp_rank, int micros,
+struct turn *pipeline_order(const struct turn_order *turn_order, const struct mesh *mesh, int pp_rank, int micros,
                             int *n_turns);
 /* The *n_turns turns of all devices, in an order that is correct when they are taken one by one; the caller frees
  * them. */
-struct turn *merge_orders(const struct turn_order *order, const struct mesh *mesh, int micros, size_t *n_turns);
+struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh *mesh, int micros, size_t *n_turns);
 
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
 

@@ -43,11 +43,11 @@ static void end_part(struct build *b)
     b->met_end = rendezvous->end;
 }
 
-/* Appends to `order`, which has n positions, those of a part.  Returns how many it has then. */
-static size_t append_part(const struct rendezvous *part, size_t *order, size_t n)
+/* Appends to `positions`, which has n of them, those of a part.  Returns how many it has then. */
+static size_t append_part(const struct rendezvous *part, size_t *positions, size_t n)
 {
     for (size_t i = part->begin; i < part->end; i++)
-        order[n++] = i;
+        positions[n++] = i;
     return n;
 }
 
@@ -55,13 +55,13 @@ static size_t append_part(const struct rendezvous *part, size_t *order, size_t n
 static void order_group(struct build *b)
 {
     const size_t first = rendezvous_of(b, 0, 0)->begin;
-    size_t *order = allocate(b->list->n - first, sizeof *order);
+    size_t *positions = allocate(b->list->n - first, sizeof *positions);
     size_t n = 0;
     for (size_t nth = 0; nth < b->n_rendezvous; nth++)
         for (int k = 0; k < b->model->mesh->tp; k++)
-            n = append_part(rendezvous_of(b, k, nth), order, n);
-    permute_tasks(b->list, first, order, n);
-    free(order);
+            n = append_part(rendezvous_of(b, k, nth), positions, n);
+    permute_tasks(b->list, first, positions, n);
+    free(positions);
 }
 
 void end_tp_rank(struct build *b)

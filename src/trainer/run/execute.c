@@ -159,12 +159,6 @@ static void wait_for_lane_threads(const struct machine *machine)
     }
 }
 
-static void wait_for_threads_aside(const struct machine *machine)
-{
-    for (int i = 0; i < machine->n_lanes; i++)
-        wait_until_idle(machine->lanes[i]->aside_thread);
-}
-
 void drain_but_disk(struct list *list)
 {
     if (!list->running)
@@ -180,8 +174,9 @@ void drain_but_disk(struct list *list)
 void drain(struct list *list)
 {
     drain_but_disk(list);
-    if (list->running && list->running->late) {
-        wait_for_threads_aside(list->pool->machine);
-        retire_ended(list);
-    }
+    if (!list->running || !list->running->late) /* else these threads run no task of this list */
+        return;
+    for (int i = 0; i < list->pool->machine->n_lanes; i++)
+        wait_until_idle(list->pool->machine->lanes[i]->aside_thread);
+    retire_ended(list);
 }

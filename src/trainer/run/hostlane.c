@@ -151,19 +151,13 @@ static struct host_thread *start_thread(const char *name)
  * forwarder its first job: the one that issues tasks, and the lane's own, whose copy was decided late. */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-static struct host_thread *thread_at(struct host_thread **place, const char *name)
+void give_job(struct host_thread **place, const char *name, struct job *job)
 {
     pthread_mutex_lock(&starting);
     if (!*place)
         *place = start_thread(name);
     struct host_thread *thread = *place;
     pthread_mutex_unlock(&starting);
-    return thread;
-}
-
-void give_job(struct host_thread **place, const char *name, struct job *job)
-{
-    struct host_thread *thread = thread_at(place, name);
     pthread_mutex_lock(&thread->lock);
     append_job(&thread->queue, job);
     pthread_cond_broadcast(&thread->changed);

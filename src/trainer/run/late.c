@@ -37,10 +37,9 @@ struct late {
 
 void start_late(struct list *list, member_asker *ask, void *context)
 {
-    struct late *late = allocate(1, sizeof *late);
-    list->running->late = late;
-    *late = (struct late){.ask = ask, .context = context};
-    pthread_mutex_init(&late->lock, NULL);
+    const struct late late = {.ask = ask, .context = context};
+    list->running->late = copy_bytes(&late, sizeof late);
+    pthread_mutex_init(&list->running->late->lock, NULL);
 }
 
 void stop_late(struct list *list)
@@ -75,7 +74,7 @@ static void run_or_free(struct job *job)
 
 /* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
  * freed. */
-static void ask(struct late *late, uint32_t iteration)
+static void request_member(struct late *late, uint32_t iteration)
 {
     late->ask(late->context, iteration);
     late->last_request = iteration;
@@ -96,7 +95,7 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
         return false;
     pthread_mutex_lock(&late->lock);
     if (late->last_request < iteration)
-        ask(late, iteration);
+        request_member(late, iteration);
     bool has_one = has_member(list, iteration);
     pthread_mutex_unlock(&late->lock);
     return has_one;
@@ -107,8 +106,7 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 void decide_job(const struct job *job, cl_int status)
 {
     const struct task *task = job->list->tasks[job->task_index];
-    if (is_decided_late(task))
-        job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
+    job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
 }
 
 /* Issues the copy, unless it is skipped.  The forwarder gets the job even then, since the tasks of a lane must end in
@@ -214,20 +212,16 @@ void park_task(struct list *list, const struct task *task, struct job *job)
     park_job(list, job);
 }
 
-static struct job *take_ended(struct list *list)
+void retire_parked(struct list *list)
 {
     struct late *late = list->running->late;
     if (!late)
-        return NULL;
+        return;
     pthread_mutex_lock(&late->lock);
-    struct job *job = take_job(&late->ended);
+    struct job_queue ended = late->ended;
+    late->ended.first = NULL;
     pthread_mutex_unlock(&late->lock);
-    return job;
-}
-
-void retire_parked(struct list *list)
-{
-    for (struct job *job = take_ended(list); job; job = take_ended(list)) {
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
         report_late(list, list->tasks[job->task_index], job->flight);
         free_parked(job);
     }

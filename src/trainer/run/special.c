@@ -19,7 +19,7 @@ void end_specially(struct job *job, cl_int status)
 void run_specially(struct job *job, cl_int status)
 {
     decide_job(job, status);
-    if (status == CL_COMPLETE && !job->flight->skipped)
+    if (!job->flight->skipped)
         do_host_task(job);
     end_specially(job, status);
 }

@@ -1,12 +1,17 @@
 /* list.c - a list as an array of tasks: making and freeing both, room for one more task, another order. */
 #include "list.h"
 
+void tag_role(struct list *list, enum role role)
+{
+    list->tags = (struct tags){.layer = NONE, .micro = NONE, .role = role};
+}
+
 struct list *new_list(struct pool *pool, const char *name)
 {
     struct list *list = allocate(1, sizeof *list);
     snprintf(list->name, sizeof list->name, "%s", name);
     list->pool = pool;
-    list->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
+    tag_role(list, ROLE_OTHER);
     list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
     list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
     return list;
@@ -61,11 +66,11 @@ struct task *append_task(struct list *list)
     return task;
 }
 
-void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n)
+void permute_tasks(struct list *list, size_t first, const size_t *positions, size_t n)
 {
     struct task **before = copy_bytes(list->tasks + first, n * sizeof *before);
     for (size_t i = 0; i < n; i++) {
-        struct task *task = before[order[i] - first];
+        struct task *task = before[positions[i] - first];
         task->index = first + i;
         list->tasks[first + i] = task;
     }

@@ -1,7 +1,7 @@
 /* list.h - the step as a list of tasks.
  *
- * One training iteration is a *step*: a list of tasks in an order that is correct when they simply run one after
- * another.  A task says which tensors it reads and writes, which lane it runs on and how much work it is:
+ * A *step* of the training is a list of tasks, in an order that is correct when they simply run one after another.  A
+ * task says which tensors it reads and writes, which lane it runs on and how much work it is:
  *
  *     task         lane           reads         writes      waits for
  *     0 forward    0:0 compute    weight, x     y           4'
@@ -13,6 +13,9 @@
  * Everything else follows from the list.  place() gives every tensor an address: those whose lives do not meet share
  * bytes.  depend() finds the edges: which task must wait for which, within the step and from each step to the
  * next.
+ *
+ * An *iteration* is one time that a list runs, and its number.  Iteration n of the list for training is step n.  Other
+ * lists, such as that for evaluation, count iterations of their own, which are no steps.
  *
  * Other folders rewrite a list, prove it, show it, run it on a virtual clock, or, in run/, for real.  Nothing here
  * calls a device, except for the buffers of tensors.
@@ -57,7 +60,7 @@ struct list {
     uint64_t last_origin;
     int message;         /* the message number that copies get which are added now; 0: none */
     int last_message;    /* the highest number so far */
-    struct tags tags;    /* put on every task that is added */
+    struct tags tags;    /* put on every task that is added: see tag_role() */
     struct after *after; /* in the order of their origins */
     size_t n_after, cap_after;
     struct task *edit_ring; /* while the list is edited: stands before the first task and after the last one */
@@ -86,6 +89,8 @@ struct task *append_task(struct list *list); /* an empty task, which the list ow
 void free_task(struct task *task);           /* for a task that has left its list */
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
+/* Tags the tasks that are added from now on: they have that role, and are of no single layer or micro-batch. */
+void tag_role(struct list *list, enum role role);
 
 /* ---- adding tasks: task.c ---------------------------------------------------------------------------------------- */
 
@@ -130,9 +135,9 @@ void set_traffic(struct task *task, double elements);
 
 /* ---- changing the order, for the verbs of passes: list.c --------------------------------------------------------- */
 
-/* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
- * at first + i. */
-void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
+/* Puts the n tasks from position `first` on in another order: the task that is at positions[i] before goes to
+ * first + i. */
+void permute_tasks(struct list *list, size_t first, const size_t *positions, size_t n);
 /* Puts the task right after `where`, while the list is edited. */
 void link_behind(struct task *task, struct task *where);
 

@@ -16,7 +16,7 @@ struct resumed_run {
     const char *path;       /* the path of what was found there */
     uint32_t step;          /* its last one */
     int64_t samples;        /* how many sequences it has trained on */
-    const json_t *options;  /* the options that it was trained with, by name, as texts */
+    json_t *options;        /* the options that it was trained with, by name, as texts */
     const char *options_in; /* the file that has these options, as messages name it */
     struct source source;   /* its model */
     bool elsewhere;         /* --save's folder does not have this step */

@@ -41,7 +41,7 @@ void add_control(struct trainer *trainer)
     struct tensor *control =
         new_work_tensor(trainer->pool, trainer->machine->host, "control.host", SHAPE(CONTROL_SIZE));
     control->persistent = true;
-    trainer->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_FEED};
+    tag_role(trainer->train, ROLE_FEED);
     struct task *task =
         add_host(trainer->train, trainer->machine->host->lanes[LANE_FEED], "control.prepare", prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
@@ -100,7 +100,7 @@ void add_report(struct trainer *trainer)
     struct device *host = trainer->machine->host;
     struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
     int context = NONE;
-    trainer->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+    tag_role(trainer->train, ROLE_REPORT);
     struct tensor **part = allocate((size_t)trainer->mesh.dp, sizeof *part);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const struct device *device = trainer->rank_total[dp_rank]->device;

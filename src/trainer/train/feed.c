@@ -33,7 +33,7 @@ void free_feeds(struct trainer *trainer)
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
-/* One tensor that is uploaded at once, in four sections: tokens (N), targets (N), order (N), start (V+1). */
+/* One tensor that is uploaded at once, in four sections: tokens (N), targets (N), by_token (N), start (V+1). */
 static struct batch new_batch(struct trainer *trainer, struct device *device, int n)
 {
     const int starts = trainer->config.vocab + 1;
@@ -54,7 +54,7 @@ static struct batch new_batch(struct trainer *trainer, struct device *device, in
         .all = all,
         .tokens = new_view(trainer->pool, all, "batch.tokens", 0, SHAPE(n)),
         .targets = new_view(trainer->pool, all, "batch.targets", section, SHAPE(n)),
-        .order = new_view(trainer->pool, all, "batch.order", 2 * section, SHAPE(n)),
+        .by_token = new_view(trainer->pool, all, "batch.by_token", 2 * section, SHAPE(n)),
         .start = new_view(trainer->pool, all, "batch.start", 3 * section, SHAPE(starts)),
     };
 }
@@ -90,7 +90,7 @@ void fill_copies(const struct task *maker)
 static void complete_batch(const struct feed *feed, const struct task *task)
 {
     const struct batch *batch = &feed->host;
-    sort_positions(tensor_memory(batch->tokens), feed->n, feed->trainer->config.vocab, tensor_memory(batch->order),
+    sort_positions(tensor_memory(batch->tokens), feed->n, feed->trainer->config.vocab, tensor_memory(batch->by_token),
                    tensor_memory(batch->start));
     fill_copies(task);
 }
@@ -112,7 +112,7 @@ static void random_window(const struct trainer *trainer, uint32_t iteration, int
 
 static struct window data_window(const struct trainer *trainer, uint32_t iteration, int sample)
 {
-    return (struct window){.order = trainer->settings->data.order,
+    return (struct window){.window_order = trainer->settings->data.window_order,
                            .seed = (uint64_t)trainer->settings->seed,
                            .step = iteration - 1 + trainer->ahead,
                            .sample = sample,

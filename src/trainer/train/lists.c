@@ -49,12 +49,12 @@ static int grad_group_of(const struct trainer *trainer, int micro)
     return micro * trainer->settings->grad_groups / trainer->micros;
 }
 
-/* Appends to order[0 .. n) the positions from `begin` on, before `end`, whose tasks are of the same layer as the task
+/* Appends to positions[0 .. n) those from `begin` on, before `end`, whose tasks are of the same layer as the task
  * at `begin`.  Returns the new n. */
-static size_t append_layer(const struct list *list, size_t begin, size_t end, size_t *order, size_t n)
+static size_t append_layer(const struct list *list, size_t begin, size_t end, size_t *positions, size_t n)
 {
     for (size_t i = begin; i < end && list->tasks[i]->layer == list->tasks[begin]->layer; i++)
-        order[n++] = i;
+        positions[n++] = i;
     return n;
 }
 
@@ -63,17 +63,17 @@ static size_t append_layer(const struct list *list, size_t begin, size_t end, si
 static void put_abreast(struct list *list, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], n = begin[ranks] - first;
-    size_t *order = allocate(n, sizeof *order);
-    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: its first position not in `order` yet */
+    size_t *positions = allocate(n, sizeof *positions);
+    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: its first that is not placed yet */
     size_t n_placed = 0;
     while (n_placed < n)
         for (int k = 0; k < ranks; k++) {
             size_t n_before = n_placed;
-            n_placed = append_layer(list, next[k], begin[k + 1], order, n_placed);
+            n_placed = append_layer(list, next[k], begin[k + 1], positions, n_placed);
             next[k] += n_placed - n_before;
         }
-    permute_tasks(list, first, order, n);
-    free(order);
+    permute_tasks(list, first, positions, n);
+    free(positions);
     free(next);
 }
 
@@ -190,7 +190,7 @@ void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;
     size_t n;
-    struct turn *order = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
+    struct turn *turns = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
     trainer->train = new_list(trainer->pool, "train");
     struct build build =
         new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
@@ -200,11 +200,11 @@ void build_train(struct trainer *trainer)
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_losses(trainer);
     for (size_t i = 0; i < n; i++) {
-        if (order[i].computation == FORWARD)
-            add_forwards(&builder, order[i].stage, order[i].micro);
+        if (turns[i].computation == FORWARD)
+            add_forwards(&builder, turns[i].stage, turns[i].micro);
         else
-            add_backwards(&builder, &order[i]);
-        if (is_last_forward(trainer, &order[i]) && !clips) {
+            add_backwards(&builder, &turns[i]);
+        if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
             release_updates(&build, losses, trainer->rank_total);
         }
@@ -215,7 +215,7 @@ void build_train(struct trainer *trainer)
     add_report(trainer);
     end_build(&build);
     free(builder.tapes);
-    free(order);
+    free(turns);
 }
 
 /* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward.  tape[tp_rank]
@@ -248,7 +248,7 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
         losses = cross_entropy(build, gpt_head(build, tape[tp_rank].out), &feed->last[tp_rank], NULL, 1);
         end_tp_rank(build);
     }
-    trainer->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+    tag_role(trainer->eval, ROLE_REPORT);
     struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
     add_copy(trainer->eval, losses->device->lanes[LANE_DOWNLOAD], "eval.download", on_host, losses);
     return on_host;
@@ -296,7 +296,7 @@ static void add_sampled_logits(struct build *build, struct trainer *trainer, str
     struct tensor *host =
         view_of_shard(trainer->pool, trainer->sample_logits, build->tp_rank, (struct range){first, first + words});
     struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
-    trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+    tag_role(trainer->sample, ROLE_REPORT);
     add_copy(trainer->sample, build->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
 }
 

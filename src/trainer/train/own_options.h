@@ -4,7 +4,7 @@
 
 #include "settings.h"
 
-extern struct settings asked; /* the values of the options: rows point into it; one command runs in a process */
+extern struct settings own_settings; /* the values of the options: rows point into it; one command runs in a process */
 extern const struct option own_options[];
 extern const size_t n_own_options;
 

@@ -81,7 +81,7 @@ static void apply_rule(const struct option_rule *rule)
         return;
     if (rule->why && was_given(rule->other))
         fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", rule->option, rule->other, rule->why);
-    if (!rule->why && is_off(other) && !asked.demands.sweeps)
+    if (!rule->why && is_off(other) && !own_settings.demands.sweeps)
         warn("--%s has no effect without --%s", rule->option, rule->other);
 }
 
@@ -99,39 +99,41 @@ static void set_order(void)
 {
     const char *words = find_option(&table, "pipeline")->argument;
     const char *because = *left_out ? "; this yard was built without" : "";
-    asked.turn_order = find_order(asked.pipeline);
-    if (!asked.turn_order)
-        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s", words, asked.pipeline, because, left_out);
-    if (asked.turn_order->written)
-        asked.pipeline = asked.turn_order->written->text;
+    own_settings.turn_order = find_order(own_settings.pipeline);
+    if (!own_settings.turn_order)
+        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s", words, own_settings.pipeline, because,
+             left_out);
+    if (own_settings.turn_order->written)
+        own_settings.pipeline = own_settings.turn_order->written->text;
 }
 
 static void check_together(void)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->check)
-            modules[i]->check(&asked);
+            modules[i]->check(&own_settings);
     for (size_t i = 0; i < COUNT(rules); i++)
         apply_rule(&rules[i]);
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_rules; k++)
             apply_rule(&modules[i]->rules[k]);
     if (was_given("tokens"))
-        check_tokens(asked.data.tokens);
-    if (was_given("lr-min") && asked.schedule == RATE_CONSTANT)
+        check_tokens(own_settings.data.tokens);
+    if (was_given("lr-min") && own_settings.schedule == RATE_CONSTANT)
         warn("--lr-min has no effect with --schedule constant");
     if (was_given("val-share") && was_given("val-data"))
         warn("--val-share has no effect with --val-data");
-    if (was_given("val-every") && asked.data.val_share == 0 && !asked.data.val_data)
+    if (was_given("val-every") && own_settings.data.val_share == 0 && !own_settings.data.val_data)
         warn("--val-every has no effect: --val-share 0 leaves nothing to validate on");
-    if (asked.zero == 3 && !can_gather())
+    if (own_settings.zero == 3 && !can_gather())
         fail(EXIT_USAGE,
              "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
              left_out);
-    if (asked.stop_after && !asked.save)
+    if (own_settings.stop_after && !own_settings.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
-    if (asked.stop_after > asked.steps)
-        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: raise --steps", asked.stop_after, asked.steps);
+    if (own_settings.stop_after > own_settings.steps)
+        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: raise --steps", own_settings.stop_after,
+             own_settings.steps);
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
@@ -190,9 +192,9 @@ static void apply_recorded(const struct resumed_run *past)
 {
     const char *name;
     json_t *value;
-    asked.resumed = past;
-    asked.source = past->source;
-    json_object_foreach((json_t *)past->options, name, value)
+    own_settings.resumed = past;
+    own_settings.source = past->source;
+    json_object_foreach(past->options, name, value)
     {
         const struct option *option = find_option(&table, name);
         char *where = format_string("%s: option %s", past->options_in, name);
@@ -233,12 +235,12 @@ static void claim_files(const struct page *page)
     for (size_t i = 0; i < table.n; i++)
         if (options[i].type >= OPT_INPUT && (options[i].classes & classes_of(page)))
             claim_file(&options[i]);
-    if (was_given("tokens") && *asked.data.tokens && file_of_tokens(asked.data.tokens))
-        claim_input("--tokens", asked.data.tokens);
-    if (was_given("pipeline") && is_written_order(asked.pipeline))
-        claim_input("--pipeline", asked.pipeline);
-    if (asked.save) {
-        char *model = saved_model(&asked);
+    if (was_given("tokens") && *own_settings.data.tokens && file_of_tokens(own_settings.data.tokens))
+        claim_input("--tokens", own_settings.data.tokens);
+    if (was_given("pipeline") && is_written_order(own_settings.pipeline))
+        claim_input("--pipeline", own_settings.pipeline);
+    if (own_settings.save) {
+        char *model = saved_model(&own_settings);
         claim_output("--save", model, NULL);
         free(model);
     }
@@ -246,19 +248,19 @@ static void claim_files(const struct page *page)
 
 static void reset_settings(const struct page *page)
 {
-    asked = (struct settings){.trains = page->classes & OF_TRAIN, .demands.draw_seed = -1};
+    own_settings = (struct settings){.trains = page->classes & OF_TRAIN, .demands.draw_seed = -1};
     if (table.n == 0)
         gather_options();
     mark_options(page);
     reset_options(&table);
     begin_claims();
     if (page->defaults)
-        page->defaults(&asked);
+        page->defaults(&own_settings);
 }
 
 static void print_page(const struct page *page)
 {
-    apply_preset(&asked);
+    apply_preset(&own_settings);
     print_usage(stdout, page->name, page->takes, page->examples, page->text);
     print_options(stdout, &table, classes_of(page));
     if (page->classes & OF_LIST)
@@ -303,11 +305,11 @@ static void apply_config(const struct page *page, const char *config)
 /* Opens the model of --init. */
 static void open_init(void)
 {
-    asked.source = open_source(asked.init, asked.heads);
-    if (strcmp(asked.source.path, asked.init) != 0) /* a folder's model */
-        claim_input("--init", asked.source.path);
-    if (!asked.source.checkpoint)
-        claim_weights("--init", asked.source.path);
+    own_settings.source = open_source(own_settings.init, own_settings.heads);
+    if (strcmp(own_settings.source.path, own_settings.init) != 0) /* a folder's model */
+        claim_input("--init", own_settings.source.path);
+    if (!own_settings.source.checkpoint)
+        claim_weights("--init", own_settings.source.path);
 }
 
 struct past {                      /* what the command line overrules, so that its options are set before */
@@ -324,7 +326,7 @@ static struct past find_past(const struct page *page, int argc, char **argv)
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
     free(words);
-    past.config = asked.config;
+    past.config = own_settings.config;
     const struct archive *archive = find_archive();
     if (archive && page->classes & OF_TRAIN)
         past.run = archive->find_run();
@@ -338,20 +340,20 @@ static void set_options(const struct page *page, const struct past *past, int ar
         apply_recorded(past->run);
     if (past->config)
         apply_config(page, past->config);
-    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &asked.n_words);
-    asked.word = words[0];
+    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &own_settings.n_words);
+    own_settings.word = words[0];
     free(words);
 }
 
 /* The sizes are those of the model that is read; what it leaves open is the preset's. */
 static void choose_sizes(void)
 {
-    const bool has_source = asked.source.path;
+    const bool has_source = own_settings.source.path;
     if (has_source)
-        adopt_sizes(&asked, asked.resumed && was_given("model"));
-    apply_preset(&asked);
+        adopt_sizes(&own_settings, own_settings.resumed && was_given("model"));
+    apply_preset(&own_settings);
     if (has_source)
-        asked.preset = -1; /* the sizes are those of no preset */
+        own_settings.preset = -1; /* the sizes are those of no preset */
 }
 
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
@@ -368,11 +370,11 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     set_order();
     check_together();
     if (past.run)
-        asked.init = NULL;
-    if (asked.init)
+        own_settings.init = NULL;
+    if (own_settings.init)
         open_init();
     choose_sizes();
-    return &asked;
+    return &own_settings;
 }
 
 /* ---- for others ------------------------------------------------------------------------------------------------- */
@@ -399,7 +401,7 @@ const char *first_unfit(option_fits *fits)
     return option ? option->name : NULL;
 }
 
-int given_heads(void) { return was_given("heads") ? asked.heads : 0; }
+int given_heads(void) { return was_given("heads") ? own_settings.heads : 0; }
 
 void expect_heads(const struct config *config, const char *path)
 {

@@ -115,8 +115,10 @@ int given_heads(void);              /* the number of --heads, for a model that d
 /* Ends the program if --heads says another number than the model (sample, check). */
 void expect_heads(const struct config *config, const char *path);
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
-/* The words after `yard train` that evaluate a model. */
-#define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
+/* What messages say to a user who looks for a command that evaluates. */
+#define HOW_TO_EVALUATE                                                                                                \
+    "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
+    "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
 /* Like try_value() in options.h, for the option of this name, which must exist.  With it a trial of a technique needs
  * no variable of the technique's folder. */

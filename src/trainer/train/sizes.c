@@ -39,9 +39,9 @@ struct mesh wanted_mesh(const struct settings *settings, int devices)
         must(parse_mesh(settings->mesh, devices, &mesh));
     mesh.zero = settings->zero;
     if (mesh.pp > 1) {
-        const struct turn_order *order = order_for(settings, mesh.pp);
-        mesh.chunks = order->chunks;
-        mesh.folded = order->folded;
+        const struct turn_order *turn_order = order_for(settings, mesh.pp);
+        mesh.chunks = turn_order->chunks;
+        mesh.folded = turn_order->folded;
     }
     return mesh;
 }

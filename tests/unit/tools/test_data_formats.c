@@ -344,7 +344,7 @@ TEST(a_folder_of_nanogpt_is_read)
     struct outcome said = run_child(open_and_close, &options);
     assert_non_null(strstr(said.text, "is laid out as nanoGPT's: "));
     assert_ptr_equal(strchr(said.text, '\n'), said.text + strlen(said.text) - 1); /* one line */
-    options.order = ORDER_FILE;
+    options.window_order = ORDER_FILE;
     expect_splits(&options, 1000, 100);
     options.val_data = write_numbered("own.bin", 50, false); /* --val-data may name another file */
     expect_splits(&options, 1000, 50);

@@ -284,7 +284,7 @@ TEST(a_tenth_of_token_files_is_held_out)
     assert_int_equal(data->vocab, 1000);
     assert_int_equal(data->train.n, 900); /* a tenth is held out */
     close_dataset(data);
-    options.order = ORDER_FILE; /* then all of a shard is training data */
+    options.window_order = ORDER_FILE; /* then all of a shard is training data */
     data = open_dataset(&options);
     assert_int_equal(data->train.n, 1000);
     assert_int_equal(data->val.n, 0);
@@ -349,7 +349,7 @@ TEST(data_that_are_too_short_are_refused)
     expect_no_dataset(options, 2, "short.txt has 16 tokens for training, which needs 17");
     options.path = write_letters("just.txt", T + 1, "ab");
     open_and_close(&options); /* one token more and it works */
-    options.order = ORDER_FILE;
+    options.window_order = ORDER_FILE;
     expect_no_dataset(options, 2, "just.txt has 17 tokens for training, which needs 33");
     options.path = write_letters("batch.txt", 2 * T + 1, "ab");
     open_and_close(&options);

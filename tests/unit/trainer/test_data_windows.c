@@ -14,10 +14,10 @@
 
 /* ---- the order of the file --------------------------------------------------------------------------------------- */
 
-static struct dataset *numbered(size_t n, enum data_order order, double val_share)
+static struct dataset *numbered(size_t n, enum window_order window_order, double val_share)
 {
     struct data_options options = options_for(write_numbered("numbered.bin", n, false));
-    options.order = order;
+    options.window_order = window_order;
     options.val_share = val_share;
     return open_dataset(&options);
 }
@@ -35,7 +35,7 @@ TEST(file_order_is_that_of_llmc)
                 position = 0;
             for (int sample = 0; sample < B; sample++) {
                 const struct window window = {
-                    .order = ORDER_FILE, .seed = 7, .step = step, .sample = sample, .batch = B, .seq_len = T};
+                    .window_order = ORDER_FILE, .seed = 7, .step = step, .sample = sample, .batch = B, .seq_len = T};
                 int32_t tokens[T], targets[T];
                 dataset_window(data, &window, tokens, targets);
                 for (int t = 0; t < T; t++) {
@@ -55,7 +55,7 @@ TEST(file_order_is_that_of_llmc)
  * one place later. */
 static int32_t offset_of(const struct dataset *data, struct window window)
 {
-    window.order = ORDER_SHUFFLE;
+    window.window_order = ORDER_SHUFFLE;
     window.seq_len = T;
     int32_t tokens[T], targets[T];
     dataset_window(data, &window, tokens, targets);
@@ -150,22 +150,22 @@ TEST(validation_counts_each_target_once)
 TEST(positions_are_sorted_by_token)
 {
     enum { N = 500, V = 23 };
-    int32_t tokens[N], order[N], start[V + 1];
+    int32_t tokens[N], by_token[N], start[V + 1];
     for (int i = 0; i < N; i++) /* token 4 never occurs, nor does the last */
         tokens[i] = (int32_t)(random_words(3, STREAM_TEST, 0, (uint64_t)i).word[0] % (V - 1));
     for (int i = 0; i < N; i++)
         tokens[i] += tokens[i] == 4;
-    sort_positions(tokens, N, V, order, start);
+    sort_positions(tokens, N, V, by_token, start);
     int at = 0;
     for (int v = 0; v < V; v++) {
         assert_int_equal(start[v], at);
         for (int i = 0; i < N; i++)
             if (tokens[i] == v) {
-                assert_int_equal(order[at], i);
+                assert_int_equal(by_token[at], i);
                 at++;
             }
     }
     assert_int_equal(start[V], N);
-    sort_positions(tokens, 0, V, order, start);
+    sort_positions(tokens, 0, V, by_token, start);
     assert_int_equal(start[V], 0);
 }

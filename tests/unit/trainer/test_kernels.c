@@ -109,7 +109,7 @@ static void check_embedding(int B, int T, int C, int V)
     int N = B * T;
     int Tmax = T + 3;
     int *tokens = random_tokens(N, V, 7);
-    int *order = allocate((size_t)N, sizeof *order), *start = allocate((size_t)V + 1, sizeof *start);
+    int *by_token = allocate((size_t)N, sizeof *by_token), *start = allocate((size_t)V + 1, sizeof *start);
     struct twins x = twins(N * C, 1);
     float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(Tmax * C), 3);
     float *dx = random_floats((size_t)(N * C), 4);
@@ -117,12 +117,12 @@ static void check_embedding(int B, int T, int C, int V)
         I(T), I(C), I(1));
     ref_embed_forward(x.expected, wte, wpe, tokens, N, T, C);
     same_bits("embed_forward", &x);
-    ref_sort_tokens(order, start, tokens, N, V);
+    ref_sort_tokens(by_token, start, tokens, N, V);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins dwte = twins(V * C, 5), dwpe = twins(Tmax * C, 6);
-        RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(order, N), A(start, V + 1),
+        RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(by_token, N), A(start, V + 1),
             I(0), I(C), I(accumulate));
-        ref_embed_backward_tokens(dwte.expected, dx, order, start, V, C, accumulate);
+        ref_embed_backward_tokens(dwte.expected, dx, by_token, start, V, C, accumulate);
         RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(C),
             I(accumulate));
         ref_embed_backward_positions(dwpe.expected, dx, B, T, Tmax, C, accumulate);
@@ -130,7 +130,7 @@ static void check_embedding(int B, int T, int C, int V)
         same_bits("embed_backward_positions", &dwpe);
     }
     free(tokens);
-    free(order);
+    free(by_token);
     free(start);
     free(wte);
     free(wpe);
