@@ -54,9 +54,11 @@ bool shows_colour(void);                             /* is stdout a terminal tha
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *table);
 void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
-/* These two make columns narrower where a terminal is too narrow for them.  print_top(): the heading and the first
- * rows; then how many others there are, and the sum of their column `ms`, milliseconds.  print_table(): an empty line,
- * then the heading and all rows. */
+/* These two make columns narrower where a terminal is too narrow for them.
+ *
+ *     print_top()      the heading and the first rows; then how many others there are, and the sum of their column
+ *                      `ms`, milliseconds
+ *     print_table()    an empty line, the heading and all rows */
 void print_top(FILE *out, struct table *table, size_t ms);
 void print_table(FILE *out, struct table *table);
 /* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is

@@ -44,9 +44,12 @@ bool parse_time(const char *text, double *seconds); /* seconds, or a number with
 double read_counter(const struct line *line, const char *text, double low, double high);
 /* The text as such a value, in the unit that enum value says. */
 double read_as(const struct line *line, enum value value, const char *text);
-/* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane,
- * link or tensor; a machine for LINE_HOST; a task for the last three: LINE_TASK has the options of all tasks, LINE_COPY
- * those that only copies have, LINE_WORK those that only other tasks have. */
+/* Read into a struct, or write from it, all options that lines of that kind have.  The struct is a
+ *
+ *     device, lane, link or tensor    as the kind says
+ *     machine                         for LINE_HOST
+ *     task                            for the last three: LINE_TASK has the options of all tasks, LINE_COPY those of
+ *                                     copies alone, LINE_WORK those of all other tasks */
 void read_options(struct line *line, enum line_of kind, void *to);
 void write_options(FILE *out, enum line_of kind, const void *from);
 

@@ -362,9 +362,9 @@ static void narrow_args(struct task *task, size_t first, size_t n)
     }
 }
 
-/* The task works on bytes [begin, end) of its tensors alone.  These are the tensors as large as that of its first
- * access; others, such as the optimizer's control block, it still touches whole.  None of the others is as large by
- * chance: set_elementwise() has made sure that these have at most READ_WHOLE bytes, and cut() cuts no such tensor. */
+/* From now on the task works only on bytes [begin, end) of those tensors that are as large as that of its first access.
+ * Smaller ones, such as the optimizer's control block, it still touches whole: they have at most READ_WHOLE bytes
+ * (set_elementwise()), and cut() cuts no tensor that is so small. */
 static void narrow(struct task *task, struct pool *pool, size_t begin, size_t end)
 {
     size_t task_bytes = task->accesses[0].tensor->bytes;

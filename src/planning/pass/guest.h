@@ -5,9 +5,12 @@
 #include "edit.h"
 #include "uses.h"
 
-/* The tensor persists on a device.  If the host updates it, all that writes it is copies up of its mirrors.  If these
- * come after all readers of the tensor, the host can be its home: set_home().  Then this returns how many uses of the
- * tensor come before these copies; else 0. */
+/* The tensor persists on a device, and the host updates it: then only copies up of its mirrors write it.  If all its
+ * readers come before these copies, the host can be its home (set_home()), and the tensor a guest on the device:
+ *
+ *     read x    read x    update m (host)    copy m up to x        two uses of x come first
+ *
+ * Returns how many uses come before the copies; 0: the host cannot be its home. */
 size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor);
 /* Call it where uses_of_guest() is not 0, and the host has become the home of the tensor.  The copies up of mirrors
  * leave the list, and tasks that touch a mirror of the tensor touch the tensor itself. */

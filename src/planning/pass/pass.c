@@ -40,9 +40,9 @@ static void give_room_back(struct pass_runner *runner)
     forget_before(runner);
 }
 
-/* Called before each pass, where some pass will add tensors that persist.  Until that pass runs, other tensors keep
- * room for what it will add.  They are not there while a pass runs that moves updates, since such a pass reserves the
- * room itself, for each of its choices. */
+/* Called before each pass, where some pass will add tensors that persist.  Until that pass runs, tensors that no task
+ * touches keep room for these.  While a pass runs that moves updates, they are away: such a pass reserves the room
+ * itself, for each of its choices. */
 static void set_room(struct pass_runner *runner, const struct pass *pass)
 {
     if (has_trait(pass, MOVES_UPDATES))

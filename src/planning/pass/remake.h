@@ -12,10 +12,10 @@ bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned cl
 /* Can everything that writes the tensor be repeated right before task `reader` with the same result? */
 bool may_remake(const struct uses *uses, const struct tensor *tensor, int reader);
 enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
-/* first_reader: by the id of a tensor, the task from which on tasks that touch the tensor use a new one in its place;
- * NONE: there is no such task.  The tasks that made the tensor are repeated to make the new one, right before that
- * task, or before all of its layer's backward.  Returns the new tensors, by the id of the old ones, NULL where there is
- * none; the caller frees the array. */
+/* Makes new tensors for late readers, by repeating the tasks that made the old ones.  first_reader: by the id of a
+ * tensor, the position from which on tasks use the new tensor; NONE: the tensor is not made again.  The repeated tasks
+ * come right before that position, or before all of its layer's backward.  Returns the new tensors, by the id of the
+ * old ones, NULL where there is none; the caller frees the array. */
 struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
                        enum remake_at at);
 

@@ -56,10 +56,13 @@ void restore_limits(struct machine *machine, const struct device *before, int n)
  * these budgets. */
 _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
                                 enum replanning replans);
-/* The three parts of refuse_too_large(), for a caller that looks for the budgets itself; `before` has the devices as
- * they were at first.  raise_budgets() makes the budgets as large as the forecast needs.  describe_shortage() names the
- * first device whose budget was too small for the forecast, and the task there: a sentence that the caller frees.
- * refuse_and_name_budgets() ends the program with this sentence and the budgets that were raised. */
+/* The three parts of refuse_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
+ * they were at first.
+ *
+ *     raise_budgets()               makes the budgets as large as the forecast needs
+ *     describe_shortage()           a sentence, which the caller frees: the first device whose budget was too small for
+ *                                   the forecast, and the task there
+ *     refuse_and_name_budgets()     ends the program with this sentence and the budgets that were raised */
 void raise_budgets(struct machine *machine, const struct forecast *forecast);
 char *describe_shortage(const struct device *before, const struct forecast *forecast);
 _Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,

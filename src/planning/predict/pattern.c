@@ -46,9 +46,9 @@ static bool repeats_for(const struct simulator *sim, int last, int pattern, doub
     return true;
 }
 
-/* The mean time of an iteration where no pattern was found.  The ends of iterations tell little: an iteration that is
- * stored as a snapshot ends long after its neighbours.  A task that runs in every iteration, and stores nothing, tells
- * the pace. */
+/* The mean time of an iteration where no pattern was found.  It is measured at a task that runs in every iteration and
+ * stores nothing.  The ends of iterations would tell little: one that is stored as a snapshot ends long after its
+ * neighbours. */
 static double mean_seconds(const struct simulator *sim, int first, int last)
 {
     for (int i = 0; i < sim->n; i++) {

@@ -18,9 +18,9 @@ bool lacks_member(const struct simulator *sim, int node)
     return task_of(sim, node)->member.needed && !sim->iterations[node / sim->n].has_asked;
 }
 
-/* A copy of what an update has made has its turn.  The update has asked, unless it skips this iteration: then the copy
- * asks, as in a run (run/late.c).  Else an update that comes after it on its lane would wait for an answer that waits
- * for this update. */
+/* A copy of what an update has made has its turn: must it ask for a member?  The update has asked already, unless it
+ * skips this iteration.  Then the copy asks, as in a run (run/late.c).  If it waited for an answer instead, so would
+ * all that comes after it on its lane, perhaps the very update that is to ask. */
 bool must_ask(const struct simulator *sim, int node)
 {
     const struct task *task = task_of(sim, node);

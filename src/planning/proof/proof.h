@@ -28,11 +28,15 @@ struct problem *compare_values(const struct values *expected, const struct list 
 
 /* ---- verify.c ---------------------------------------------------------------------------------------------------- */
 
-/* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
- * its own tensor, and every two accesses to the same bytes of which one writes are ordered by waits and lanes, within
- * an iteration and into the next (further apart follows, since lanes are in order); every tensor lies within its
- * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL, or
- * the first violation. */
+/* Checks the finished list on its own, and takes what tasks declare for true:
+ *
+ *     values    every read sees bytes that were last written through its own tensor
+ *     order     two accesses to the same bytes, of which one writes, are ordered by waits and lanes: within an
+ *               iteration, and into the next; further apart this follows, since lanes are in order
+ *     memory    every tensor lies within its device's budget
+ *     expected  every task reads the same values as in that list; NULL: this is not checked
+ *
+ * Returns NULL, or the first violation. */
 struct problem *verify(const struct list *list, const struct values *expected);
 
 /* ---- verify_places.c --------------------------------------------------------------------------------------------- */
@@ -44,9 +48,9 @@ struct problem *verify_devices(const struct list *list);
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
 struct audit *open_audit(struct list *list); /* then audit tasks in list order, and close */
-/* Runs task i of that iteration several times, with other fillings of all that it does not declare to read.  NULL:
- * it left the same in its declared writes each time, and did not change anything else.  Otherwise memory stays as
- * before the task. */
+/* Runs task i of that iteration several times, each time with other bytes in all that it does not declare to read.
+ * Returns NULL if each run left the same in its declared writes, and changed nothing else.  Otherwise it returns the
+ * problem, and memory is as before the task. */
 struct problem *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight);
 void close_audit(struct audit *audit);
 /* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something

@@ -71,8 +71,8 @@ static size_t end_of_value(const struct byte_cell *cells, size_t n, size_t i)
 }
 
 /* A number for the bytes that an access reads: a hash of runs (value, begin, length), where begin counts from the first
- * byte of the value.  Cells that follow one another in one value are one run, so the number does not depend on where
- * cells are cut. */
+ * byte of the value.  It does not depend on where cells are cut: cells (7, 0, 16) and (7, 16, 48) follow one another in
+ * value 7, and are the run (7, 0, 64). */
 static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tensor)
 {
     size_t n;
@@ -370,8 +370,8 @@ static bool lies_in_one(const struct numbered *run, const struct numbered *other
 }
 
 /* Compares the runs that were found of one task, or one result, with those expected.  Each must lie within an expected
- * one of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no
- * byte of these counts twice. */
+ * one of the same value, and together they must have as many bytes.  No byte counts twice, since join_runs() has joined
+ * the runs of one value. */
 static void compare_runs(const struct numbered *expected, size_t n_expected, const struct numbered *found,
                          size_t n_found, struct list_difference *difference)
 {

@@ -19,10 +19,10 @@ static const struct tensor *ring_of(const struct task *task)
     return NULL;
 }
 
-/* One task of an iteration returns its member.  This finds, by task, which of those that need the member have certainly
- * ended by then: those that the returning task waits for within the iteration, those before it on its lane, and those
- * that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration has a
- * member.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
+/* One task of an iteration returns its member.  By task: does it need the member, and has it certainly ended by then?
+ * That holds for the tasks that the returning one waits for within the iteration, for those before it on its lane, and
+ * for those that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration
+ * has a member.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
 static bool *find_returned(const struct list *list)
 {
     const size_t n_lanes = (size_t)list->pool->machine->n_lanes;

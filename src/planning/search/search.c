@@ -37,9 +37,9 @@ static double sum_copies(const struct forecast *forecast)
     return bytes;
 }
 
-/* Carries the choice out, looks at the list, and undoes it.  most: the choice is only placed, and not simulated, if it
- * needs more bytes than that beyond the budgets.  *work grows by the number of tasks that were simulated; a list that
- * is only placed counts a fifth. */
+/* Carries the choice out, looks at the list, and undoes it.  The list is placed; it is simulated too, unless it needs
+ * more than `most` bytes beyond the budgets.  *work grows by the tasks that were simulated, or by a fifth of the list's
+ * tasks if it was only placed. */
 static struct score try_choice(const struct question *question, const unsigned char *choice, double most, double *work)
 {
     struct edit *edit = open_edit(question->list);

@@ -20,9 +20,9 @@ bool trace_follow_replaced(const struct trace_follow *follow);
 /* The trace as far as it has been read.  The struct stays where it is; its arrays may move at a poll. */
 const struct trace *trace_follow_trace(const struct trace_follow *follow);
 
-/* Takes the new records, and renews a pause; changed: records, unfinished ones or the trainer's state have changed.
- * Returns NULL, or a problem with the file (it was cut, or overwritten by another program): then what was read before
- * stays, and nothing more will come from the file. */
+/* Takes the new records, and renews a pause.  *changed: are there other records, unfinished ones, or another state of
+ * the trainer?  Returns NULL, or a problem with the file, which was cut, or overwritten by another program: then what
+ * was read before stays, and nothing more will come from the file. */
 struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed);
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
@@ -48,9 +48,9 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
 bool trace_can_request(const struct trace_follow *follow);
-/* trace_current_request(): what is asked.  trace_send_request(): asks for something else, all but `until`, which is set
- * here.  A request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the
- * trainer goes on at full speed: a viewer that is killed or hangs does not pause it. */
+/* trace_current_request(): what is asked.  trace_send_request() asks for something else; it sets `until` itself.  A
+ * request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes
+ * on at full speed: a viewer that is killed or hangs does not pause it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
 const struct trace_control *trace_current_request(const struct trace_follow *follow);
 void trace_send_request(struct trace_follow *follow, struct trace_control wanted);

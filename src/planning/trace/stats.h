@@ -34,10 +34,14 @@ bool trace_counts(const struct trace *trace, const struct trace_steps *steps, si
 double trace_period_ns(const struct trace_steps *steps);
 double trace_length_ns(const struct trace_steps *steps);
 
-/* A row for each layer, over the counted steps, on the layer's updates on the CPU: how many ran beside (at the same
- * time as) a backward or update of another layer in the same step, on a device; for how many no such work was left;
- * how many ran beside work of the next step; and for how much of their time they ran beside either.  The caller
- * frees the table with free_table(). */
+/* What ran on devices at the same time as each layer's updates on the CPU, over the counted steps.  Of the same step
+ * only backwards and updates of other layers count.  A row for each layer:
+ *
+ *     how many updates ran beside such work, and for how many none was left
+ *     how many ran beside work of the next step
+ *     for how much of their time they ran beside either
+ *
+ * The caller frees the table with free_table(). */
 struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps);
 void print_beside(struct table *beside); /* prints nothing for a table without rows */
 

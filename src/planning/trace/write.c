@@ -85,9 +85,9 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
     return header;
 }
 
-/* Gives the file its name.  It replaces `old`, which had the name and is locked.  Where there was none, a link shows
- * whether another run was faster; the rename then does nothing, and the temporary name is removed.  A link that leads
- * nowhere is replaced. */
+/* Gives the file its name.  `old`: a file that had the name, and is locked; it is replaced.  If there was none, link()
+ * finds out whether another run has taken the name meanwhile.  The rename of publish() then does nothing, so the
+ * temporary name is removed here.  A symbolic link that leads nowhere is replaced. */
 static void take_trace_name(struct writer *file, const char *name, int old)
 {
     char *temporary = copy_string(file->temporary);

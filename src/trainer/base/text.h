@@ -36,9 +36,11 @@ char *end_text(struct begun_text *begun);
 /* The text a followed by the text b, cut to 63 characters.  The result lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
-/* A copy of the text in which each line is broken between words, so that it has at most `columns` columns.  The further
- * lines that it becomes begin where its second column began, or, if it has one column, where its first word began.  The
- * caller frees the copy. */
+/* A copy of the text with lines of at most `columns` columns, broken between words.  The caller frees it.  What is
+ * broken off a line begins below the line's second column, or, if it has one column, below its first word:
+ *
+ *     --steps N    how many steps the
+ *                  training has */
 char *fold_text(const char *text, int columns);
 bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */

@@ -66,9 +66,9 @@ size_t valid_utf8(const char *text, size_t n)
     return n;
 }
 
-/* Can these n bytes be the beginning of a valid character?  They can if the least or the greatest continuation bytes
- * complete one: whether a character is a longer form than needed, a surrogate or beyond U+10FFFF depends on whether its
- * first continuation bytes are low or high. */
+/* Can these n bytes be the beginning of a valid character?  They can if the least bytes that may follow, 0x80, complete
+ * one, or the greatest, 0xBF.  No others need be tried: after 0xE0 low bytes make a longer form than needed, and after
+ * 0xED high ones a surrogate, but never both. */
 static bool may_be_continued(const char *begun, size_t n)
 {
     char low[UTF8_BYTES], high[UTF8_BYTES];

@@ -238,9 +238,9 @@ void drop_links(struct machine *machine);
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 
 /* The bytes of its memory that tensors may take if no option says otherwise.  A GPU's driver needs some of the GPU's
- * own memory, for contexts, code and the display, and OpenCL does not say how much is free.  So a sixteenth is left to
- * the driver, and as much again, but at most 256 MiB.  A device that uses the host's memory may take all of its
- * `memory`: describe_memory() has left some of the host's memory to other programs. */
+ * own memory, for contexts, code and the display, and OpenCL does not say how much is free.  So two parts are left to
+ * the driver: a sixteenth, and another sixteenth of at most 256 MiB.  A device that uses the host's memory may take all
+ * of its `memory`: describe_memory() has left some of the host's memory to other programs. */
 size_t default_budget(const struct device *device);
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
 const char *format_budget(char out[128], const struct device *device);

@@ -88,9 +88,9 @@ enum time_source {                /* where the times of a command come from */
                    TIMES_MISSING, /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
                    TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
-/* Finds when the command of that event ran: times->start and times->end.  *last_end is on the device's clock.  At
- * first it is the latest end of the commands before this one on its queue (0: there are none); afterwards it counts
- * this command too. */
+/* Finds when the command of that event ran: sets times->start and times->end.  *last_end: the latest end of the
+ * commands of that queue so far, on the device's clock; 0 before the first one.  The caller keeps it from one call to
+ * the next, and this function makes it later. */
 enum time_source event_times(const struct device *device, cl_event event, uint64_t *last_end,
                              struct command_times *times);
 

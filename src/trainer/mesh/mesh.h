@@ -77,8 +77,14 @@ struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int numbe
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend);
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
- * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With SUMS_APART each sum
- * gets a tensor of its own, and the n tensors are no longer needed.
+ * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With two tensors:
+ *
+ *     device 0, tensor 0    [part 0] [part 1]      part 0 += part 0 of tensor 1
+ *                              ^        |
+ *                              |        v          the moves
+ *     device 1, tensor 1    [part 0] [part 1]      part 1 += part 1 of tensor 0
+ *
+ * With SUMS_APART each sum gets a tensor of its own, and the n tensors are no longer needed.
  *
  * The moves return n * n tensors: [k * n + i] is part k of tensor i, on the device of tensor k.  The sums read these
  * and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  The caller frees both arrays. */

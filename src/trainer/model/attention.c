@@ -166,9 +166,12 @@ struct tiles {   /* how a work-group cuts the (T, T) square */
     size_t local_bytes;
 };
 
-/* The largest tiles for which local memory has room; many columns matter more than many rows.  Local memory holds
- * `n_owned` blocks of (hs, columns) floats at a time, `streams` blocks of (rows, hs + 1), for each stream a square
- * (rows, columns), and up to three vectors of (columns). */
+/* The largest tiles for which local memory has room; many columns matter more than many rows.  At a time it holds, in
+ * floats,
+ *
+ *     n_owned blocks    (hs, columns)
+ *     streams blocks    (rows, hs + 1), each with a tile (rows, columns)
+ *     three vectors     (columns) */
 static struct tiles choose_tiles(const struct device *device, int hs, int n_owned, int streams)
 {
     enum { MOST = 64, LEAST_ROWS = 8 };

@@ -32,8 +32,8 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 }
 
 /* Refuses micro-batches of `tokens` tokens where the driver would end a kernel's loops too soon.  The longest loops go
- * over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be four of the driver's,
- * which counts inner loops and their ends. */
+ * over all tokens; embed_backward_tokens does so again for each part of a row.  The driver counts rounds of inner loops
+ * and ends of loops too, so one of our rounds may be four of its own. */
 static void check_loops(const struct device *device, int channels, int tokens)
 {
     const size_t parts = ceil_div((size_t)channels, (size_t)device->shape.work_group * device->shape.vector);

@@ -240,9 +240,9 @@ static size_t begin_of(const struct call *call, int operand, size_t z)
     return of->offset + z / call->heads * of->batch_stride + z % call->heads * of->head_stride;
 }
 
-/* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by rows and
- * write C by columns, in whole tiles, of which these are the largest usual ones; a matrix that lies otherwise is
- * copied. */
+/* Guesses the work space on a machine on paper, which has no CLBlast that could be asked.  On GPUs large products read
+ * A by columns and B by rows, and write C by columns.  All three have whole tiles, of which these are the largest usual
+ * ones.  A matrix for which that does not hold is copied. */
 static size_t guess_work(const struct call *call)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
@@ -345,8 +345,8 @@ static void compile_clblast(const struct task *task)
 }
 
 /* Takes the layout that needs less work space.  CLBlast's kernel for small products takes all heads in one call.  With
- * its kernel for large ones each matrix is a call, since CLBlast 1.5.3 ignores where in a batch an operand begins that
- * it need not copy. */
+ * the one for large products each matrix needs a call, because of a mistake in CLBlast 1.5.3: where it does not copy an
+ * operand, it reads the first matrix of a batch in place of the one that is due. */
 static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *gemm)
 {
     struct call by_columns = describe_call(gemm, CLBlastLayoutColMajor);

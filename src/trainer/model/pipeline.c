@@ -95,9 +95,13 @@ static void interleaved(struct turns *turns)
     }
 }
 
-/* `factor` times as many forwards first as in 1f1b.  The stages before this one take factor * pp_rank forwards more
- * than it does, so it holds back the weights' gradients of as many micro-batches, until no forward is left.  So every
- * device keeps factor * (pp - 1) + 1 tapes. */
+/* A device takes `factor` times as many forwards first as in 1f1b, and holds back the weights' gradients of as many
+ * micro-batches as it has fewer forwards first than device 0.  So every device keeps factor * (pp - 1) + 1 tapes.  With
+ * three devices, four micro-batches and factor 1 (F forward, D inputs' gradients, W weights' gradients):
+ *
+ *     device 0    F0 F1 F2 D0 W0 F3 D1 W1 D2 W2 D3 W3     two first, none held back
+ *     device 1    F0 F1 D0 F2 D1 W0 F3 D2 W1 D3 W2 W3     one first, one held back
+ *     device 2    F0 D0 F1 D1 F2 D2 W0 F3 D3 W1 W2 W3     none first, two held back */
 static void zero_bubble(struct turns *turns, int factor)
 {
     const int ahead = MIN(factor * (turns->mesh->pp - 1 - turns->pp_rank), turns->micros);

@@ -107,10 +107,12 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
     }
 }
 
-/* Does an access of a node connect it to others by edges of that kind?  A tensor that does not persist is a new value
- * in every iteration: only its bytes connect it to the iteration before.  One that persists shares its bytes with none,
- * so they connect it to nothing more than its value does.  In a ring the next iteration writes another member: nothing
- * connects the two. */
+/* Does an access of a node connect it to others by edges of that kind?
+ *
+ *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
+ *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
+ *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  So it is with
+ *              a ring, of which the next iteration writes another member. */
 static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)
@@ -245,9 +247,9 @@ static void note_lanes(struct clocks *clocks, const struct list *list)
     }
 }
 
-/* Lists the crossings of each task.  A task's edges come with the latest producer first (later_first).  So the first
- * crossing from a lane whose producer always runs is the last one from that lane that is listed: what ran there before
- * has then ended too. */
+/* Lists the crossings of each task.  One from each lane is enough, since what ran there before has then ended too: the
+ * latest, and a task's edges come with the latest producer first (later_first).  But if that producer may be skipped,
+ * the next one is listed too, and so on up to one that always runs. */
 static void list_crossings(struct clocks *clocks, const struct list *list)
 {
     size_t n = 0;

@@ -48,9 +48,16 @@ struct replica_bytes {
     bool is_shard; /* it is one rank's part of `of`; tasks read whole copies, which are put together from such parts */
 };
 
-/* A mirror is a replica on the host: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all
- * replicas of one tensor are a chain, which begins at the tensor that these are replicas of.  A mirror that no longer
- * persists has been replaced by the tensor that it mirrored. */
+/* A mirror is a replica on the host: whatever set-up writes to the mirrored tensor, it writes to the mirror too.  The
+ * mirrors of all replicas of one tensor are a chain.  Here w0 has the replica w1 on another device, and each has a
+ * mirror:
+ *
+ *     w0    first: m1                   what is replicated: the chain begins here
+ *     w1                                a replica of w0
+ *     m1    of: w1    next: m0
+ *     m0    of: w0    next: NULL
+ *
+ * A pass may replace m1 by w1 itself, which then lives on the host.  m1 stays in the chain, but does not persist. */
 struct mirror_links {
     const struct tensor *of; /* the tensor that it mirrors; NULL: it is no mirror */
     struct tensor *first;    /* the chain's first mirror, in the tensor at which the chain begins; NULL in others */

@@ -300,7 +300,7 @@ static void print_step_line(struct progress *progress, uint32_t step, const stru
 
 /* Counts a step, which took `ran` ms without the time in which it was held.  The first step compiles the kernels: it
  * does not count in the total, and is the average only until the second one has ended.  A step that took far longer
- * than the others was stopped by somebody; in the average it counts as long as two. */
+ * than the others was stopped by somebody, so in the average it counts only as long as two of them. */
 static void count_step(struct progress *progress, double ran)
 {
     if (progress->counted > 0)

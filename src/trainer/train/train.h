@@ -74,9 +74,11 @@ struct trainer {
     struct rate rate;
     struct dataset *data;                        /* NULL: random tokens */
     const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
-    int64_t ahead; /* how many batches the data are ahead of the step, where the run before had another --batch */
-    int batch;     /* sequences of a step, over all ranks */
-    int seq_len;   /* tokens of a sequence */
+    /* Step n trains on batch n + ahead of the data: 0, unless the run before had another --batch.  After 100 steps of 8
+     * sequences, step 101 of 4 sequences takes batch 201, so that it is 100. */
+    int64_t ahead;
+    int batch;               /* sequences of a step, over all ranks */
+    int seq_len;             /* tokens of a sequence */
     int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */
 
     /* feed.c: what the batch.prepare tasks of its lists need to know */

@@ -24,9 +24,9 @@ size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iterati
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 /* Adds the upload of what the host task `maker` writes to `target`, on its device.  Call it for one device after
- * another, right after `maker` has been added.  A tensor of the host is pinned for one OpenCL context, so a device of
- * another context than the one before uploads a further copy.  The function of `maker` ends with fill_copies(), which
- * fills these copies. */
+ * another, right after `maker` has been added.  Devices of one OpenCL context upload the same tensor of the host, since
+ * it is pinned for that context; the next context gets a copy of its own.  The function of `maker` ends with
+ * fill_copies(), which fills these copies. */
 void add_upload(struct list *list, const char *name, struct task *maker, struct tensor *target);
 void fill_copies(const struct task *maker);
 
