@@ -20,7 +20,7 @@ struct line {
 };
 /* Cuts the text into words, which point into it; '#' begins a comment. */
 void split_line(struct line *line, char *text);
-/* (line, word, what is expected by printf rules) */
+/* Ends the program: the word of that line is wrong.  What is expected there comes last, by the rules of printf(). */
 #define fail_word(l, word, ...)                                                                                        \
     fail(EXIT_USAGE, "%s, line %d: \"%.80s\": expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
 char *word_at(struct line *line, size_t i);            /* the word that has place i, which must be there */
@@ -39,8 +39,8 @@ enum value {
     VALUE_ROLE     /* enum role */
 };
 enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
-bool parse_time(const char *text, double *seconds); /* seconds, or a number with a unit: "1.5ms" */
-/* A whole number from low to high. */
+bool parse_time(const char *text, double *seconds); /* "1.5ms", or a number of seconds; false: it is neither */
+/* The text as a whole number from low to high. */
 double read_counter(const struct line *line, const char *text, double low, double high);
 /* The text as such a value, in the unit that enum value says. */
 double read_as(const struct line *line, enum value value, const char *text);

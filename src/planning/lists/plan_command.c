@@ -68,8 +68,8 @@ static void print_task_counts(const struct list *list)
     }
 }
 
-/* It is one line, unlike what print_json() prints: a list of thousands of tasks would be several times as many bytes
- * with an indented line for each number. */
+/* The JSON is one line, unlike what print_json() prints.  With an indented line for each number, a list of thousands of
+ * tasks would be several times as many bytes. */
 static void print_plan_json(const struct trainer *trainer, struct list *const *all, size_t n,
                             const struct simulation *sim)
 {

@@ -71,6 +71,7 @@ static const char *read_task_name(struct reading *reading)
     return name;
 }
 
+/* Adds the names of lanes that the machine has got since the last call. */
 static void name_lanes(struct reading *reading)
 {
     for (; reading->n_lanes < reading->machine->n_lanes; reading->n_lanes++) {

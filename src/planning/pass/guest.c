@@ -29,7 +29,7 @@ static bool brings_up(const struct task *task, const struct tensor *tensor)
 }
 
 /* The first task that writes a mirror of the tensor. */
-static int first_written_mirror(const struct uses *uses, const struct tensor *tensor)
+static int first_mirror_write(const struct uses *uses, const struct tensor *tensor)
 {
     int first = (int)uses->n;
     for (const struct tensor *m = tensor->replica.of->mirror.first; m; m = m->mirror.next) {
@@ -43,13 +43,13 @@ static int first_written_mirror(const struct uses *uses, const struct tensor *te
     return first;
 }
 
-size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor)
+size_t count_guest_uses(const struct uses *uses, const struct tensor *tensor)
 {
     const struct use_range found = uses_of(uses, tensor);
     size_t readers = found.n;
     while (readers > 0 && brings_up(found.uses[readers - 1].task, tensor))
         readers--;
-    if (readers == found.n || readers == 0 || first_written_mirror(uses, tensor) < found.uses[readers - 1].position)
+    if (readers == found.n || readers == 0 || first_mirror_write(uses, tensor) < found.uses[readers - 1].position)
         return 0;
     for (size_t i = 0; i < readers; i++)
         if (found.uses[i].mode & ACCESS_WRITE)
@@ -57,7 +57,7 @@ size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor)
     return readers;
 }
 
-void give_way(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor)
+void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor)
 {
     const struct use_range found = uses_of(uses, tensor);
     for (size_t i = 0; i < found.n; i++)

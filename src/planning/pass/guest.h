@@ -11,9 +11,9 @@
  *     read x    read x    update m (host)    copy m up to x        two uses of x come first
  *
  * Returns how many uses come before the copies; 0: the host cannot be its home. */
-size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor);
-/* Call it where uses_of_guest() is not 0, and the host has become the home of the tensor.  The copies up of mirrors
+size_t count_guest_uses(const struct uses *uses, const struct tensor *tensor);
+/* Call it where count_guest_uses() is not 0, and the host has become the home of the tensor.  The copies up of mirrors
  * leave the list, and tasks that touch a mirror of the tensor touch the tensor itself. */
-void give_way(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor);
+void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor);
 
 #endif

@@ -113,8 +113,8 @@ struct forecaster {
     /* Bytes and time of the list as it is. */
     struct outlook *(*new_outlook)(struct list *list, const struct costs *costs);
     void (*free_outlook)(struct outlook *outlook);
-    char *(*describe_gain)(const struct machine *machine, const struct outlook *before,
-                           const struct outlook *after); /* a sentence */
+    /* A sentence on what has changed, which the caller frees. */
+    char *(*describe_gain)(const struct machine *machine, const struct outlook *before, const struct outlook *after);
     /* Ends the program where the list does not fit.  option: the option that asked for it, "--zero 3". */
     void (*refuse_outlook)(struct machine *machine, const struct outlook *outlook, const char *option,
                            enum replanning replans);

@@ -119,6 +119,6 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
  * frees it with close_machine(). */
 struct machine *virtual_machine(const struct costs *costs, int n_devices);
 /* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
-void describe_speeds(struct machine *machine, const struct costs *costs);
+void set_speeds(struct machine *machine, const struct costs *costs);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+/* Appends "a step takes 3 ms instead of 4 ms", or "... as before". */
 static void append_change(char **text, const char *label, const char *after, const char *before)
 {
     append_text(text, "%s %s", label, after);
@@ -19,6 +20,7 @@ struct outlook {
     size_t *held; /* by device: the most bytes that it holds at a time */
 };
 
+/* A simulation_look: *held becomes the most bytes that each device holds by the clock. */
 static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)held = simulated_peaks(sim); }
 
 /* A run may hold more than the list does in its order, since lanes run ahead of it: copies that come back early, say.

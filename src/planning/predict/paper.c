@@ -15,7 +15,7 @@ static void describe_links(struct machine *machine, const struct costs *costs, i
     }
 }
 
-void describe_speeds(struct machine *machine, const struct costs *costs)
+void set_speeds(struct machine *machine, const struct costs *costs)
 {
     const struct lane_speed *disk = &costs->speeds[LANE_DISK];
     drop_links(machine);

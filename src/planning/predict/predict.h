@@ -45,10 +45,10 @@ extern const struct module module_predict;
 /* ---- training_costs.c -------------------------------------------------------------------------------------------- */
 
 /* How many of --hardware's devices -d N asks for; 0: it is not given, or names devices of this host. */
-int counted_devices(const struct settings *settings);
+int n_paper_devices(const struct settings *settings);
 /* The trainer's costs, from --profile, --hardware, --pace or a trial; NULL: none.  The trainer owns them. */
 struct costs *costs_of(const struct trainer *trainer);
-void keep_trial(struct costs *costs); /* takes them over: later trainers have it as the costs of a trial */
+void use_trial_costs(struct costs *costs); /* takes over the costs of a trial, which later trainers have too */
 
 /* ---- trial.c ----------------------------------------------------------------------------------------------------- */
 

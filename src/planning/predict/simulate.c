@@ -355,8 +355,9 @@ static bool may_open(const struct simulator *sim)
     return sim->opened < 2 || sim->iterations[sim->opened - 2].compute_tasks_left == 0;
 }
 
-/* Iterations that have ended are over, and others are opened: then any lane may have a task that can start. */
-static void go_on(struct simulator *sim)
+/* Notes which iterations have ended, and opens others as long as the host may.  Then any lane may have a task that can
+ * start. */
+static void update_iterations(struct simulator *sim)
 {
     int before = sim->opened;
     while (!sim->stop) {
@@ -393,8 +394,9 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     return_at_end(sim, i, iteration);
     release(sim, i, iteration);
     count_end(sim, i, iteration);
-    try_lanes(sim); /* before go_on(): tasks may leave an iteration that asks for a member now, and it may be over */
-    go_on(sim);
+    /* This comes first: tasks may leave an iteration that asks for a member now, and then it may be over. */
+    try_lanes(sim);
+    update_iterations(sim);
     queue_lane(sim, lane);
 }
 
@@ -413,7 +415,7 @@ static struct lane_state *earliest(const struct simulator *sim)
 /* Goes from event to event until a pattern is found.  An event is that a node begins, gets on its links, or ends. */
 static void run_clock(struct simulator *sim)
 {
-    go_on(sim);
+    update_iterations(sim);
     try_lanes(sim);
     for (struct lane_state *lane = earliest(sim); lane->node != NONE && !sim->stop; lane = earliest(sim)) {
         sim->now = fmax(sim->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
@@ -437,7 +439,7 @@ struct problem *simulate(const struct list *list, const struct costs *costs, str
     result->steady = allocate(list->n, sizeof *result->steady);
     result->busy = allocate((size_t)machine->n_lanes, sizeof *result->busy);
     if (costs)
-        describe_speeds(machine, costs);
+        set_speeds(machine, costs);
     struct problem *problem = find_task_times(result, costs);
     if (problem) {
         free_simulation(result);

@@ -18,7 +18,7 @@ static const char *costs_file(void)
     return options->profile ? options->profile : options->hardware;
 }
 
-int counted_devices(const struct settings *settings)
+int n_paper_devices(const struct settings *settings)
 {
     int64_t n;
     if (!predict_options.hardware || !settings->devices || !parse_int(settings->devices, &n))
@@ -47,13 +47,13 @@ static bool is_on_paper(const struct trainer *trainer)
     const struct settings *settings = trainer->settings;
     if (!predict_options.hardware || settings->demands.trial || !trainer->is_draft)
         return false;
-    return !settings->devices || counted_devices(settings) > 0;
+    return !settings->devices || n_paper_devices(settings) > 0;
 }
 
 /* A machine with as many of the described devices as -d says, or else as the mesh needs. */
 static struct machine *paper_machine(const struct settings *settings, const struct costs *costs)
 {
-    const int counted = counted_devices(settings);
+    const int counted = n_paper_devices(settings);
     struct mesh mesh = wanted_mesh(settings, MAX(counted, 1));
     struct machine *machine = virtual_machine(costs, counted ? counted : n_ranks(&mesh));
     set_budgets(machine, settings->device_memory, settings->host_memory);
@@ -88,7 +88,7 @@ static bool start_trial(struct settings *settings, int argc, char **argv, int *c
     return true;
 }
 
-void keep_trial(struct costs *costs) { trial = costs; }
+void use_trial_costs(struct costs *costs) { trial = costs; }
 
 static void free_own_costs(struct trainer *trainer)
 {

@@ -359,5 +359,5 @@ void run_trial_for(struct settings *settings)
     free_trainer(trainer);
     if (measures && moved)
         time_device_updates(&plain, n_devices, costs);
-    keep_trial(costs);
+    use_trial_costs(costs);
 }

@@ -47,7 +47,8 @@ struct problem *verify_devices(const struct list *list);
 
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
-struct audit *open_audit(struct list *list); /* then audit tasks in list order, and close */
+/* The list is ready to run.  Audit its tasks in list order, and then call close_audit(), which frees the audit. */
+struct audit *open_audit(struct list *list);
 /* Runs task i of that iteration several times, each time with other bytes in all that it does not declare to read.
  * Returns NULL if each run left the same in its declared writes, and changed nothing else.  Otherwise it returns the
  * problem, and memory is as before the task. */

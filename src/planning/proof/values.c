@@ -131,8 +131,8 @@ static bool by_element(const struct task *task, const struct access *access)
     return task->elementwise && access->tensor->bytes == task->accesses[0].tensor->bytes;
 }
 
-/* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends.  There *end
- * is set, which comes in as the end of all elements. */
+/* A number for the elements from byte `at` up to *end.  When it is called, *end is the end of all elements; it moves to
+ * the first byte at which a value of some operand ends. */
 static uint64_t hash_elements(struct strip *strips, const struct task *task, size_t at, size_t *end, uint64_t value)
 {
     for (int i = 0; i < task->n_accesses; i++) {

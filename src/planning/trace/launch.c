@@ -8,7 +8,7 @@
 
 extern char **environ;
 
-char *private_trace(void)
+char *private_trace_path(void)
 {
     const char *const places[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
     size_t i = 0;

@@ -72,7 +72,7 @@ void close_probe(struct probe *probe)
 }
 
 /* The fastest of several runs counts, since other programs can only slow a run down. */
-double measure_copy(struct device *device, double seconds)
+double measure_copy_speed(struct device *device, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
     cl_kernel k = make_kernel(device, "bench.cl", "copy");

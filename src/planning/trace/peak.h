@@ -14,6 +14,6 @@ struct probe *open_probe(struct device *device); /* the caller closes it with cl
 double run_probe(struct probe *probe, double seconds);
 void close_probe(struct probe *probe);
 /* Bytes per second, read and written, of the fastest of the copies made in `seconds`. */
-double measure_copy(struct device *device, double seconds);
+double measure_copy_speed(struct device *device, double seconds);
 
 #endif

@@ -145,7 +145,7 @@ char *trace_path(void)
         return format_string("%s.%d", options->file, this_life->restarts);
     if (options->file)
         return copy_string(options->file);
-    return options->shown ? private_trace() : NULL;
+    return options->shown ? private_trace_path() : NULL;
 }
 
 static bool is_recorded(const struct settings *settings)

@@ -44,7 +44,7 @@ const char *trace_kind_name(const struct trace *trace)
     return names[trace->header.kind];
 }
 
-/* Is it the list that trace_list() looks for? */
+/* Is it the list that find_trace_list() looks for? */
 static bool is_list(const struct trace *trace, uint32_t list, const char *name)
 {
     if (name)
@@ -52,7 +52,7 @@ static bool is_list(const struct trace *trace, uint32_t list, const char *name)
     return trace->steps[list].n > 0;
 }
 
-uint32_t trace_list(const struct trace *trace, const char *path, const char *name)
+uint32_t find_trace_list(const struct trace *trace, const char *path, const char *name)
 {
     const uint32_t n = trace->header.n_lists;
     char *known = NULL;
@@ -95,7 +95,7 @@ struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
     return steps;
 }
 
-bool trace_counts(const struct trace *trace, const struct trace_steps *steps, size_t nth)
+bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth)
 {
     const struct trace_record *record = &trace->records[nth];
     if (steps->counted == 0 || trace->tasks[record->task].list != steps->list)
@@ -255,7 +255,7 @@ static struct layers_beside sum_up_layers(const struct trace *trace, const struc
     struct layers_beside layers = {0};
     for (size_t i = 0; i < trace->n_records; i++) {
         const struct trace_record *record = &trace->records[i];
-        if (!is_cpu_update(trace, record) || !trace_counts(trace, steps, i))
+        if (!is_cpu_update(trace, record) || !trace_is_counted(trace, steps, i))
             continue;
         const struct layer_beside one = beside_update(trace, record);
         struct layer_beside *sums = sums_of_layer(&layers, one.layer);

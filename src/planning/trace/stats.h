@@ -14,8 +14,9 @@
  * time in which a viewer paused the trainer is cut out.  The caller frees it with free_trace(). */
 struct trace *trace_open_modelled(const char *path);
 const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
-/* The index of the task list with that name; without a name, of the first that has records. */
-uint32_t trace_list(const struct trace *trace, const char *path, const char *name);
+/* The index of the task list with that name; where there is none, it ends the program (EXIT_USAGE), and names the trace
+ * by `path`.  name NULL: that of the first list that has records, or 0. */
+uint32_t find_trace_list(const struct trace *trace, const char *path, const char *name);
 
 /* The steps of one task list.  The first one warms up (compilation, caches), so it does not count when there are more;
  * nor do steps at the end that are not whole. */
@@ -28,7 +29,7 @@ struct trace_steps {
 };
 struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list);
 /* Is the nth record's step a counted one? */
-bool trace_counts(const struct trace *trace, const struct trace_steps *steps, size_t nth);
+bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth);
 /* Medians; 0 without steps.  The period of step n goes from where step n - 1 is done to where step n is done; without
  * step n - 1 it is the length of step n. */
 double trace_period_ns(const struct trace_steps *steps);
@@ -59,8 +60,8 @@ struct trace_path {
     struct trace_hop *hops;
     size_t n, cap;
 };
-struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps,
-                                      size_t step /* an index */);
+/* step: an index in steps->steps. */
+struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step);
 /* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */
 enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
 struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);

@@ -150,7 +150,7 @@ const struct amount *amount_at(const struct memory_use *use, uint64_t clock); /*
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock);   /* the first after it, from index i on */
 /* The first with the largest sum of amounts [from, end), which are one or more. */
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end);
-uint64_t trace_peak(const struct memory_use *use); /* the largest sum of all */
+uint64_t trace_peak(const struct memory_use *use); /* the most bytes held at a time */
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
 size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
@@ -165,7 +165,7 @@ lane_purpose *trace_purposes(const struct trace *trace);
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 
 /* The path of a trace for which the user gave none, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
-char *private_trace(void);
+char *private_trace_path(void);
 /* Starts `yard view` on the trace.  The program goes on even if that fails: a warning says why there is no window.
  * REMOVE_NAME: the file's name is removed, since the viewer has the file open. */
 enum name_after { KEEP_NAME, REMOVE_NAME };

@@ -70,7 +70,7 @@ static struct compared_trace read_compared(const char *path)
     const char *list = trace_options.list;
     struct compared_trace compared = {.trace = trace_open_modelled(path), .alone = json_array()};
     const struct trace *trace = compared.trace;
-    uint32_t chosen = trace_list(trace, path, list);
+    uint32_t chosen = find_trace_list(trace, path, list);
     struct trace_steps steps = trace_steps_of(trace, chosen);
     compared.timed = allocate(trace->header.n_tasks, sizeof *compared.timed);
     compared.makespan_ns = trace_period_ns(&steps);

@@ -293,7 +293,7 @@ int trace_export(char **files)
         fail(EXIT_USAGE, "trace export needs --chrome OUT.json.gz, the file to write");
     parse_steps(trace_options.steps, &first, &last);
     struct trace *trace = trace_open_modelled(path);
-    uint32_t chosen = trace_list(trace, path, trace_options.list);
+    uint32_t chosen = find_trace_list(trace, path, trace_options.list);
     const struct trace_step_list *steps = &trace->steps[chosen];
     if (steps->n > 0) {
         has_first = steps->steps[0].step;

@@ -23,7 +23,7 @@ static size_t add_runs(const struct trace *trace, const struct trace_steps *step
     const struct runs *runs = &trace->runs[task - trace->tasks];
     for (size_t i = 0; i < runs->n; i++) {
         const struct trace_record *record = &trace->records[runs->record[i]];
-        if (!trace_counts(trace, steps, runs->record[i]))
+        if (!trace_is_counted(trace, steps, runs->record[i]))
             continue;
         ns[n] = (double)(record->end - record->start);
         sums->ns += ns[n];
@@ -192,7 +192,7 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
 int trace_summary(char **files)
 {
     struct trace *trace = trace_open_modelled(files[0]);
-    struct trace_steps steps = trace_steps_of(trace, trace_list(trace, files[0], trace_options.list));
+    struct trace_steps steps = trace_steps_of(trace, find_trace_list(trace, files[0], trace_options.list));
     const double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
     const size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
     const size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);

@@ -61,7 +61,7 @@ static bool lies_idle(const struct uses *uses, int begin, int end)
 
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t readers = tensor->persistent ? uses_of_guest(uses, tensor) : 0;
+    size_t readers = tensor->persistent ? count_guest_uses(uses, tensor) : 0;
     return readers ? readers : uses_of(uses, tensor).n;
 }
 
@@ -377,7 +377,7 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
     }
     for (size_t k = 0; k < swaps->n; k++)
         if (swaps->leaving[k]->gap->guest)
-            give_way(edit, list->pool, uses, swaps->leaving[k]->gap->tensor);
+            drop_mirrors(edit, list->pool, uses, swaps->leaving[k]->gap->tensor);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

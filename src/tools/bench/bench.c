@@ -357,7 +357,7 @@ static void bench_all(struct bench *bench)
     struct device *device = &bench->machine->devices[0];
     char own_text[80], clblast_text[80];
     bench->peak = run_probe(bench->probe, 0.3);
-    double copy = measure_copy(device, 0.3);
+    double copy = measure_copy_speed(device, 0.3);
     fprintf(bench->text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
             "one step of model %s\n",

@@ -89,7 +89,7 @@ static struct problem *simulate_board(struct board *board)
 struct board *open_board(const char *path, double clip)
 {
     struct board *board = allocate(1, sizeof *board);
-    *board = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
+    *board = (struct board){.path = path, .trace = private_trace_path(), .list = read_list(path)};
     if (clip > 0)
         gate_updates(board->list);
     struct problem *problem = simulate_board(board);

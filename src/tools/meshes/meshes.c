@@ -284,7 +284,7 @@ static _Noreturn void fail_for_memory(const struct mesh_search *search)
 
 static int plan_search(const struct settings *settings)
 {
-    struct mesh_search search = new_mesh_search(settings, counted_devices(settings));
+    struct mesh_search search = new_mesh_search(settings, n_paper_devices(settings));
     defer_interrupts("the list that is simulated");
     search_meshes(&search);
     const size_t n = sort_front(&search, search.budget);
@@ -311,7 +311,7 @@ static void check_search_options(struct settings *settings)
     if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
                          "data/hardware/server.txt");
-    if (!counted_devices(settings))
+    if (!n_paper_devices(settings))
         fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it uses", options->hardware);
     if (options->what_if && strstr(options->what_if, "mem="))
         fail(EXIT_USAGE, "--search and --what-if %s: give the memory of a device as --device-mem", options->what_if);

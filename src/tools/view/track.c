@@ -155,7 +155,7 @@ static void update_track(struct track *track)
     const enum trace_life life = trace_follow_life(track->follow);
     const struct trace_header *header = &track->trace->header;
     track->changes++;
-    track->list = trace_list(track->trace, track->path, NULL);
+    track->list = find_trace_list(track->trace, track->path, NULL);
     track->steps = &track->trace->steps[track->list];
     track->report = find_report(track);
     for (uint32_t i = 0; i < header->n_devices; i++) {

@@ -249,7 +249,7 @@ TEST(lanes_of_the_host_may_have_speeds_of_their_own)
     expect_cost(paper.costs, persist, 3000 + 4000, COST_MODELLED);
     expect_cost(paper.costs, &feed, 1000, COST_MODELLED);
     expect_cost(paper.costs, &cpu, 1000 + 2000, COST_MODELLED);
-    describe_speeds(paper.machine, paper.costs);
+    set_speeds(paper.machine, paper.costs);
     links_of(persist, link);
     assert_true(link[0]);
     assert_ptr_equal(link[0], paper.host->described.disk);

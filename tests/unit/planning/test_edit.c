@@ -392,7 +392,7 @@ static size_t guest_uses(const char *words)
     }
     commit_edit(edit);
     struct uses *uses = find_uses(paper.list->tasks, paper.list->n, paper.pool);
-    size_t n = uses_of_guest(uses, w);
+    size_t n = count_guest_uses(uses, w);
     free_uses(uses);
     end_paper(&paper);
     return n;

@@ -353,7 +353,7 @@ static void expect_beside(const char *path)
         const struct trace_task *task = &trace->tasks[record->task];
         const struct trace_lane *lane = &trace->lanes[task->lane];
         if (lane->kind != LANE_CPU || !role_is(trace, task, "update") || record->end == record->start ||
-            !trace_counts(trace, &steps, i))
+            !trace_is_counted(trace, &steps, i))
             continue;
         struct company company = company_of(trace, record);
         counts[0]++;
