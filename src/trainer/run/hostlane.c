@@ -5,7 +5,8 @@
  * host lane is a thread with a first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs
  * run nothing: it carries "done" from one OpenCL context to another, since an event can be waited for only in its own
  * context.  Each lane with consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for
- * them in order delays none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
+ * them in order delays none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some
+ * drivers.
  */
 #include "run_parts.h"
 

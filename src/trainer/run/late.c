@@ -148,8 +148,8 @@ void report_late(struct list *list, const struct task *task, struct task_flight 
  * waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.  From a
  * thread of priority idle, any other thread that wakes up takes the core at once.
  *
- * Such jobs have a thread of their own.  The lane's thread cannot run them: once its priority is idle, it cannot get the
- * old one back without privileges, and jobs that training waits for would then wait for every other program. */
+ * Such jobs have a thread of their own.  The lane's thread cannot run them: once its priority is idle, it cannot get
+ * the old one back without privileges, and jobs that training waits for would then wait for every other program. */
 void make_idle(void)
 {
 #ifdef __linux__

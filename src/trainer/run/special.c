@@ -24,8 +24,8 @@ void run_specially(struct job *job, cl_int status)
     end_specially(job, status);
 }
 
-/* A device's task also waits until finish() has returned for the task before it on its lane.  The queue does not make it
- * wait so long: it knows only when that task's work has ended. */
+/* A device's task also waits until finish() has returned for the task before it on its lane.  The queue does not make
+ * it wait so long: it knows only when that task's work has ended. */
 static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
     const struct queue *queue = &list->running->queues[task->lane->index];
