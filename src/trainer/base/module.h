@@ -146,8 +146,8 @@ const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
 /* A text for messages, which the caller frees.  It names what makes room in a model's list, apart from options that are
- * given: "--recompute full, --swap auto, a smaller --micro-batch or --seq-len".  on_host: the host needs room, and not a
- * device. */
+ * given: "--recompute full, --swap auto, a smaller --micro-batch or --seq-len".  on_host: it is the host that needs
+ * room, and not a device. */
 char *ways_to_make_room(bool on_host);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
