@@ -127,7 +127,7 @@ TEST(the_culprit_is_named)
     save_poisoned(path, "h.1.mlp.c_fc.weight");
     const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
     for (size_t i = 0; i < COUNT(modes); i++) {
-        struct ran ran = expect_yard(EXIT_FAILED, "step 1, task mlp.fc (layer 1, micro-batch 0): reads element ",
+        struct ran ran = expect_yard(EXIT_FAILED, "step 1: task mlp.fc (layer 1, micro-batch 0) reads element ",
                                      "train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
         expect_text(ran.err, "which was not finite before the step");
     }
