@@ -387,8 +387,8 @@ static struct problem *verify_after(const struct list *list)
 
 struct problem *verify(const struct list *list, const struct values *expected)
 {
-    struct problem *problem =
-        verify_accesses(list); /* it comes first, since its message names the tensor that is read */
+    /* This comes first, since its message names the tensor that is read. */
+    struct problem *problem = verify_accesses(list);
     if (!problem)
         problem = verify_after(list);
     if (!problem)

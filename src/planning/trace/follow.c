@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    RUN = 1024,    /* slots that are read at once */
+    SLOTS = 1024,  /* so many are read at once */
     KEEP = 4 << 20 /* records; when there are more, and more than the ring holds, the older half is dropped */
 };
 
@@ -29,8 +29,8 @@ struct trace_follow {
     uint64_t *number; /* for each unfinished record its place in the run */
     size_t cap_number, cap_unfinished, cap_records;
     enum trace_life life;
-    bool changed;                             /* true: something has changed since the last poll */
-    struct trace_record run[RUN], again[RUN]; /* the slots, read twice */
+    bool changed;                                         /* true: something has changed since the last poll */
+    struct trace_record slots[SLOTS], slots_again[SLOTS]; /* of the ring, read twice */
 
     int fd;                       /* for writing requests; -1: we may only read */
     struct trace_control request; /* the one in the file; until 0: nothing is asked */
@@ -98,27 +98,27 @@ static bool is_lapped(const struct trace_follow *follow, uint64_t number, uint64
 
 /* Reads, at once, those of the records number[i .. n) that are near the first of them in the ring, and takes them.
  * Returns the index of the first that is left.  Those that have not ended move up in the same array. */
-static size_t take_some(struct trace_follow *follow, size_t i, size_t n)
+static size_t take_neighbours(struct trace_follow *follow, size_t i, size_t n)
 {
     const struct trace_header *header = &follow->trace->header;
     const uint64_t first = follow->number[i];
     const uint64_t slot = first % header->capacity;
-    const uint64_t at = header->records_at + slot * sizeof *follow->run;
-    const uint64_t limit = first + MIN(RUN, header->capacity - slot); /* the ring ends there, or `run` does */
+    const uint64_t at = header->records_at + slot * sizeof *follow->slots;
+    const uint64_t limit = first + MIN(SLOTS, header->capacity - slot); /* the ring ends there, or `slots` does */
     uint64_t head;
     size_t next = i + 1;
     while (next < n && follow->number[next] < limit)
         next++;
-    size_t slots = (size_t)(follow->number[next - 1] - first + 1);
-    read_at(follow->file, follow->run, slots * sizeof *follow->run, at);
-    read_at(follow->file, follow->again, slots * sizeof *follow->run, at);
+    const size_t bytes = (size_t)(follow->number[next - 1] - first + 1) * sizeof *follow->slots;
+    read_at(follow->file, follow->slots, bytes, at);
+    read_at(follow->file, follow->slots_again, bytes, at);
     read_at(follow->file, &head, sizeof head, TRACE_LIVE);
     for (; i < next; i++) {
         uint64_t number = follow->number[i];
         if (is_lapped(follow, number, head))
             follow->trace->n_lost++;
         else
-            take_record(follow, number, &follow->run[number - first], &follow->again[number - first]);
+            take_record(follow, number, &follow->slots[number - first], &follow->slots_again[number - first]);
     }
     return next;
 }
@@ -130,13 +130,13 @@ static void take_records(struct trace_follow *follow, uint64_t next)
     struct trace *trace = follow->trace;
     do {
         size_t n = trace->n_unfinished;
-        for (int room = RUN; next < trace->header.head && room > 0; room--) {
+        for (int room = SLOTS; next < trace->header.head && room > 0; room--) {
             *APPEND(follow->number, n, follow->cap_number) = next;
             next++;
         }
         trace->n_unfinished = 0;
         for (size_t i = 0; i < n;)
-            i = take_some(follow, i, n);
+            i = take_neighbours(follow, i, n);
     } while (next < trace->header.head);
 }
 
@@ -270,7 +270,7 @@ static size_t forget_oldest(struct trace *trace, size_t first)
 
 /* Takes the new records, and the part of the header that changes.  All of the header before its names must be as it was
  * when the file was opened, or it is another file by now. */
-static void take_all(void *follower)
+static void take_news(void *follower)
 {
     struct trace_follow *follow = follower;
     struct trace *trace = follow->trace;
@@ -298,7 +298,7 @@ struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed)
 {
     enum trace_life before = follow->life;
     follow->changed = false;
-    struct problem *problem = attempt(take_all, follow);
+    struct problem *problem = attempt(take_news, follow);
     follow->life = find_life(follow->trace);
     *changed = follow->changed || follow->life != before;
     if (follow->request.until) /* the lease is renewed */
@@ -312,7 +312,7 @@ static void open_now(void *follower)
     follow->file = open_reader(follow->path);
     trace_read_tables(follow->file, follow->trace);
     follow->trace->header.head = 0; /* nothing has been taken */
-    take_all(follow);
+    take_news(follow);
     follow->life = find_life(follow->trace);
     follow->request = (struct trace_control){.tasks = follow->trace->header.control.tasks,
                                              .steps = follow->trace->header.control.steps};

@@ -177,8 +177,8 @@ void trace_update_memory(struct trace *trace, size_t first)
     const uint32_t n_devices = trace->header.n_devices;
     uint64_t from = find_start(trace, first);
     forget_amounts(trace, from);
-    size_t *last_amount =
-        allocate(n_devices, sizeof *last_amount); /* the amounts that stay; the last of them may be changed */
+    /* By device: the last of the amounts that stay, which may yet be changed. */
+    size_t *last_amount = allocate(n_devices, sizeof *last_amount);
     for (uint32_t i = 0; i < n_devices; i++)
         last_amount[i] = trace->memory_use[i].n - 1;
     struct memory_changes all = find_changes(trace, from);
@@ -248,6 +248,7 @@ uint64_t trace_peak(const struct memory_use *use)
 
 COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 
+/* Does the device hold the tensor at that clock? */
 static bool is_alive(const struct trace *trace, const struct trace_tensor *tensor, uint64_t clock)
 {
     const struct trace_step_list *steps = &trace->steps[tensor->list];

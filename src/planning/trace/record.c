@@ -27,6 +27,7 @@ static struct recording {
     uint32_t number;            /* the iteration's */
 } current_recording;
 
+/* The number of task i of the list in the trace's table of tasks. */
 static uint32_t index_in_trace(const struct recording *recording, const struct list *list, size_t i)
 {
     size_t before = 0; /* the tasks of the lists before this one */
@@ -219,8 +220,8 @@ static void start_trace(struct trainer *trainer)
     if (record_options.shown)
         measure_peaks(trainer->machine);
     begin_recording(trainer, path);
-    must(
-        trace_follow_open(path, &current_recording.follow)); /* before show_trace(), which may remove the file's name */
+    /* This comes before show_trace(), which may remove the file's name. */
+    must(trace_follow_open(path, &current_recording.follow));
     if (record_options.shown)
         show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
@@ -242,7 +243,7 @@ static void tell_when_removed(void)
 }
 
 /* After a training: how updates on the CPU ran beside the devices' work. */
-static void print_overlap(struct trace_follow *follow)
+static void print_updates_beside(struct trace_follow *follow)
 {
     bool grew = false;
     struct problem *problem = trace_follow_poll(follow, &grew);
@@ -268,7 +269,7 @@ static void end_trace(struct trainer *trainer)
     current_recording.writer = NULL;
     if (current_recording.trains) {
         tell_when_removed();
-        print_overlap(current_recording.follow);
+        print_updates_beside(current_recording.follow);
     }
     trace_follow_close(current_recording.follow);
     current_recording.follow = NULL;
