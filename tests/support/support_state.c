@@ -1,11 +1,7 @@
 /* support_state.c - checkpoints of random numbers, and what is expected of them. */
 #include "support_state.h"
 
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/folder.h"
-#include "techniques/reshard/manifest.h"
-#include "techniques/reshard/rank_files.h"
-#include "techniques/reshard/transfer.h"
+#include "techniques/reshard/checkpoint_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

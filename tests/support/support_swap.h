@@ -4,8 +4,6 @@
 
 #include "support.h"
 #include "techniques/swap/swap.h"
-#include "techniques/swap/swap_auto.h"
-#include "techniques/swap/swap_pass.h"
 
 #define MIB ((size_t)1 << 20)
 #define AUTO "--swap auto"

@@ -40,7 +40,6 @@
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
 #include "broadcast.h"
-#include "order.h"
 
 #include <math.h>
 

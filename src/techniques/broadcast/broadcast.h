@@ -68,6 +68,8 @@ struct broadcast {
     size_t n_messages, cap_messages, n_shards, cap_shards;
 };
 
+/* ---- broadcast.c ------------------------------------------------------------------------------------------------- */
+
 /* Is the task a copy that the pass cuts? */
 bool is_broadcast(const struct task *task);
 /* The first of a device's queues that sends: 0, the main queue, or 1. */
@@ -80,5 +82,14 @@ struct edit *slice_list(struct broadcast *broadcast);
 /* The part of the message that lies in slice `nth` of the message's shard. */
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth);
 void free_messages(struct broadcast *broadcast);
+
+/* ---- order.c ----------------------------------------------------------------------------------------------------- */
+
+/* Puts the messages in the order of their first use, as far as the list allows. */
+void sort_messages(struct broadcast *broadcast, struct edit *edit);
+
+/* ---- broadcast_pass.c -------------------------------------------------------------------------------------------- */
+
+extern struct broadcast_options broadcast_options; /* what the options of the command line ask for */
 
 #endif

@@ -3,7 +3,7 @@
  * The report gives the period, the period with one queue, and a bound: the time that the fullest link needs for all
  * broadcasts of a step.  Where one queue fills a link, more queues save only latency.
  */
-#include "broadcast_pass.h"
+#include "broadcast.h"
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
 

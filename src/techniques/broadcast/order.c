@@ -1,7 +1,7 @@
 /* order.c - puts what is sent in the order of its first use in the next step, as far as the list allows.  In the list
  * it stands in the order in which updates end.  broadcast_pass.c tries both.
  */
-#include "order.h"
+#include "broadcast.h"
 
 COMPARISON(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->position, b->position)))
 

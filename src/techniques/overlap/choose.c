@@ -15,7 +15,7 @@
  *
  * Source: that of overlap.c.
  */
-#include "choose.h"
+#include "overlap_parts.h"
 
 #include <math.h>
 

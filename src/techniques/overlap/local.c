@@ -37,8 +37,7 @@
  *
  * Source: that of overlap.c.
  */
-#include "local.h"
-#include "move_update.h"
+#include "overlap_parts.h"
 
 #include "cl/shared.h" /* defines: choice_bit */
 #include "trainer/run/run.h"
@@ -46,7 +45,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for, besides those of move_update.h. */
+/* What lanes are for, besides those of overlap_parts.h. */
 #define FOR_CHOSEN "chosen" /* copies of an update whose side the step chooses: they are issued late */
 #define FOR_STATE "state"   /* copies of an optimizer's state when its update moves between device and host */
 

@@ -5,7 +5,7 @@
  *     expect_choices()      the same, as a plan that is scored, and that fits as well as it can
  *     leave_to_step()       fixes updates to the CPU until the others have room on both sides
  */
-#include "local.h"
+#include "overlap_parts.h"
 #include "planning/pass/traits.h"
 
 #include <math.h>

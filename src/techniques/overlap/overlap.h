@@ -1,4 +1,4 @@
-/* overlap.h - the layered optimizer: which updates can move to the CPU, and moving them (overlap.c).
+/* overlap.h - the layered optimizer: which updates can move to the CPU, and moving them.
  *
  *     struct update_buckets *buckets = ...;
  *     find_buckets(buckets, uses);                                  before the list is edited
@@ -8,14 +8,20 @@
  *     end_moves(&mover);
  *     commit_edit(edit);
  *
- * move_update.h has the steps by which one update moves.
+ * What else the files of this folder call of one another is in overlap_parts.h.
  */
 #ifndef OVERLAP_H
 #define OVERLAP_H
 
 #include "planning/pass/edit.h"
 
-/* ---- which updates can move -------------------------------------------------------------------------------------- */
+enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
+struct overlap_options {
+    enum overlap mode;
+    const char *plan_file; /* it is read when it is there, else written; NULL: none */
+};
+
+/* ---- overlap.c: which updates can move --------------------------------------------------------------------------- */
 
 enum { MOST_BUCKETS = 1024 }; /* the updates of further layers do not move */
 /* The updates of a layer, or of parameters that belong to no layer: a plan gives all of them one side. */
@@ -35,7 +41,7 @@ struct update_buckets {
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *buckets, const struct uses *uses);
 
-/* ---- moving them ------------------------------------------------------------------------------------------------- */
+/* ---- overlap.c: moving them -------------------------------------------------------------------------------------- */
 
 /* C, L and D of a plan. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
@@ -63,5 +69,14 @@ struct update_mover begin_moves(struct edit *edit, struct list *list, const stru
 void end_moves(struct update_mover *mover);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side);
+
+/* ---- local.c ----------------------------------------------------------------------------------------------------- */
+
+/* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
+char *describe_choices(const struct list *list);
+
+/* ---- overlap_pass.c ---------------------------------------------------------------------------------------------- */
+
+extern struct overlap_options overlap_options; /* what the options of the command line ask for */
 
 #endif

@@ -27,7 +27,7 @@
  *         9. Swap cannot make that plan fit with a step that is shorter still: plain.
  *        10. Else: unlimited.
  */
-#include "overlap_room.h"
+#include "overlap_parts.h"
 #include "planning/pass/traits.h"
 
 #include <math.h>

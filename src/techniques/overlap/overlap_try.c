@@ -1,5 +1,5 @@
 /* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone. */
-#include "overlap_try.h"
+#include "overlap_parts.h"
 #include "planning/pass/remake.h"
 #include "planning/pass/traits.h"
 

@@ -1,4 +1,4 @@
-/* recompute.h - activations that are made again by a rule: recompute.c. */
+/* recompute.h - activations that are made again by a rule, instead of being kept. */
 #ifndef RECOMPUTE_H
 #define RECOMPUTE_H
 
@@ -11,11 +11,17 @@ struct recompute_options {
 
 struct uses; /* planning/pass/uses.h */
 
+/* ---- recompute.c ------------------------------------------------------------------------------------------------- */
+
 /* All that the rule of --recompute `mode` makes again, by tensor, as remake() takes it; for RECOMPUTE_AUTO all that it
  * may make again.  The caller frees the array. */
 int *remade_by_rule(const struct uses *uses, const struct pool *pool, enum recompute mode);
 /* --recompute full and --recompute selective: makes the list's activations again, and says in the report which.  false:
  * none can be made again, and the list is as it was. */
 bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_report *report);
+
+/* ---- recompute_pass.c -------------------------------------------------------------------------------------------- */
+
+extern struct recompute_options recompute_options; /* what --recompute asks for */
 
 #endif

@@ -1,6 +1,6 @@
 /* recompute_pass.c - --recompute as a pass: its options, and who does its work.  The technique is in recompute.c. */
-#include "recompute_pass.h"
 #include "planning/pass/traits.h"
+#include "recompute.h"
 #include "trainer/train/hooks.h"
 
 struct recompute_options recompute_options;

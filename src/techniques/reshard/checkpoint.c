@@ -7,7 +7,6 @@
  * checkpoint is here.
  */
 #include "checkpoint.h"
-#include "other_form.h"
 
 struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
 {

@@ -1,8 +1,7 @@
 /* compare.c - how far two arrays, or two checkpoints, are apart.  A checkpoint's tensors are put together first
  * (read_kept()), so that the two may be cut by unlike meshes.
  */
-#include "compare.h"
-#include "transfer.h"
+#include "checkpoint.h"
 
 #include <math.h>
 

@@ -16,7 +16,7 @@
  *
  * Source: "Data loading method, device, electronic equipment and storage medium" (Baidu, 2023).
  */
-#include "copy_plan.h"
+#include "pieces.h"
 
 struct side {
     const struct kept_tensor *tensor;

@@ -4,12 +4,9 @@
  *     list_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
  *     find_newest()         the first of this list; the others are told as warnings
  *
- * What a folder may hold is drawn in find_checkpoint.h.
+ * What a folder may hold is drawn in checkpoint.h.
  */
-#include "find_checkpoint.h"
-#include "folder.h"
-#include "manifest.h"
-#include "trainer/file/file.h"
+#include "checkpoint_files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* folder.c - folders that appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
-#include "folder.h"
-#include "manifest.h"
+#include "checkpoint_files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* manifest.c - writes the description of a checkpoint, which manifest.h draws.  read_manifest.c reads it.
+/* manifest.c - writes the description of a checkpoint, which checkpoint_files.h draws.  read_manifest.c reads it.
  *
  * The fields are those of tutorials/reference-files.md, no more and no fewer.
  *
@@ -8,7 +8,7 @@
  *
  * A checkpoint in another form (struct checkpoint_form) has a manifest too, with fewer fields.
  */
-#include "manifest.h"
+#include "checkpoint_files.h"
 
 /* ---- tensors and their pieces --------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* other_form.c - asks the folders that register another form of a checkpoint (other_form.h): whose is this file? */
-#include "other_form.h"
+/* other_form.c - asks the folders that register another form of a checkpoint: whose is this file? */
+#include "checkpoint.h"
 #include "trainer/base/module.h"
 
 const struct checkpoint_form *find_checkpoint_form(const char *path)

@@ -1,4 +1,5 @@
-/* pieces.h - which rank holds which part of the state that outlives a run.  Implemented in pieces.c.
+/* pieces.h - which rank holds which part of the state that outlives a run (pieces.c), and which ranges of
+ * elements lead from the pieces of one mesh to those of another (copy_plan.c).
  *
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
  * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
@@ -44,7 +45,7 @@ struct pieces {
     struct kept_tensor *tensors;
 };
 
-/* ---- all tensors ------------------------------------------------------------------------------------------------ */
+/* ---- pieces.c: all tensors --------------------------------------------------------------------------------------- */
 
 /* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
@@ -57,7 +58,7 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
 size_t count_pieces(const struct pieces *pieces); /* all tensors' */
 void free_pieces(struct pieces *pieces);
 
-/* ---- one tensor, one piece -------------------------------------------------------------------------------------- */
+/* ---- pieces.c: one tensor, one piece ----------------------------------------------------------------------------- */
 
 size_t tensor_elements(const struct kept_tensor *tensor);
 size_t piece_elements(const struct piece *piece);
@@ -66,5 +67,28 @@ size_t piece_elements(const struct piece *piece);
 size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, size_t i, size_t *stretch);
 /* Writes to `out` the name of piece i in its safetensors file, "value/h.0.ln_1.weight/0", and returns `out`. */
 char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i);
+
+/* ---- copy_plan.c ------------------------------------------------------------------------------------------------- */
+
+/* From the pieces of one mesh to those of another: a range of elements to copy. */
+struct copy {
+    size_t n;                      /* elements */
+    size_t from_piece, to_piece;   /* indices into the two tensors' pieces */
+    size_t from_offset, to_offset; /* where they begin: elements from the start of each piece */
+};
+
+/* The plan for one tensor, of which `from` and `to` have different pieces.  The copies are in the tensor's order, so
+ * pieces are read and written from start to end. */
+struct copies {
+    const struct kept_tensor *from, *to;
+    struct copy *copies; /* the caller frees it */
+    size_t n, cap;
+};
+/* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
+struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
+/* Proves a plan from its copies alone (plan_copies() has checked that the pieces have each element once): every element
+ * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan
+ * is right, else what is wrong. */
+struct problem *prove_copies(const struct copies *plan);
 
 #endif

@@ -1,5 +1,4 @@
 /* reshard_options.c - the folder's options of yard train, --resume and --keep; its module. */
-#include "reshard_options.h"
 #include "resume.h"
 
 struct reshard_options reshard_options;

@@ -5,12 +5,7 @@
  * without a mesh; checkpoints still record the old strategy, so that it returns when there are more devices again.
  */
 #include "resume.h"
-#include "find_checkpoint.h"
-#include "manifest.h"
-#include "other_form.h"
-#include "past_cache.h"
-#include "reshard_options.h"
-#include "save_and_load.h"
+#include "checkpoint_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

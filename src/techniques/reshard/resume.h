@@ -1,4 +1,4 @@
-/* resume.h - a training as a checkpoint, and how it goes on: resume.c, whose functions the trainer calls. */
+/* resume.h - a training as a checkpoint, and back: saving, loading, and how a training goes on. */
 #ifndef RESUME_H
 #define RESUME_H
 
@@ -6,11 +6,30 @@
 #include "trainer/train/archive.h"
 #include "trainer/train/hooks.h"
 
+/* ---- save_and_load.c: the state of the devices ------------------------------------------------------------------- */
+
+/* Writes the model's state as DIR/step-N.  The caller has set all of the checkpoint except path, pieces and bytes,
+ * which are set here; the caller frees it. */
+void save_checkpoint(struct model *model, const char *folder, struct checkpoint *checkpoint);
+/* Loads the parameters, or all state, into the devices of the model.  Fails as read_kept() does. */
+void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, enum loaded_state wanted);
+
+/* ---- resume.c: whose functions the trainer calls ----------------------------------------------------------------- */
+
 extern const struct archive archive;
 extern const struct hooks reshard_hooks;
 /* A checkpoint of the run as it is after that step, without its pieces.  The caller frees it with
  * free_checkpoint(). */
 struct checkpoint *describe_training(const struct trainer *trainer, uint32_t step);
 const json_t *recorded_options(const struct trainer *trainer); /* as the run's checkpoints have them; the run's own */
+
+/* ---- reshard_options.c ------------------------------------------------------------------------------------------- */
+
+struct reshard_options {
+    const char *resume; /* the path that --resume names; NULL: the run begins from nothing, or from a model */
+    int keep;           /* how many checkpoints stay; or KEEP_ALL */
+};
+extern struct reshard_options reshard_options;
+extern const struct module module_reshard;
 
 #endif

@@ -4,10 +4,8 @@
  * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor
  * for every rank that keeps a part of it.
  */
-#include "save_and_load.h"
-#include "folder.h"
-#include "rank_files.h"
-#include "transfer.h"
+#include "checkpoint_files.h"
+#include "resume.h"
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 

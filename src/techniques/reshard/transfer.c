@@ -4,11 +4,7 @@
  *     reshard      the pieces of a file become the pieces of other files
  *     verify       read_kept() without the tensor in memory: only hashes are compared
  */
-#include "transfer.h"
-#include "copy_plan.h"
-#include "other_form.h"
-#include "rank_files.h"
-#include "trainer/file/file.h"
+#include "checkpoint_files.h"
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@
  * each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
 #include "snapfile.h"
-#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/checkpoint_files.h"
 
 #include <sys/stat.h>
 

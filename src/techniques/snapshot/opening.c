@@ -12,10 +12,8 @@
  * and its name, and reads the file again from the disk.  The first reading may have come from memory, and the disk may
  * have lost the bytes.
  */
-#include "snapfile_writer.h"
-#include "techniques/reshard/checkpoint.h"
-#include "techniques/reshard/manifest.h"
-#include "techniques/reshard/past_cache.h"
+#include "snapfile.h"
+#include "techniques/reshard/checkpoint_files.h"
 #include "trainer/file/locks.h"
 
 #include <errno.h>

@@ -16,8 +16,7 @@
  * write the slot again, and then the hash shows it.
  */
 #include "snapfile.h"
-#include "techniques/reshard/manifest.h"
-#include "techniques/reshard/transfer.h"
+#include "techniques/reshard/checkpoint_files.h"
 
 #include <errno.h>
 #include <sys/file.h>
@@ -285,7 +284,7 @@ struct checkpoint *open_newest_snapshot(const char *path)
     return checkpoint;
 }
 
-/* ---- a snapshot file as another form of a checkpoint (other_form.h) ---------------------------------------------- */
+/* ---- a snapshot file as another form of a checkpoint (struct checkpoint_form) ------------------------------------ */
 
 /* With this reshard/ reads, verifies and shows it like any checkpoint. */
 

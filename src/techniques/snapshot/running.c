@@ -14,8 +14,8 @@
  * Else the iteration is given up, which the run counts as dropped too.  After a step that is not sound no iteration is
  * committed.
  */
-#include "snapfile_writer.h"
-#include "snapshot_pass.h"
+#include "snapfile.h"
+#include "snapshot.h"
 #include "techniques/reshard/resume.h"
 #include "trainer/train/progress.h"
 

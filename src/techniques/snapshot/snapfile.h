@@ -1,14 +1,26 @@
-/* snapfile.h - the snapshot file: where its bytes lie, and how it is read.  The words are explained in snapshot.h.
+/* snapfile.h - the snapshot file: where its bytes lie, and how it is read and written.  snapshot.h explains the words.
  *
  * To reshard/ the file is another form of a checkpoint (struct checkpoint_form): the same pieces, the same manifest,
  * read and verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot,
  * since they change with each iteration.
+ *
+ * Writing it:
+ *
+ *     open_snapfile_writer()
+ *     for each iteration:
+ *         snapfile_begin()           takes a slot
+ *         snapfile_write()           for one payload after another
+ *         snapfile_finish()          commits the iteration
+ *     close_snapfile_writer()        after a drain
  */
 #ifndef SNAPFILE_H
 #define SNAPFILE_H
 
-#include "techniques/reshard/other_form.h"
-#include "trainer/file/bytes.h" /* defines: reader */
+#include "techniques/reshard/checkpoint.h"
+#include "trainer/file/bytes.h"  /* defines: reader */
+#include "trainer/step/tensor.h" /* defines: MOST_MEMBERS */
+
+#include <pthread.h>
 
 /* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
 
@@ -67,5 +79,91 @@ struct checkpoint *read_snapshot(const char *path);        /* a run may be writi
 struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
 /* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
 struct checkpoint *read_locked_snapshot(const char *path);
+
+/* ---- a file that is being written -------------------------------------------------------------------------------- */
+
+struct snapfile_counts {
+    uint32_t stored;  /* commits */
+    uint32_t dropped; /* iterations that found no free slot, or were given up */
+    uint32_t newest;  /* the iteration of the last commit; it counts only if some were stored */
+    uint64_t bytes;   /* size of all payloads that were written */
+    uint64_t ns;      /* time that writing and flushing took */
+    bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
+};
+
+struct held_slot { /* a slot, for the last iteration that had it */
+    uint32_t iteration;
+    bool not_finite;  /* a value in it is not finite */
+    size_t payloads;  /* the number that have been written: they come in their order */
+    uint64_t *hashes; /* by piece, in the manifest's order */
+};
+typedef void *persist_bytes(void *to, const void *from, size_t n);
+struct snapfile_writer {     /* a file that is being written */
+    struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
+    int64_t batch;           /* sequences of an iteration */
+    size_t n;                /* payloads */
+    uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
+    int fd;
+    int direct_fd;          /* the same file, opened to write past the page cache; NONE: the system cannot */
+    char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
+    persist_bytes *persist; /* writes to `memory` */
+    struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
+    int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */
+
+    /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
+     * Which slot an iteration has is looked up without it, since the ring's words are atomic.  The thread that writes
+     * reads `failed` without it, since no other sets it before the file is closed. */
+    pthread_mutex_t lock;
+    struct ring *ring; /* which iteration has which slot */
+    bool failed;
+    struct snapfile_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
+
+    /* used by the thread that writes; a slot also by the one that takes it */
+    struct held_slot slots[MOST_MEMBERS + 1];
+    int page;     /* the page that has the newest commit; NONE: no page */
+    uint64_t seq; /* the commit's */
+};
+
+/* ---- opening.c --------------------------------------------------------------------------------------------------- */
+
+/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
+ * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
+ * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
+ * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
+ * returns, but not its ring.
+ * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
+struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
+                                     const struct snapfile_plan *plan, struct snapfile_writer **out);
+/* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
+struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
+/* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snapfile_writer. */
+void take_name(void *argument);
+/* For writer.c: has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
+bool give_up_if_lost(struct snapfile_writer *writer);
+
+/* ---- writer.c ---------------------------------------------------------------------------------------------------- */
+
+/* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
+ * then the iteration is dropped. */
+int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
+/* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
+ * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
+ * snapfile_finish() drops the iteration. */
+void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
+struct commit_times { /* the times of a step that was committed */
+    uint32_t step;
+    uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
+};
+/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
+ * false: the iteration was dropped, or the file has failed, which a warning says once. */
+bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
+
+/* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
+
+int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
+void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
+void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
+/* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
+char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 
 #endif

@@ -4,11 +4,10 @@
  *
  *     snapshot.c           the technique: puts the tasks that store an update into the list
  *     running.c            what these tasks do in a run
- *     snapfile_writer.h    writing the file
- *       writer.c             the protocol, by which no crash loses a commit
+ *     snapfile.h           the file:
+ *       writer.c             writing it: the protocol, by which no crash loses a commit
  *       opening.c            opening a file to write into it, and closing it: its name, its lock
  *       system_calls.c       calls of the system, where Linux and macOS differ
- *     snapfile.h      the file
  *       file_layout.c        where every byte of it lies
  *       reading.c            its newest iteration that is whole
  *     stored.c             which updates are stored, where ranks have the same state
@@ -40,10 +39,8 @@ struct snapshot_options {
     enum snapshot_place place;
 };
 
-struct snapfile_counts; /* snapfile_writer.h */
-struct commit_times;    /* snapfile_writer.h */
-
-extern const struct hooks snapshot_hooks;
+struct snapfile_counts; /* snapfile.h */
+struct commit_times;    /* snapfile.h */
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
@@ -76,5 +73,19 @@ struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drai
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 /* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
+extern const struct hooks snapshot_hooks;
+
+/* ---- snapshot_report.c: what people and `plan --json` are told --------------------------------------------------- */
+
+/* Writes the report's fields, and its sentence on the list as the pass has left it.  options: those by which the pass
+ * ran; other_period: the period with copies in the other place of enum snapshot_place, in seconds; NAN where it is not
+ * known.  Ends the program (EXIT_USAGE) where the devices' buffers do not fit. */
+void report_snapshot(struct list *list, const struct snapshot_options *options, const struct costs *costs,
+                     const struct run_facts *facts, double other_period, struct pass_report *report);
+
+/* ---- snapshot_pass.c --------------------------------------------------------------------------------------------- */
+
+extern struct snapshot_options snapshot_options; /* what the options of the command line ask for */
+extern const struct module module_snapshot;
 
 #endif

@@ -1,9 +1,8 @@
 /* snapshot_pass.c - --snapshot as a pass: its options, and its run.  The technique itself is in snapshot.c. */
-#include "snapshot_pass.h"
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
 #include "snapfile.h" /* defines: snapfile_form */
-#include "snapshot_report.h"
+#include "snapshot.h"
 #include "trainer/train/settings.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* snapshot_report.c - the report of snapshots: what is stored, which iterations are recoverable in the simulation, from
  * when on, and what to change.
  */
-#include "snapshot_report.h"
 #include "planning/predict/forecast.h"
+#include "snapshot.h"
 
 #include <math.h>
 

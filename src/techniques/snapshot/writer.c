@@ -28,8 +28,7 @@
  *
  * How the file is opened, and how writing begins with a file that is there already: opening.c.
  */
-#include "snapfile_writer.h"
-#include "techniques/reshard/checkpoint.h"
+#include "snapfile.h"
 
 #include <errno.h>
 #include <unistd.h>

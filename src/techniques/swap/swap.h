@@ -7,7 +7,7 @@
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
- * This header is that of swap.c, swap_places.c and swap_report.c; the others have headers of their names.
+ * What the search of swap_auto.c and swap_choice.c share is in swap_parts.h.
  */
 #ifndef SWAP_H
 #define SWAP_H
@@ -125,5 +125,9 @@ static inline int64_t gap_bytes(const struct gap *gap)
  * NULL. */
 void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct costs *costs, const char *declines,
                  struct pass_report *report);
+
+/* ---- swap_pass.c ------------------------------------------------------------------------------------------------- */
+
+extern struct swap_options swap_options; /* what the options of the command line ask for */
 
 #endif

@@ -17,9 +17,8 @@
  * (--swap-what) are admitted one after another.  The search with one class more begins with the best choice so far, so
  * a further class never makes the step longer.
  */
-#include "swap_auto.h"
 #include "planning/pass/traits.h"
-#include "swap_choice.h"
+#include "swap_parts.h"
 
 #include <math.h>
 

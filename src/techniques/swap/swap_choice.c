@@ -4,7 +4,7 @@
  *
  * apply_choice() does all of that, and the functions before it do one step each.
  */
-#include "swap_choice.h"
+#include "swap_parts.h"
 
 static const struct placement placements[PLACINGS] = {
     [PLACE_FOR_COPIES] = {1, 0},

@@ -1,9 +1,8 @@
 /* swap_pass.c - --swap as a pass: its options, and which of two ways it goes.  swap.c has the fixed orders, and
  * swap_auto.c the search.
  */
-#include "swap_pass.h"
 #include "planning/pass/traits.h"
-#include "swap_auto.h"
+#include "swap_parts.h"
 
 struct swap_options swap_options;
 

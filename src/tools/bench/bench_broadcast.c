@@ -13,7 +13,7 @@
 #include "planning/pass/pass.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
-#include "techniques/broadcast/broadcast_pass.h"
+#include "techniques/broadcast/broadcast.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

@@ -6,7 +6,7 @@
  */
 #include "check.h"
 #include "planning/command/table.h"
-#include "techniques/reshard/compare.h"
+#include "techniques/reshard/checkpoint.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

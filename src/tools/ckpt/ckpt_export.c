@@ -3,7 +3,6 @@
 #include "model_forms.h"
 #include "planning/command/arguments.h"
 #include "planning/command/table.h"
-#include "techniques/reshard/find_checkpoint.h"
 #include "trainer/train/train.h"
 
 #include <sys/stat.h>

@@ -2,10 +2,7 @@
 #include "ckpt.h"
 #include "planning/command/arguments.h"
 #include "planning/command/table.h"
-#include "techniques/reshard/copy_plan.h"
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/manifest.h"
-#include "techniques/reshard/transfer.h"
+#include "techniques/reshard/checkpoint_files.h"
 #include "trainer/train/train.h"
 
 /* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */

@@ -1,9 +1,6 @@
 /* ckpt_verify.c - yard ckpt verify: is every byte as it was written? */
 #include "ckpt.h"
 #include "planning/command/table.h"
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/other_form.h"
-#include "techniques/reshard/transfer.h"
 
 struct opened { /* the argument of try_open(), for attempt() */
     const char *path;

@@ -17,8 +17,8 @@
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
 #include "planning/proof/proof.h"
-#include "techniques/recompute/recompute_pass.h"
-#include "techniques/swap/swap_pass.h"
+#include "techniques/recompute/recompute.h"
+#include "techniques/swap/swap.h"
 
 #include <math.h>
 

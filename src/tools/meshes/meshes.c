@@ -19,8 +19,8 @@
 #include "planning/lists/plan_command.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
-#include "techniques/recompute/recompute_pass.h"
-#include "techniques/swap/swap_pass.h"
+#include "techniques/recompute/recompute.h"
+#include "techniques/swap/swap.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -17,8 +17,8 @@
 #include "meshes.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
-#include "techniques/recompute/recompute_pass.h"
-#include "techniques/swap/swap_pass.h"
+#include "techniques/recompute/recompute.h"
+#include "techniques/swap/swap.h"
 #include "trainer/device/driver.h"
 
 #include <math.h>

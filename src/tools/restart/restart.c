@@ -16,7 +16,7 @@
  * the options say.
  */
 #include "techniques/snapshot/snapfile.h"
-#include "techniques/snapshot/snapshot_pass.h"
+#include "techniques/snapshot/snapshot.h"
 #include "trainer/train/hooks.h"
 
 #include <sys/wait.h>

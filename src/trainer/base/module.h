@@ -119,7 +119,7 @@ struct module {
 
     /* for other folders */
     const struct pass *pass;                       /* a function that rewrites lists: planning/pass/pass.h */
-    const struct checkpoint_form *checkpoint_form; /* another form of a checkpoint: techniques/reshard/other_form.h */
+    const struct checkpoint_form *checkpoint_form; /* another form of a checkpoint: techniques/reshard/checkpoint.h */
     const struct other_plan *plan;                 /* another way to show a plan: planning/lists/plan_command.h */
     const struct list_form *list_form; /* another form of files that describe a list: planning/lists/lists.h */
 

@@ -6,7 +6,7 @@
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
-#include "techniques/recompute/recompute_pass.h"
+#include "techniques/recompute/recompute.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"

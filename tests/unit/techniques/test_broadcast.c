@@ -10,7 +10,7 @@
  * What is expected is the run or the list without slices.
  */
 #include "planning/predict/predict.h"
-#include "techniques/broadcast/broadcast_pass.h"
+#include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 

@@ -15,8 +15,6 @@
  *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */
-#include "techniques/reshard/compare.h"
-#include "techniques/reshard/find_checkpoint.h"
 #include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
 #include "tests/support/support.h"

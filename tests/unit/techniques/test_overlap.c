@@ -19,9 +19,7 @@
 #include "tests/support/support_training.h"
 
 #include "planning/lists/lists.h"
-#include "techniques/overlap/choose.h"
-#include "techniques/overlap/local.h"
-#include "techniques/overlap/overlap_pass.h"
+#include "techniques/overlap/overlap.h"
 #include "tools/pace/pace.h"
 #include "trainer/file/file.h"
 

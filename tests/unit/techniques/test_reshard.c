@@ -13,11 +13,7 @@
  *
  * (Damaged checkpoints: test_reshard_strict.c.  Runs that go on: test_reshard_resume.c.  yard ckpt: test_ckpt.c.)
  */
-#include "techniques/reshard/compare.h"
-#include "techniques/reshard/copy_plan.h"
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/folder.h"
-#include "techniques/reshard/transfer.h"
+#include "techniques/reshard/checkpoint_files.h"
 #include "tests/support/support_state.h"
 
 #include <dirent.h>

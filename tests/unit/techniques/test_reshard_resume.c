@@ -10,10 +10,8 @@
  * of every kind.
  */
 #include "planning/predict/plan.h"
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/checkpoint_files.h"
 #include "techniques/reshard/resume.h"
-#include "techniques/reshard/save_and_load.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"

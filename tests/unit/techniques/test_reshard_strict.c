@@ -9,8 +9,7 @@
  * One small checkpoint is written (small_state()), and then it is changed: a word of its manifest, with a hash that
  * fits, or a bit, or the length of a file.
  */
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/checkpoint_files.h"
 #include "tests/support/support_state.h"
 
 /* ---- the strict reader ------------------------------------------------------------------------------------------- */

@@ -10,9 +10,9 @@
  * What is expected is the run without snapshots, whose state after each step is kept.
  */
 #include "planning/trace/trace.h"
-#include "techniques/reshard/save_and_load.h"
-#include "techniques/snapshot/snapfile_writer.h"
-#include "techniques/snapshot/snapshot_pass.h"
+#include "techniques/reshard/resume.h"
+#include "techniques/snapshot/snapfile.h"
+#include "techniques/snapshot/snapshot.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"

@@ -9,9 +9,7 @@
  *
  * Training itself makes no such models, so they are trained or drawn, and then a value of them is overwritten.
  */
-#include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/resume.h"
-#include "techniques/reshard/save_and_load.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"

@@ -1,6 +1,6 @@
-/* swap_choice.h - what the search of swap_auto.c chooses, and what that does to the list: swap_choice.c. */
-#ifndef SWAP_CHOICE_H
-#define SWAP_CHOICE_H
+/* swap_parts.h - what the search of --swap auto chooses, and what that does to the list. */
+#ifndef SWAP_PARTS_H
+#define SWAP_PARTS_H
 
 #include "planning/search/search.h"
 #include "swap.h"
@@ -49,9 +49,23 @@ struct swapper {
     size_t end[MEM_CLASSES]; /* by round: how many decisions it and earlier rounds have; 0: the round has none */
 };
 
+/* ---- swap_choice.c ----------------------------------------------------------------------------------------------- */
+
 /* Finds swapper->moves; there are none where the list is no pipeline, or where times are not known. */
 void find_moves(struct swapper *swapper);
 /* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
 void apply_choice(void *context, struct edit *edit, const unsigned char *choice);
+
+/* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
+
+/* --swap auto and --recompute auto, the latter before the pass of swap.  false: all fits, or the other of the two
+ * passes chooses; the list is as it was.  Ends the program (EXIT_USAGE) where nothing fits. */
+bool swap_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
+                    const struct run_facts *facts, struct pass_report *report);
+bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
+                      const struct run_facts *facts, struct pass_report *report);
+/* Does --swap auto make the list fit, with a step of at most `seconds`?  The search for the answer is shorter than that
+ * of a run, and ends as soon as one plan shows it.  The list stays as it is. */
+bool can_fit_within(struct list *list, const struct costs *costs, const struct swap_options *options, double seconds);
 
 #endif
