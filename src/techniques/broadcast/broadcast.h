@@ -1,7 +1,7 @@
 /* broadcast.h - what a list sends: messages, the shards that they belong to, and slices.
  *
  *     broadcast.c        the technique: messages are found, shards are cut into slices, slices are dealt and sent
- *     order.c            the messages in the order of their first use
+ *     broadcast_order.c  the messages in the order of their first use
  *     broadcast_pass.c   the pass: which of two orders takes less time, the report and the options
  */
 #ifndef BROADCAST_H
@@ -83,7 +83,7 @@ struct edit *slice_list(struct broadcast *broadcast);
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth);
 void free_messages(struct broadcast *broadcast);
 
-/* ---- order.c ----------------------------------------------------------------------------------------------------- */
+/* ---- broadcast_order.c ------------------------------------------------------------------------------------------- */
 
 /* Puts the messages in the order of their first use, as far as the list allows. */
 void sort_messages(struct broadcast *broadcast, struct edit *edit);

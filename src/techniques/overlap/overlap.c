@@ -18,7 +18,7 @@
  *     released    layer 3   layer 2   layer 1   layer 0      layer 0's backward is last and its forward is first, so
  *     needed      layer 0   layer 1   layer 2   layer 3      what its update takes on the CPU is hard to hide
  *
- * This file carries a plan out.  choose.c finds the best plan.
+ * This file carries a plan out.  overlap_choose.c finds the best plan.
  *
  * The rewrite.  Five edits move an update: its gradients go down as soon as they are made; the host's update stands in
  * for the device's; the host keeps the parameters too, as a mirror of them; Adam's state gets its home on the host; and

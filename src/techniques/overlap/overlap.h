@@ -70,7 +70,7 @@ void end_moves(struct update_mover *mover);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side);
 
-/* ---- local.c ----------------------------------------------------------------------------------------------------- */
+/* ---- overlap_local.c --------------------------------------------------------------------------------------------- */
 
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct list *list);

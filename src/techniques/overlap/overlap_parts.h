@@ -1,8 +1,8 @@
 /* overlap_parts.h - what the files of this folder know of one another: the plans of a list, and the steps by which
  * updates move.  The files call each other in one direction:
  *
- *     overlap_pass.c  ->  overlap_room.c  ->  overlap_try.c  ->  local_forecast.c  ->  choose.c
- *                                                                                  ->  local.c  ->  overlap.c
+ *     overlap_pass.c -> overlap_room.c -> overlap_try.c -> overlap_local_forecast.c -> overlap_choose.c
+ *                                                                                   -> overlap_local.c -> overlap.c
  *
  * The words of this folder:
  *
@@ -48,7 +48,7 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
 /* The part of the host's mirror that corresponds to `part` of `whole`. */
 struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
 
-/* How a piece gets its data on the host.  move_update() has one way, and --overlap local (local.c) another. */
+/* How a piece gets its data on the host.  move_update() has one way, and --overlap local (overlap_local.c) another. */
 struct transport {
     struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *piece,
                                   int i);
@@ -63,7 +63,7 @@ struct moved {              /* a piece on the host */
 struct moved move_piece(struct update_mover *mover, const struct task *update, struct task *piece,
                         const struct transport *transport);
 
-/* ---- choose.c: a plan for each --overlap, and which is the best -------------------------------------------------- */
+/* ---- overlap_choose.c: a plan for each --overlap, and which is the best ------------------------------------------ */
 
 enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
@@ -108,9 +108,9 @@ void measure_buckets(struct update_survey *survey);
  * --overlap local is left empty: expect_choices() fills it in.  question: it scores a choice. */
 struct update_plans find_plans(const struct update_survey *survey, const struct question *question);
 
-/* ---- local.c: the running step decides where updates run --------------------------------------------------------- */
+/* ---- overlap_local.c: the running step decides where updates run ------------------------------------------------- */
 
-struct side_chooser; /* local.c */
+struct side_chooser; /* overlap_local.c */
 struct local_rule {  /* --overlap local: how the running step decides, and for which updates */
     bool random;     /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
@@ -127,7 +127,7 @@ bool goes_to_cpu(double backlog, double device_takes);
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
  * list. */
 void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side);
-/* ---- local_forecast.c: what the rule will choose, and about which updates ---------------------------------------- */
+/* ---- overlap_local_forecast.c: what the rule will choose, and about which updates -------------------------------- */
 
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
  * as that saves bytes.  question: it scores a choice. */

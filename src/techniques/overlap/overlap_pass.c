@@ -2,8 +2,8 @@
  *
  *     all-device   no update moves; the report says how long a step would be with the other modes
  *     all-cpu      every update moves that can
- *     plan         choose.c looks for the best plan; or a file has it (--overlap-plan), which an earlier run wrote
- *     local        local.c: the running step decides
+ *     plan         overlap_choose.c looks for the best plan; or a file of an earlier run has it (--overlap-plan)
+ *     local        overlap_local.c: the running step decides
  *
  * run_overlap() is the pass:
  *

@@ -72,7 +72,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
  * mesh, which reading the manifest does before anyone else. */
 struct mesh read_strategy(const struct checkpoint *checkpoint);
 
-/* ---- other_form.c: another form of a checkpoint --------------------------------------------------------------- */
+/* ---- checkpoint_form.c: another form of a checkpoint ------------------------------------------------------------- */
 
 /* One file, in which a run writes one state over another.  A folder of src that has such files registers how they
  * are read (struct module).  To all others what it opens is a checkpoint.
@@ -113,9 +113,9 @@ void free_other_form(struct other_form *other_form);
  *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
  *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
  *
- * A folder is published like a file (folder.c).  So a folder that has its final name was whole when it got it.  It is
- * *complete* if its manifest is right and its files agree with that by size and header.  Hashes are compared when bytes
- * are read (transfer.c).
+ * A folder is published like a file (publish_folder.c).  So a folder that has its final name was whole when it got it.
+ * It is *complete* if its manifest is right and its files agree with that by size and header.  Hashes are compared when
+ * bytes are read (transfer_pieces.c).
  *
  * Runs that write into one folder are numbered, resumed runs too: each is a *session*.  The newest checkpoint is the
  * last one of the last session: a run that was resumed from step 20 has newer checkpoints than step 30 of the run
@@ -141,7 +141,7 @@ enum { ANY_SESSION = 0, KEEP_ALL = 0 };
  * keep: KEEP_ALL: all of these stay. */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
-/* ---- transfer.c: bytes along a copy plan, a tensor at a time ---------------------------------------------------- */
+/* ---- transfer_pieces.c: bytes along a copy plan, a tensor at a time ---------------------------------------------- */
 
 /* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
  * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
@@ -156,7 +156,7 @@ struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 
-/* ---- compare.c: how far two arrays, or two checkpoints, are apart ------------------------------------------------ */
+/* ---- compare_checkpoints.c: how far two arrays, or two checkpoints, are apart ------------------------------------ */
 
 struct difference {
     size_t elements;       /* number of elements with different bits */

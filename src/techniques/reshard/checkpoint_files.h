@@ -48,7 +48,7 @@ struct checkpoint *read_manifest(const char *folder);
  * sizes set; the checkpoint owns it then. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form);
 
-/* ---- folder.c: a folder that appears whole ----------------------------------------------------------------------- */
+/* ---- publish_folder.c: a folder that appears whole --------------------------------------------------------------- */
 
 /* A folder that is being written: its files go, each by a writer, into `<path>.tmp-<pid>`, which publishing
  * renames.  A folder of that name is replaced: the two change places in one go where the system can do that, else the

@@ -1,7 +1,7 @@
 /* rank_files.c - the files of a checkpoint that is being written: one per rank, and last the manifest.
  *
  * The places of pieces in the files are known before the first byte is written, and the hashes of pieces when the last
- * byte is.  The files lie in a folder of another name until all are complete (folder.c).
+ * byte is.  The files lie in a folder of another name until all are complete (publish_folder.c).
  */
 #include "checkpoint_files.h"
 

@@ -22,7 +22,7 @@
 
 #include <pthread.h>
 
-/* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
+/* ---- snapfile_layout.c: the file --------------------------------------------------------------------------------- */
 
 enum { NO_SLOT = 0 }; /* slots count from 1 */
 enum { SNAPFILE_PAGE = 4096, MANIFEST_AT = 2 * SNAPFILE_PAGE };
@@ -40,7 +40,7 @@ uint64_t payload_bytes(const struct state_range *range); /* what the payload tak
 struct pieces *cut_stored(const struct snapfile_plan *plan);
 
 /* A commit.  Its bytes lie in a page of the file as they lie in this struct, so the struct must stay as it is.  See
- * struct disk_page, and the head of file_layout.c. */
+ * struct disk_page, and the head of snapfile_layout.c. */
 struct snapfile_commit {
     uint64_t seq;             /* its number among all commits of the file */
     uint32_t step;            /* the step after which the state was stored */
@@ -69,7 +69,7 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);
 
-/* ---- reading.c: reading it --------------------------------------------------------------------------------------- */
+/* ---- snapfile_read.c: reading it --------------------------------------------------------------------------------- */
 
 /* The commit of the newer page, which is all that is read; its slot is NO_SLOT where there is none. */
 struct snapfile_commit look_for_commit(const char *path);
@@ -124,7 +124,7 @@ struct snapfile_writer {     /* a file that is being written */
     uint64_t seq; /* the commit's */
 };
 
-/* ---- opening.c --------------------------------------------------------------------------------------------------- */
+/* ---- snapfile_open.c --------------------------------------------------------------------------------------------- */
 
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
  * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
@@ -136,12 +136,13 @@ struct problem *open_snapfile_writer(const char *path, const struct checkpoint *
                                      const struct snapfile_plan *plan, struct snapfile_writer **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
 struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
-/* For writer.c: the new file takes the name of the old one.  For attempt(); argument: a struct snapfile_writer. */
+/* These two are for snapfile_write.c.
+ * The new file takes the name of the old one.  For attempt(); argument: a struct snapfile_writer. */
 void take_name(void *argument);
-/* For writer.c: has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
+/* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
 bool give_up_if_lost(struct snapfile_writer *writer);
 
-/* ---- writer.c ---------------------------------------------------------------------------------------------------- */
+/* ---- snapfile_write.c -------------------------------------------------------------------------------------------- */
 
 /* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
  * then the iteration is dropped. */
@@ -158,7 +159,7 @@ struct commit_times { /* the times of a step that was committed */
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
 bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
 
-/* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
+/* ---- snapfile_system.c: calls of the system ---------------------------------------------------------------------- */
 
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
 void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */

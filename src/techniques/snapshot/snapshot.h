@@ -3,14 +3,14 @@
  * What to read, in this order:
  *
  *     snapshot.c           the technique: puts the tasks that store an update into the list
- *     running.c            what these tasks do in a run
+ *     snapshot_run.c       what these tasks do in a run
  *     snapfile.h           the file:
- *       writer.c             writing it: the protocol, by which no crash loses a commit
- *       opening.c            opening a file to write into it, and closing it: its name, its lock
- *       system_calls.c       calls of the system, where Linux and macOS differ
- *       file_layout.c        where every byte of it lies
- *       reading.c            its newest iteration that is whole
- *     stored.c             which updates are stored, where ranks have the same state
+ *       snapfile_write.c     writing it: the protocol, by which no crash loses a commit
+ *       snapfile_open.c      opening a file to write into it, and closing it: its name, its lock
+ *       snapfile_system.c    calls of the system, where Linux and macOS differ
+ *       snapfile_layout.c    where every byte of it lies
+ *       snapfile_read.c      its newest iteration that is whole
+ *     snapshot_stored.c    which updates are stored, where ranks have the same state
  *     snapshot_report.c    what `yard plan` says of all this
  *     snapshot_pass.c      the pass: its options and its run
  *
@@ -56,14 +56,14 @@ size_t store_all(struct snapshot_edit *snapshot_edit);
  * the others by next_member. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
 
-/* ---- stored.c ---------------------------------------------------------------------------------------------------- */
+/* ---- snapshot_stored.c ------------------------------------------------------------------------------------------- */
 
 /* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool);
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *access);
 
-/* ---- running.c: in a training ------------------------------------------------------------------------------------ */
+/* ---- snapshot_run.c: in a training ------------------------------------------------------------------------------- */
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void start_snapshots(struct trainer *trainer);

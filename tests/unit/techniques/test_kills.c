@@ -11,7 +11,7 @@
  *
  * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
  *
- * To see it fail: in reading.c, let newer_page() take the older one: < in place of >.
+ * To see it fail: in snapfile_read.c, let newer_page() take the older one: < in place of >.
  *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */

@@ -1,8 +1,8 @@
 /* test_reshard_strict.c - what is no sound checkpoint is refused with a sentence, and which of several is the newest.
  *
- * It tests read_manifest.c, find_checkpoint.c, rank_files.c and folder.c of src/techniques/reshard.  A rule of the
- * manifest that nobody checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an older
- * session that is taken for the newest are found.
+ * It tests read_manifest.c, find_checkpoint.c, rank_files.c and publish_folder.c of src/techniques/reshard.  A rule of
+ * the manifest that nobody checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an
+ * older session that is taken for the newest are found.
  *
  * To see it fail: in read_manifest.c, let a piece end behind the end of its tensor.
  *

@@ -4,7 +4,7 @@
  * an iteration.  A sync that is left out, or that comes too late, is found: with syncs that do nothing iterations must
  * be lost.
  *
- * To see it fail: in system_calls.c, let flush_file() return 0 at once.
+ * To see it fail: in snapfile_system.c, let flush_file() return 0 at once.
  *
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do
  * what the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have

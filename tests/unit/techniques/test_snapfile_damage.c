@@ -1,9 +1,9 @@
 /* test_snapfile_damage.c - a snapshot file that is damaged, cut, from another version or made up is noticed.
  *
- * It tests reading.c and file_layout.c of src/techniques/snapshot, and what `yard ckpt` says.  A bit that no hash
- * covers, a length that nobody checks, and a number that is believed and asks for a terabyte of memory are found.
+ * It tests snapfile_read.c and snapfile_layout.c of src/techniques/snapshot, and what `yard ckpt` says.  A bit that no
+ * hash covers, a length that nobody checks, and a number that is believed and asks for a terabyte of memory are found.
  *
- * To see it fail: in file_layout.c, take a page whose hash is wrong: let parse_page() compare its magic alone.
+ * To see it fail: in snapfile_layout.c, take a page whose hash is wrong: let parse_page() compare its magic alone.
  *
  * A small file with iterations 1 and 2 is written, and then its bytes are changed (struct image of support_state.h).
  *

@@ -4,7 +4,7 @@
  * overwritten while a newer one is damaged, a file that two runs write, and a reader who takes a page that is half
  * written for a damaged one are found.
  *
- * To see it fail: in opening.c, take the file though another run has it: any descriptor is enough.
+ * To see it fail: in snapfile_open.c, take the file though another run has it: any descriptor is enough.
  *
  * Values follow from a seed, the number of their tensor, and their place in it (support_state.h).  A writer beside a
  * reader is a process of its own.

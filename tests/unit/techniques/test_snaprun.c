@@ -5,7 +5,7 @@
  * goes on.  A copy that reads what the next update has begun to write, and a training that waits for the disk, are
  * found.
  *
- * To see it fail: in stored.c, let is_state() leave out what the optimizer keeps.
+ * To see it fail: in snapshot_stored.c, let is_state() leave out what the optimizer keeps.
  *
  * What is expected is the run without snapshots, whose state after each step is kept.
  */

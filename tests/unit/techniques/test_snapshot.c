@@ -4,7 +4,7 @@
  * is not overwritten while it has the newest whole iteration; and the critical path has no snapshots in it.  A layer
  * that is stored twice or not at all, a copy in the way of training, and a promise that the disk cannot keep are found.
  *
- * To see it fail: in stored.c, let is_state() leave out what the optimizer keeps.
+ * To see it fail: in snapshot_stored.c, let is_state() leave out what the optimizer keeps.
  *
  * What is expected comes from a calculation here that keeps every slot in view, and for shipped lists from paper.  (In
  * a run: test_snaprun.c, killed: test_kills.c.)

@@ -1,4 +1,4 @@
-/* local.c - --overlap local: the running step decides, at the end of each layer's backward, where its update runs.
+/* overlap_local.c - --overlap local: the step decides, at the end of each layer's backward, where its update runs.
  *
  * The rule.  An update goes to the CPU when the CPU's backlog, what the CPU still has to do, takes no longer than this
  * update on the device.  The backlog is known from when the CPU's updates began and from how long each took the last
@@ -33,7 +33,7 @@
  *     holds always                   the device's parameters are valid after each update; the device's state is valid
  *                                    when the list has been drained (return_state()); before step 1 both sides are
  *
- * local_forecast.c predicts, before the step runs, what the rule will choose.
+ * overlap_local_forecast.c predicts, before the step runs, what the rule will choose.
  *
  * Source: that of overlap.c.
  */

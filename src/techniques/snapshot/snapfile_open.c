@@ -1,4 +1,4 @@
-/* opening.c - opens a snapshot file to write into it, and closes it.
+/* snapfile_open.c - opens a snapshot file to write into it, and closes it.
  *
  *     lock_name                 locks the file that has the name, or makes it: the lock keeps a second run out
  *     recover                   reads from the disk what that file has

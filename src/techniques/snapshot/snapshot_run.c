@@ -1,10 +1,10 @@
-/* running.c - does the work of the tasks of snapshots in a run: stores an update's bytes, and commits an iteration.
+/* snapshot_run.c - does the work of the tasks of snapshots: stores an update's bytes, and commits an iteration.
  *
  * The pass (snapshot.c) has put the tasks into the list.  Each persist task says whose state its buffer has (struct
  * state_range): these are the file's payloads, in list order.
  *
- *     thread of            calls                   does
- *     a copy's lane        begin_iteration()       takes a slot for the iteration         snapfile_begin() of writer.c
+ *     thread of            calls                   does                                   in snapfile_write.c
+ *     a copy's lane        begin_iteration()       takes a slot for the iteration         snapfile_begin()
  *     the disk's lane      persist()               writes a payload                       snapfile_write()
  *     the disk's lane      commit_iteration()      waits for the report, writes the page  snapfile_finish()
  *     the report's lane    note_reported()         says whether the step is sound

@@ -1,4 +1,4 @@
-/* reading.c - reads the newest iteration of a snapshot file that is whole.
+/* snapfile_read.c - reads the newest iteration of a snapshot file that is whole.
  *
  *     page 0     commit 5, slot 1       the newer page names the newest commit: has slot 1 the hashes that it should?
  *     page 1     commit 4, slot 2       if not, the older page and its slot are checked in the same way

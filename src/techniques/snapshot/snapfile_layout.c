@@ -1,4 +1,4 @@
-/* file_layout.c - says where every byte of a snapshot file lies, and makes and checks its pages.  reading.c reads it.
+/* snapfile_layout.c - where every byte of a snapshot file lies; makes and checks its pages.  snapfile_read.c reads it.
  *
  *     0        4096     8192                                                           file_bytes
  *     | page 0 | page 1 | manifest ... | slot 1 ................... | slot 2 ... | ... |

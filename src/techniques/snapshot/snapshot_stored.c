@@ -1,4 +1,4 @@
-/* stored.c - which updates are stored.
+/* snapshot_stored.c - which updates are stored.
  *
  * Every update that writes parameters or the optimizer's state is stored, with one exception.  Without ZeRO several
  * ranks update the same parameters from the same gradient.  One rank has summed that gradient, and the others were sent

@@ -1,4 +1,4 @@
-/* writer.c - how a snapshot file is written: iterations are stored in turn, and the newest durable one is never lost.
+/* snapfile_write.c - writes a snapshot file: iterations are stored in turn, and the newest durable one is never lost.
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
@@ -26,7 +26,7 @@
  * from which the disk is asked to read at once.  If libpmem is installed and the file lies in persistent memory, the
  * file is mapped, and the second copy is the write itself.  For the check and the hash, the CPU reads the buffer once.
  *
- * How the file is opened, and how writing begins with a file that is there already: opening.c.
+ * How the file is opened, and how writing begins with a file that is there already: snapfile_open.c.
  */
 #include "snapfile.h"
 

@@ -1,4 +1,4 @@
-/* choose.c - which updates the CPU gets: the search for the plan that makes the shortest step.
+/* overlap_choose.c - which updates the CPU gets: the search for the plan that makes the shortest step.
  *
  * There is one decision per bucket, D, C or L (overlap.c says what they are), and one more: whether gradients that are
  * copied to the host share bytes.  The simulator says how long a step with a plan takes: it knows of links that are

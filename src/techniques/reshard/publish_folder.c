@@ -1,4 +1,4 @@
-/* folder.c - folders that appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
+/* publish_folder.c - folders appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
 #include "checkpoint_files.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* local_forecast.c - --overlap local before the step runs: what the rule of local.c will choose, and about which
- * updates the step can decide.
+/* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will
+ * choose, and about which updates the step can decide.
  *
  *     predict_choices()     follows the rule through the forecast of the list with all updates on the device
  *     expect_choices()      the same, as a plan that is scored, and that fits as well as it can

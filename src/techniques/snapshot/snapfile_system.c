@@ -1,4 +1,4 @@
-/* system_calls.c - the system calls by which a snapshot file is written, where Linux and macOS differ.
+/* snapfile_system.c - the system calls by which a snapshot file is written, where Linux and macOS differ.
  *
  *     flush_file       waits until the disk has the file                           both
  *     start_writing    asks that a part of the page cache be written               Linux
