@@ -84,10 +84,15 @@ static enum action action_of(const struct swapper *swapper, const struct gap_fac
     return facts->may_remake && choice[facts->decision] == REMAKE ? REMAKE : SWAP;
 }
 
-/* Makes all fates anew, with the actions that the choice means.  Returns by tensor the position, in the list before
- * the edit, of the first task that reads what is made again; NONE: the tensor is not made again.  In the gaps after
- * this task the tensor is kept, whatever was chosen for them: there it is the repeated task's output.  The caller frees
- * the array. */
+/* Makes all fates anew, with the actions that the choice means.  Once a tensor has been made again, its later gaps are
+ * gaps of the repeated task's output, which is kept whatever was chosen for them:
+ *
+ *     tasks that use x       F0    ...    B3    ...    B1
+ *     gap, as chosen             REMAKE       SWAP
+ *     action                     REMAKE       KEEP              B3 is the first reader: remake() puts F0 before it again
+ *
+ * Returns for each tensor its first reader after it is made again, by position in the list before the edit; NONE: the
+ * tensor is not made again.  The caller frees the array. */
 static int *set_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *gaps = &swapper->gaps;

@@ -3,9 +3,9 @@
  *
  * A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at which its
  * copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before the next copy
- * of its lane must begin.  Copies of one direction go one after another: the tensor that is made first
- * leaves first, and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and
- * come back later, and tasks wait.
+ * of its lane must begin.  Copies of one direction go one after another: the tensor that is made first leaves first, and
+ * the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and come back later, and
+ * tasks wait.
  *
  *     uses alone     |=======|                             |=======|
  *     copies too     |=======|======>              <=======|=======|
@@ -37,24 +37,43 @@ static double time_for_copy(const struct room *room, const struct fate *fate)
     return room->placement->copy_times * fate->copy_seconds;
 }
 
-/* The position of the last task, from the one after the gap's begin to the gap's end, that the device begins to compute
- * by that time; if there is none, the position after the gap's begin. */
+/* The two searches below look for a task of the gap by the time at which the device starts to compute it:
+ *
+ *     position         begin   +1    +2    +3    +4    end
+ *     starts at                 2     4     6     8     10
+ *
+ *     last_by(6)       begin + 3, which starts at 6             last_by(1)       begin + 1: none starts by then
+ *     last_before(6)   begin + 2                                last_before(2)   begin: none starts before
+ */
+
+/* Times are sums of other times, so that two which ought to be equal may differ by rounding.  This share of a time is
+ * far more than that, and far less than what a task takes. */
+static const double SLACK = 1e-9;
+
+/* Is task i one that the device starts to compute by that time? */
+static bool starts_by(const struct room *room, int i, double time)
+{
+    return computes(room, i) && room->spans[i].start <= time;
+}
+
+/* The last task in (begin, end] that the device starts by `time`; if there is none, begin + 1. */
 static int last_by(const struct room *room, const struct fate *fate, double time)
 {
     int i = fate->end;
-    while (i > fate->begin + 1 && !(computes(room, i) && room->spans[i].start <= time * (1 + 1e-9)))
+    while (i > fate->begin + 1 && !starts_by(room, i, time * (1 + SLACK)))
         i--;
     return i;
 }
 
-/* The position of the last task in the gap that the device begins to compute before that time; else the gap's begin. */
+/* The last task in (begin, end) before the first one that the device starts at `time` or later; if there is none,
+ * begin. */
 static int last_before(const struct room *room, const struct fate *fate, double time)
 {
     int last = fate->begin;
     for (int i = fate->begin + 1; i < fate->end; i++) {
         if (!computes(room, i))
             continue;
-        if (room->spans[i].start >= time * (1 - 1e-9))
+        if (!starts_by(room, i, time * (1 - SLACK)))
             break;
         last = i;
     }
