@@ -233,7 +233,7 @@ refuse 4 'no/such/folder/file' profile --model tiny --layers 1 --seq-len 8 --bat
 
 refuse 2 '--snapshot takes a path' train --snapshot ''
 refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --save x
-refuse 2 'a step file has no words for slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
+refuse 2 'a step file cannot describe slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
 refuse 2 '--snapshot-slots takes a whole number from 1 to 16' plan --list data/steps/chain.txt --snapshot x \
     --snapshot-slots 0
 refuse 2 'of the state that is kept from step to step does not fit. ' $plan $server --snapshot x --simulate \

@@ -26,7 +26,9 @@
 
 enum { NO_SLOT = 0 }; /* slots count from 1 */
 enum { SNAPFILE_PAGE = 4096, MANIFEST_AT = 2 * SNAPFILE_PAGE };
-struct snapfile_plan { /* says what a run stores of an iteration */
+enum { MAGIC_BYTES = 8, HASH_BYTES = sizeof(uint64_t) };
+enum { PAGE_HASH_AT = SNAPFILE_PAGE - HASH_BYTES }; /* a page ends with its hash */
+struct snapfile_plan {                              /* says what a run stores of an iteration */
     const struct config *config;
     const struct mesh *mesh;
     struct ring *ring;          /* which iteration has which slot */
@@ -39,14 +41,22 @@ uint64_t payload_bytes(const struct state_range *range); /* what the payload tak
  * are not the whole state. */
 struct pieces *cut_stored(const struct snapfile_plan *plan);
 
-/* A commit.  Its bytes lie in a page of the file as they lie in this struct, so the struct must stay as it is.  See
- * struct disk_page, and the head of snapfile_layout.c. */
+/* A commit.  Its bytes lie in a page of the file as they lie in this struct, so the struct must stay as it is. */
 struct snapfile_commit {
     uint64_t seq;             /* its number among all commits of the file */
     uint32_t step;            /* the step after which the state was stored */
     uint32_t slot;            /* the slot that has the state; NO_SLOT: there is no commit */
     int64_t samples, session; /* those of struct checkpoint */
     uint64_t hash;            /* XXH64 of the hashes of its pieces */
+};
+/* How a page begins, byte for byte, as the head of snapfile_layout.c draws it. */
+struct snapfile_page {
+    char magic[MAGIC_BYTES];
+    uint32_t version, endian;
+    uint64_t file_bytes, run, zero;
+    uint32_t slots, pieces;
+    uint64_t manifest_bytes, manifest_hash;
+    struct snapfile_commit commit;
 };
 extern const struct checkpoint_form snapfile_form;
 struct snapfile {

@@ -32,15 +32,7 @@
 
 enum { VERSION = 3, ENDIAN = 0x01020304 };
 
-struct disk_page {
-    char magic[8];
-    uint32_t version, endian;
-    uint64_t file_bytes, run, zero;
-    uint32_t slots, pieces;
-    uint64_t manifest_bytes, manifest_hash;
-    struct snapfile_commit commit;
-};
-_Static_assert(sizeof(struct disk_page) == 104, "as drawn above");
+_Static_assert(sizeof(struct snapfile_page) == 104, "as drawn above");
 static const char magic[] = "YARDSNAP"; /* without the 0 */
 
 /* ---- payloads --------------------------------------------------------------------------------------------------- */
@@ -112,31 +104,31 @@ uint64_t slot_at(const struct snapfile *snapfile, int slot)
 
 uint64_t hashes_at(const struct snapfile *snapfile, int slot)
 {
-    return slot_at(snapfile, slot + 1) - round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
+    return slot_at(snapfile, slot + 1) - round_up(HASH_BYTES * snapfile->base.n, SNAPFILE_PAGE);
 }
 
-static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAPFILE_PAGE - 8, 0); }
+static uint64_t hash_of_page(const char *page) { return hash_bytes(page, PAGE_HASH_AT, 0); }
 
 void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE])
 {
-    struct disk_page contents = {.version = VERSION,
-                                 .endian = ENDIAN,
-                                 .file_bytes = slot_at(snapfile, snapfile->slots + 1),
-                                 .run = snapfile->run,
-                                 .slots = (uint32_t)snapfile->slots,
-                                 .pieces = (uint32_t)snapfile->base.n,
-                                 .manifest_bytes = snapfile->manifest_bytes,
-                                 .manifest_hash = snapfile->manifest_hash,
-                                 .commit = *commit};
-    memcpy(contents.magic, magic, sizeof contents.magic);
+    struct snapfile_page contents = {.version = VERSION,
+                                     .endian = ENDIAN,
+                                     .file_bytes = slot_at(snapfile, snapfile->slots + 1),
+                                     .run = snapfile->run,
+                                     .slots = (uint32_t)snapfile->slots,
+                                     .pieces = (uint32_t)snapfile->base.n,
+                                     .manifest_bytes = snapfile->manifest_bytes,
+                                     .manifest_hash = snapfile->manifest_hash,
+                                     .commit = *commit};
+    memcpy(contents.magic, magic, MAGIC_BYTES);
     memset(page, 0, SNAPFILE_PAGE);
     memcpy(page, &contents, sizeof contents);
     uint64_t hash = hash_of_page(page);
-    memcpy(page + SNAPFILE_PAGE - 8, &hash, 8);
+    memcpy(page + PAGE_HASH_AT, &hash, HASH_BYTES);
 }
 
 /* Are the numbers within bounds?  They may have any values, since bytes that were changed can have a hash that fits. */
-static bool is_possible(const struct disk_page *page)
+static bool is_possible(const struct snapfile_page *page)
 {
     const struct snapfile_commit *commit = &page->commit;
     if (page->slots < 1 || page->slots > MOST_MEMBERS || commit->slot > page->slots)
@@ -150,18 +142,18 @@ static bool is_possible(const struct disk_page *page)
 
 const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE], const struct reader *reader)
 {
-    struct disk_page contents;
+    struct snapfile_page contents;
     uint64_t hash = hash_of_page(page), file_bytes = reader->size;
     memcpy(&contents, page, sizeof contents);
-    if (memcmp(page, magic, 8) != 0 || memcmp(page + SNAPFILE_PAGE - 8, &hash, 8) != 0)
-        return "its hash is not that of its bytes";
+    if (memcmp(contents.magic, magic, MAGIC_BYTES) != 0 || memcmp(page + PAGE_HASH_AT, &hash, HASH_BYTES) != 0)
+        return "its hash does not match its bytes";
     if (contents.version > VERSION && contents.endian == ENDIAN)
         fail(EXIT_FAILED,
              "%s was written by a newer yard, as a snapshot of version %u: this one, " YARD_VERSION
              ", reads version %d; use the newer one",
              reader->path, contents.version, VERSION);
     if (contents.version != VERSION || contents.endian != ENDIAN)
-        return "it is of another version, or another kind of machine";
+        return "it is of another version, or from another kind of machine";
     if (contents.file_bytes != file_bytes)
         return "the file is not as long as it says";
     if (!is_possible(&contents))
@@ -174,7 +166,7 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
                                   .slots_at = MANIFEST_AT + round_up(contents.manifest_bytes, SNAPFILE_PAGE),
                                   .newest = contents.commit};
     uint64_t least =
-        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
+        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(HASH_BYTES * snapfile->base.n, SNAPFILE_PAGE);
     if (file_bytes < least || (file_bytes - snapfile->slots_at) % ((uint64_t)snapfile->slots * SNAPFILE_PAGE))
         return "the file does not end with a slot";
     snapfile->base.bytes = (file_bytes - snapfile->slots_at) / (uint64_t)snapfile->slots;
@@ -184,13 +176,14 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
 bool is_snapshot(const char *path)
 {
     struct stat status;
-    char page[2][8] = {{0}};
+    char page[2][MAGIC_BYTES] = {{0}};
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct reader *reader = open_reader(path);
-    for (uint64_t k = 0; k < 2 && reader->size >= k * SNAPFILE_PAGE + 8; k++) /* also of one that was cut off */
-        read_at(reader, page[k], 8, k * SNAPFILE_PAGE);
+    /* A file that was cut off may have only the first page. */
+    for (uint64_t k = 0; k < 2 && reader->size >= k * SNAPFILE_PAGE + MAGIC_BYTES; k++)
+        read_at(reader, page[k], MAGIC_BYTES, k * SNAPFILE_PAGE);
     bool empty = reader->size == 0;
     close_reader(reader);
-    return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;
+    return empty || memcmp(page[0], magic, MAGIC_BYTES) == 0 || memcmp(page[1], magic, MAGIC_BYTES) == 0;
 }

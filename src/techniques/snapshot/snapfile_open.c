@@ -288,7 +288,7 @@ bool give_up_if_lost(struct snapfile_writer *writer)
     writer->counts.stored = 0;
     pthread_mutex_unlock(&writer->lock);
     warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
-         "held went with it; training goes on, but stores nothing any more",
+         "held is lost; training goes on, but no longer stores anything",
          writer->file->path);
     return true;
 }

@@ -146,8 +146,7 @@ static bool install_commit(struct reader *reader, struct checkpoint *checkpoint,
     snapfile->newest = *commit;
     read_at(reader, hashes, sizeof *hashes * snapfile->base.n, hashes_at(snapfile, (int)commit->slot));
     if (hash_bytes(hashes, sizeof *hashes * snapfile->base.n, 0) != commit->hash)
-        NOTE_DAMAGE(snapfile,
-                    "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
+        NOTE_DAMAGE(snapfile, "%s: iteration %u is torn or damaged: the hashes at byte %llu do not match its commit",
                     checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
     put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
     for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage; i++) {
@@ -168,14 +167,14 @@ static struct checkpoint *read_description(struct reader *reader, const char *pa
     read_at(reader, manifest, n, MANIFEST_AT);
     if (hash_bytes(manifest, n, 0) != snapfile->manifest_hash)
         fail(EXIT_FAILED,
-             "%s is damaged: its manifest, bytes %d to %zu, does not have the hash that its pages say; use a "
-             "checkpoint or another snapshot",
+             "%s is damaged: its manifest, bytes %d to %zu, does not match the hash in its pages; use a checkpoint "
+             "or another snapshot",
              path, MANIFEST_AT, MANIFEST_AT + n);
     struct checkpoint *checkpoint = parse_manifest(path, manifest, n, &snapfile->base);
     size_t pieces = count_pieces(checkpoint->pieces);
     if (pieces != snapfile->base.n)
         fail(EXIT_FAILED,
-             "%s is damaged, or no snapshot of yard's: it has %zu pieces, but its pages say %zu; use a "
+             "%s is damaged, or not a snapshot of yard: its manifest has %zu pieces, but its pages say %zu; use a "
              "checkpoint or another snapshot",
              path, pieces, snapfile->base.n);
     free(manifest);
@@ -213,12 +212,13 @@ static struct pages expect_pages(struct reader *reader, enum writers writers)
     if (reader->size == 0) /* a run made the file, and was killed before it wrote to it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, reader->path);
     if (reader->size < MANIFEST_AT)
-        fail(EXIT_FAILED,
-             "%s has %llu bytes, which is not a snapshot: it was cut off; use a checkpoint or another snapshot",
-             reader->path, (unsigned long long)reader->size);
+        fail(
+            EXIT_FAILED,
+            "%s was cut off: it has %llu bytes, and any snapshot has at least %d; use a checkpoint or another snapshot",
+            reader->path, (unsigned long long)reader->size, MANIFEST_AT);
     struct pages pages = read_pages(reader, writers);
     if (newer_page(&pages) == NONE)
-        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", reader->path, pages.wrong[0],
+        fail(EXIT_FAILED, "%s is damaged, or not a snapshot: page 0: %s; page 1: %s", reader->path, pages.wrong[0],
              pages.wrong[1]);
     return pages;
 }

@@ -44,9 +44,9 @@ static void stop_storing(struct snapfile_writer *writer, char *failure)
     writer->failed = true;
     pthread_mutex_unlock(&writer->lock);
     if (first && counts.stored > 0)
-        warn("%s; training goes on, but stores nothing there any more: iteration %u is kept", failure, counts.newest);
+        warn("%s; training goes on, but no longer stores anything there; iteration %u is kept", failure, counts.newest);
     else if (first)
-        warn("%s; training goes on, but stores nothing there any more: no iteration of this run is kept", failure);
+        warn("%s; training goes on, but no longer stores anything there; no iteration of this run is kept", failure);
     free(failure);
 }
 
@@ -60,7 +60,7 @@ static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes,
             continue;
         if (done <= 0) {
             stop_storing(writer, format_string("cannot write snapshot file %s: %s", writer->file->path,
-                                               done ? strerror(errno) : "the system took no byte"));
+                                               done ? strerror(errno) : "the system wrote no bytes"));
             return false;
         }
         bytes += done;

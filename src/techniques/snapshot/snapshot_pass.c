@@ -159,7 +159,7 @@ static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
                                            {"snapshot-slots", "snapshot", NULL},
                                            {"snapshot-in", "snapshot", NULL},
                                            {"iterations", "snapshot", NULL},
-                                           {"print-list", "snapshot", "a step file has no words for slots"}};
+                                           {"print-list", "snapshot", "a step file cannot describe slots"}};
 const struct module module_snapshot = {
     .name = "snapshot",
     .needs = "pass predict reshard",
