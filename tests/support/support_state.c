@@ -320,6 +320,8 @@ bool notices(struct image *image)
     image->damage = 0;
     struct problem *problem = attempt(read_image, image);
     bool refused = problem && problem->code == EXIT_FAILED;
+    if (problem)
+        snprintf(image->said, sizeof image->said, "%s", problem->sentence);
     free(problem);
     return problem ? refused : image->damage && image->step;
 }

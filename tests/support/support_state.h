@@ -65,9 +65,9 @@ struct image { /* a file, its bytes, and what reading it gave */
     const char *path;
     char *bytes; /* they are changed here, and put_bytes() writes them */
     size_t n;
-    uint32_t step; /* the step that was read, 0: none */
-    size_t damage; /* sentences */
-    char said[512];
+    uint32_t step;  /* the step that was read, 0: none */
+    size_t damage;  /* sentences */
+    char said[512]; /* the first of these sentences, or why nothing was read; "": no damage */
 };
 /* Writes a file with iterations 1 and 2 on dp=2 and reads it; the caller frees the bytes. */
 struct image make_image(const char *path, struct snapfile *layout);
