@@ -20,8 +20,8 @@ struct text random_text(struct draws *draws, size_t n)
                                         "\u3000", "\u200D", "\u0301", "<|en", "<|end|>", "<|end|>ing", "\xED\xA0\x80"};
     char *bytes = allocate(n + 16, 1);
     struct text text = {.name = "a random text", .bytes = bytes};
-    const size_t most =
-        draw_below(draws, 2) ? COUNT(parts) + 1 : 8; /* a few parts make long words, and many equal ones */
+    /* A few parts make long words, and many equal ones. */
+    const size_t most = draw_below(draws, 2) ? COUNT(parts) + 1 : 8;
     while (text.n < n) {
         const size_t i = draw_below(draws, most);
         char byte[2] = {(char)draw_below(draws, 256)};

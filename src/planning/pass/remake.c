@@ -39,8 +39,8 @@ static bool may_repeat(const struct uses *uses, int position, const struct tenso
         bool writes = task->accesses[i].mode & ACCESS_WRITE;
         if (writes && tensor->persistent)
             return false;
-        if (reads && tensor != made &&
-            is_written_between(uses, tensor, position - 1, reader)) /* by the task itself, or later */
+        /* The task itself may write the tensor, or a later one. */
+        if (reads && tensor != made && is_written_between(uses, tensor, position - 1, reader))
             return false;
     }
     return true;

@@ -324,8 +324,8 @@ static void compare_with_table(const struct where *where, const struct checkpoin
 static void read_pieces_of(const struct where *where, char part[MOST_PART], const struct checkpoint *checkpoint,
                            const json_t *list, struct kept_tensor *tensor)
 {
-    size_t most =
-        3 * (size_t)n_ranks(&checkpoint->pieces->mesh); /* a rank has a ragged row, whole rows, a ragged row */
+    /* A rank has a ragged row, whole rows, and a ragged row. */
+    size_t most = 3 * (size_t)n_ranks(&checkpoint->pieces->mesh);
     if (checkpoint->other_form)
         most = checkpoint->other_form->n;
     most = MIN(most, tensor_elements(tensor));

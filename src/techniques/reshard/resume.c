@@ -113,8 +113,8 @@ static void record_training(struct trainer *trainer, struct list *list)
     if (list != trainer->train || settings->demands.trial)
         return;
     struct run_record *record = allocate(1, sizeof *record);
-    bool without_mesh =
-        settings->resumed && !settings->mesh && n_ranks(&trainer->mesh) == 1; /* then the old strategy is recorded */
+    /* A run that goes on without a mesh records the old strategy. */
+    bool without_mesh = settings->resumed && !settings->mesh && n_ranks(&trainer->mesh) == 1;
     struct mesh strategy = without_mesh ? read_strategy(settings->source.checkpoint) : trainer->mesh;
     char text[64];
     record->options = options_json(RECORDED_OPTIONS);

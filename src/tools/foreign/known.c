@@ -45,8 +45,8 @@ static const struct option *find_plain(const struct option_table *table, unsigne
 {
     const struct option *option = find_option(table, word);
     typed += strspn(typed, "-");
-    if (!option ||
-        strncmp(typed, word, strlen(word)) == 0) /* it is written as ours: only the dashes before it are wrong */
+    /* A word may be written as ours, with only the dashes before it wrong. */
+    if (!option || strncmp(typed, word, strlen(word)) == 0)
         return NULL;
     return option->classes & command ? option : NULL;
 }

@@ -234,8 +234,8 @@ static void print_search(const struct mesh_search *search, size_t n)
     struct table *table = new_table(columns, COUNT(columns));
     for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + n; outcome++) {
         char *words = make_command(&outcome->candidate);
-        const double tenths =
-            ceil(10 * outcome->bytes / (1 << 20)); /* tenths of a MiB, rounded up: what is printed must be enough */
+        /* In tenths of a MiB, rounded up: what is printed must be enough. */
+        const double tenths = ceil(10 * outcome->bytes / (1 << 20));
         ROW(table, number_cell(1e3 * outcome->seconds), number_cell(tenths / 10), number_cell(outcome->bytes),
             text_cell(words));
         free(words);

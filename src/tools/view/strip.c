@@ -274,8 +274,8 @@ static struct step_number place_number(const struct view *view, size_t i, const 
     struct step_number number = {.shown = false};
     if (step->step % room->stride != 0 && !is_asked) /* most steps of a long run: no text is made for them */
         return number;
-    if (begins_before_sight(view, step->work) &&
-        (step->step == view->sight.anchor || list_at_left(view, step).name)) /* then it is beside the ruler, or over */
+    /* Then the number stands beside the ruler, or the step is over. */
+    if (begins_before_sight(view, step->work) && (step->step == view->sight.anchor || list_at_left(view, step).name))
         return number;
     snprintf(number.text, sizeof number.text, "step %" PRIu32, step->step);
     number.wide = width_of(view, number.text);

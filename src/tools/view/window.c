@@ -129,8 +129,8 @@ static void take_event(struct view_window *window, const SDL_Event *event)
         press_key(window->view, strcmp(event->text.text, " ") == 0 ? "space" : event->text.text);
     else if (event->type == SDL_WINDOWEVENT)
         take_window_event(window, &event->window);
-    else if (event->type == SDL_MOUSEMOTION &&
-             (event->motion.xrel || event->motion.yrel)) /* not when the window opens there */
+    else if (event->type == SDL_MOUSEMOTION && (event->motion.xrel || event->motion.yrel))
+        /* SDL tells of a motion of no pixels when the window opens under the mouse. */
         move_mouse(window->view, (int)(event->motion.x * window->ratio), (int)(event->motion.y * window->ratio));
     else if (event->type == SDL_MOUSEBUTTONDOWN && event->button.button == SDL_BUTTON_LEFT)
         press_button(window->view, shift);

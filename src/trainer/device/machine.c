@@ -445,8 +445,8 @@ static unsigned count_cores(const struct machine *machine)
 {
     unsigned cores = 0;
     for (const struct device *device = machine->devices; device < machine->host; device++)
-        if (device->is_cpu &&
-            (device == machine->devices || device->cl != device[-1].cl)) /* the shares of one device are neighbours */
+        /* The shares of one device are neighbours. */
+        if (device->is_cpu && (device == machine->devices || device->cl != device[-1].cl))
             cores += device->units;
     return cores;
 }

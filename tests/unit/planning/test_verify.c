@@ -161,8 +161,8 @@ static size_t free_early(struct trainer *trainer, int from, int to)
             other->address = tensor->address;
             other->slab = tensor->slab;
             depend(trainer->train, ALL_EDGES);
-            assert_null(
-                compare_values(values_of(trainer, trainer->train), trainer->train)); /* which looks at no addresses */
+            /* This looks at no addresses. */
+            assert_null(compare_values(values_of(trainer, trainer->train), trainer->train));
             expect_wrong(tensor->name, verify(trainer->train, NULL), "tensor");
             other->address = address;
             other->slab = slab;
@@ -255,8 +255,8 @@ TEST(a_swap_needs_its_waits)
 TEST(a_swap_of_another_value_is_found)
 {
     struct exchange exchange = new_swap(TRANSIENT);
-    exchange.paper.list->tasks[1]->accesses[1].tensor =
-        exchange.paper.list->tasks[0]->accesses[1].tensor; /* out: h <- w */
+    /* out: h <- w */
+    exchange.paper.list->tasks[1]->accesses[1].tensor = exchange.paper.list->tasks[0]->accesses[1].tensor;
     order_swap(&exchange);
     expect_sound("sound in itself", exchange.paper.list, NULL);
     expect_wrong("w in place of a", compare_values(exchange.plain, exchange.paper.list), "task 3 g");

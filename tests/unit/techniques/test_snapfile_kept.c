@@ -275,8 +275,8 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         assert_int_equal(image.step, 3);
         assert_true(!image.damage);
         struct checkpoint *checkpoint = open_newest_snapshot(image.path);
-        assert_true(snapfile_of(checkpoint)->newest.seq >
-                    snapfile.newest.seq); /* newer than all that was there, damaged or not */
+        /* It is newer than all that was there, damaged or not. */
+        assert_true(snapfile_of(checkpoint)->newest.seq > snapfile.newest.seq);
         free_checkpoint(checkpoint);
         free(now);
         free(image.bytes);

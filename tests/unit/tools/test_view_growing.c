@@ -96,8 +96,8 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         if (is_picked(&view->selection.task))
             assert_memory_equal(&view->tracks[0]->trace->records[view->selection.task.record],
                                 &view->selection.task.copy, sizeof view->selection.task.copy);
-        view->selection.task =
-            pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1); /* NONE when there is none */
+        /* NONE when there is none. */
+        view->selection.task = pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1);
     }
     close_trace_writer(writer);
     poll_view(view);

@@ -191,8 +191,8 @@ TEST(two_times_are_marked_and_stay_where_they_are)
     const struct times times = find_times(view);
     assert_int_equal(times.n, 4); /* two ends, two marks; the mouse is on the ruler */
     run_script(view, "pagedown");
-    assert_true(labs((long)(clock_of(track, view->selection.mark[0]) - clock[0])) <=
-                1); /* a nanosecond is lost to rounding */
+    /* A nanosecond is lost to rounding. */
+    assert_true(labs((long)(clock_of(track, view->selection.mark[0]) - clock[0])) <= 1);
     assert_true(labs((long)(clock_of(track, view->selection.mark[1]) - clock[1])) <= 1);
     assert_true(labs((long)(clock_of(track, view->selection.region.at[0]) - begin)) <= 1);
     assert_false(shows_mark(view)); /* they are a step before what is in sight */

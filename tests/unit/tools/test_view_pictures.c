@@ -434,8 +434,8 @@ TEST(colours_are_told_apart_by_the_colour_blind)
     for (size_t kind = 0; kind < KINDS; kind++)
         if (kind_name(view->tracks[0]->trace, kind)[0])
             colours[n++] = colour_number(view, (int64_t)kind);
-    assert_int_equal(n, view->tracks[0]->trace->header.n_roles +
-                            3); /* the halves of a backward, copies up and copies down */
+    /* The other three are the halves of a backward, copies up and copies down. */
+    assert_int_equal(n, view->tracks[0]->trace->header.n_roles + 3);
     expect_told_apart("kinds", colours, n);
     run_script(view, "k k");
     for (int i = 0; i <= MICRO_BATCHES; i++)

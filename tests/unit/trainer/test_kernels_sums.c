@@ -29,8 +29,8 @@ static void check_norm(int n, float clip, float *first_shape)
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
     if (first_shape[0] == 0)
         memcpy(first_shape, partial.ours, sizeof(float) * (size_t)n_blocks);
-    if (device->shape.vector == 1 ||
-        device->shape.work_group == 1) /* all real devices: the tree is the same on CPU and GPU */
+    /* All real devices have one of the two: the tree is the same on CPU and GPU. */
+    if (device->shape.vector == 1 || device->shape.work_group == 1)
         expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
     RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16),
         A(&loss, 1), I(1));

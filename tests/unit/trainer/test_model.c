@@ -326,8 +326,8 @@ TEST(check_fails_above_the_tolerance)
 {
     struct ran ran =
         expect_yard(EXIT_FAILED, "FAILED: 59 tensors", "check tests/data/gpt2-tiny.safetensors --tolerance 1e-9");
-    ran = run_yard(
-        "check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
+    /* This optimizer is not the reference's. */
+    ran = run_yard("check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json");
     assert_int_equal(ran.code, 1);
     assert_non_null(strstr(ran.out, "\"passed\": false"));
 }
