@@ -14,8 +14,8 @@
 /* Does the task follow, within the iteration, from one that is marked? */
 static bool follows(const struct task *task, const bool *marked)
 {
-    for (size_t i = 0; i < task->n_edges; i++)
-        if (!task->edges[i].previous && marked[task->edges[i].producer])
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        if (!edge->previous && marked[edge->producer])
             return true;
     return false;
 }

@@ -43,8 +43,7 @@ static void print_edges(FILE *out, const struct task *task)
 {
     const char *comma = "";
     size_t implied = 0;
-    for (size_t i = 0; i < task->n_edges; i++) {
-        const struct edge *edge = &task->edges[i];
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         if (!edge->wait) {
             implied++;
             continue;
@@ -226,8 +225,8 @@ static json_t *access_json(const struct access *access)
 static json_t *task_json(const struct task *task, size_t number)
 {
     json_t *edges = json_array(), *accesses = json_array();
-    for (size_t i = 0; i < task->n_edges; i++)
-        json_array_append_new(edges, edge_json(&task->edges[i]));
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        json_array_append_new(edges, edge_json(edge));
     for (int i = 0; i < task->n_accesses; i++)
         json_array_append_new(accesses, access_json(&task->accesses[i]));
     return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", task->name, "layer",

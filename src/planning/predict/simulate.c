@@ -306,11 +306,11 @@ static void try_lanes(struct simulator *sim)
 static int count_unmet(const struct simulator *sim, const struct task *task, int iteration)
 {
     int unmet = 0;
-    for (size_t k = 0; k < task->n_edges; k++) {
-        int producer = (int)task->edges[k].producer;
-        if (!task->edges[k].wait)
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+        int producer = (int)edge->producer;
+        if (!edge->wait)
             continue;
-        int awaited = latest_iteration(sim, producer, iteration - task->edges[k].previous); /* NONE: there was no run */
+        int awaited = latest_iteration(sim, producer, iteration - edge->previous); /* NONE: there was no run */
         if (awaited > sim->tasks[producer].last_ended)
             unmet++;
     }

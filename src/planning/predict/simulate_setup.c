@@ -47,8 +47,9 @@ static void index_list(struct simulator *sim)
         lane->next_task = i;
         if (task->member.returned)
             sim->returning_task = task;
-        for (size_t k = task->n_edges; k-- > 0;) {
-            const struct edge *edge = &task->edges[k];
+        const struct edge *edge = task->edges + task->n_edges; /* from the last on: each wait comes before the others */
+        while (edge > task->edges) {
+            edge--;
             struct task_state *producer = &sim->tasks[edge->producer];
             if (leads_to_member(list, task, edge))
                 producer->before_member = true;

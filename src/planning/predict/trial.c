@@ -53,8 +53,8 @@ static struct task_kind *kind_of_task(struct collected *collected, const struct 
 
 static bool waits_for_others(const struct task *task)
 {
-    for (size_t i = 0; i < task->n_edges; i++)
-        if (task->edges[i].wait)
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        if (edge->wait)
             return true;
     return false;
 }

@@ -215,8 +215,7 @@ static void find_ended_nodes(const struct list *list, int first_lane, struct end
             join_ends(&ends[node], &ends[certain[lane]]);
         if (last[lane] != NONE)
             note_end(list, &ends[node], last[lane], first_lane);
-        for (size_t k = 0; k < task->n_edges; k++) {
-            const struct edge *edge = &task->edges[k];
+        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = source_of(list, node, edge);
             if (!edge->wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
                 continue;

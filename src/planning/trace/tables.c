@@ -96,11 +96,9 @@ static void fill_list(struct trace *tables, const struct list *list, uint32_t k,
                                   .of_weights = is_of_weights(task)};
         snprintf(to->name, sizeof to->name, "%s", task->name);
         fill_shape(to->shape, sizeof to->shape, task);
-        for (size_t nth = 0; nth < task->n_edges; nth++) {
-            const struct edge *edge = &task->edges[nth];
+        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
             tables->edges[header->n_edges++] = (struct trace_edge){
                 .producer = first + edge->producer, .previous_step = edge->previous, .reuse = edge->kind == EDGE_REUSE};
-        }
     }
 }
 

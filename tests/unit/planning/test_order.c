@@ -94,10 +94,10 @@ TEST(verify_sees_an_update_that_is_not_gated)
     struct list *list = gated_list(TWO_LAYERS);
     struct task *adam = list->tasks[2];
     size_t dropped = 0;
-    for (size_t e = 0; e < adam->n_edges; e++)
-        if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
-            assert_true(adam->edges[e].wait);
-            adam->edges[e].wait = false;
+    for (struct edge *edge = adam->edges; edge < adam->edges + adam->n_edges; edge++)
+        if (edge->producer == 1 && !edge->previous) {
+            assert_true(edge->wait);
+            edge->wait = false;
             dropped++;
         }
     assert_int_equal(dropped, 1);
@@ -117,8 +117,8 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
     list->tasks[1]->member.needed = true;
     finish_list(list);
     expect_sound("the list", list, NULL);
-    for (size_t e = 0; e < task->n_edges; e++)
-        task->edges[e].wait &= task->edges[e].producer != 0;
+    for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        edge->wait &= edge->producer != 0;
     expect_wrong("the list", verify(list, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list_and_machine(list);
 }
