@@ -89,7 +89,9 @@ static enum action action_of(const struct swapper *swapper, const struct gap_fac
  *
  *     tasks that use x       F0    ...    B3    ...    B1
  *     gap, as chosen             REMAKE       SWAP
- *     action                     REMAKE       KEEP              B3 is the first reader: remake() puts F0 before it again
+ *     action                     REMAKE       KEEP
+ *
+ * Here B3 is the first reader: remake() puts F0 before it once more.
  *
  * Returns for each tensor its first reader after it is made again, by position in the list before the edit; NONE: the
  * tensor is not made again.  The caller frees the array. */

@@ -3,9 +3,9 @@
  *
  * A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at which its
  * copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before the next copy
- * of its lane must begin.  Copies of one direction go one after another: the tensor that is made first leaves first, and
- * the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and come back later, and
- * tasks wait.
+ * of its lane must begin.  Copies of one direction go one after another: the tensor that is made first leaves first,
+ * and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and come back later,
+ * and tasks wait.
  *
  *     uses alone     |=======|                             |=======|
  *     copies too     |=======|======>              <=======|=======|
