@@ -83,7 +83,7 @@ refuse 2 '--prompt is empty' sample --from "$saved" --prompt ''
 refuse 2 'takes one reference file' check
 refuse 1 'needs tokens and targets' check "$saved"
 { printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
-refuse 1 'it was cut off' train --resume "$TMP/cut.snap"
+refuse 1 'was cut off' train --resume "$TMP/cut.snap"
 unharmed 'wrong models'
 
 # ---- files that cannot be written -----------------------------------------------------------------------------------
