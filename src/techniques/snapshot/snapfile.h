@@ -28,7 +28,8 @@ enum { NO_SLOT = 0 }; /* slots count from 1 */
 enum { SNAPFILE_PAGE = 4096, MANIFEST_AT = 2 * SNAPFILE_PAGE };
 enum { MAGIC_BYTES = 8, HASH_BYTES = sizeof(uint64_t) };
 enum { PAGE_HASH_AT = SNAPFILE_PAGE - HASH_BYTES }; /* a page ends with its hash */
-struct snapfile_plan {                              /* says what a run stores of an iteration */
+
+struct snapfile_plan { /* says what a run stores of an iteration */
     const struct config *config;
     const struct mesh *mesh;
     struct ring *ring;          /* which iteration has which slot */
@@ -90,7 +91,7 @@ struct checkpoint *open_newest_snapshot(const char *path); /* fails when no comm
 /* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
 struct checkpoint *read_locked_snapshot(const char *path);
 
-/* ---- a file that is being written -------------------------------------------------------------------------------- */
+/* ---- snapfile_open.c, snapfile_write.c: a file that is being written --------------------------------------------- */
 
 struct snapfile_counts {
     uint32_t stored;  /* commits */
@@ -134,7 +135,7 @@ struct snapfile_writer {     /* a file that is being written */
     uint64_t seq; /* the commit's */
 };
 
-/* ---- snapfile_open.c --------------------------------------------------------------------------------------------- */
+/* ---- snapfile_open.c: opening it to write, and closing it -------------------------------------------------------- */
 
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
  * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
@@ -146,13 +147,13 @@ struct problem *open_snapfile_writer(const char *path, const struct checkpoint *
                                      const struct snapfile_plan *plan, struct snapfile_writer **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
 struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
-/* These two are for snapfile_write.c.
- * The new file takes the name of the old one.  For attempt(); argument: a struct snapfile_writer. */
+/* For snapfile_write.c, as is the next one: the new file takes the name of the old one.  attempt() may call it, with a
+ * struct snapfile_writer as its argument. */
 void take_name(void *argument);
 /* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
 bool give_up_if_lost(struct snapfile_writer *writer);
 
-/* ---- snapfile_write.c -------------------------------------------------------------------------------------------- */
+/* ---- snapfile_write.c: the protocol ------------------------------------------------------------------------------ */
 
 /* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
  * then the iteration is dropped. */
