@@ -74,7 +74,7 @@ refuse_with() { # VARIABLES CODE PART WORDS...
 
 is_refused() { # CODE EXPECTED PART: what has ended with CODE was refused as expected, in one sentence
     [ "$1" -eq "$2" ] && grep -q -- "$(pattern_of "$3")" "$TMP/err" &&
-        [ "$(grep '^yard: ' "$TMP/err" | grep -vc '^yard: warning: ')" -eq 1 ]
+        [ "$(grep -vc '^yard: warning: ' "$TMP/err")" -eq 1 ]
 }
 
 pattern_of() { # PART: as grep takes it

@@ -39,7 +39,7 @@ refuse_train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
 refuse_train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
 refuse_train 1 "$TMP/header.bin" --data "$TMP/header.bin"
 refuse_train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
-refuse_train 2 '--order file, by --batch' --data tests/data/llmc-tokens.bin --order file --batch 10000
+refuse_train 2 'a smaller --batch or --seq-len, or another --order' --data tests/data/llmc-tokens.bin --order file --batch 10000
 refuse_train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
 refuse_train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
 refuse_train 2 "but the model's vocabulary is 67" --init $st --data tests/data/llmc-tokens.bin
@@ -411,7 +411,9 @@ nothing_raw 'check --json'
 edited="YARD_KERNELS=$TMP/cl"
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
 sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
-refuse_train_with "$edited" 1 "$TMP/cl/loss.cl:$line" # the compiler's own message, with the file and its line
+env $edited "$YARD" train $short >"$TMP/out" 2>"$TMP/err"
+check 'a kernel that does not compile ends the run' [ $? -eq 1 ]
+check "the compiler's own message has the file and its line" grep -q "$TMP/cl/loss.cl:$line" "$TMP/err"
 cp cl/loss.cl "$TMP/cl/loss.cl"
 sed 's/void add(/void sum(/' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
 refuse_train_with "$edited" 1 'kernel add in cl/elementwise.cl: CL_INVALID_KERNEL_NAME'

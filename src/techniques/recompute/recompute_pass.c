@@ -48,11 +48,10 @@ static void check_recompute_options(struct settings *settings)
              left_out);
 }
 
-/* RECOMPUTE_AUTO makes again as much as `full` if it must. */
+/* Activations are on devices.  RECOMPUTE_AUTO makes again as much as `full` if it must. */
 static const char *way_to_make_room(bool on_host)
 {
-    (void)on_host;
-    if (recompute_options.mode == RECOMPUTE_FULL || recompute_options.mode == RECOMPUTE_AUTO)
+    if (on_host || recompute_options.mode == RECOMPUTE_FULL || recompute_options.mode == RECOMPUTE_AUTO)
         return NULL;
     return "--recompute full";
 }

@@ -83,12 +83,14 @@ static void suggest_classes(void)
     free(names);
 }
 
-/* When swap is on, only more classes make more room, and they take it from the host. */
+/* Swap takes its room from the host.  When it is on, only more classes make more room. */
 static const char *way_to_make_room(bool on_host)
 {
+    if (on_host)
+        return NULL;
     if (swap_options.mode == SWAP_OFF)
         return "--swap auto";
-    return on_host || !*more_classes ? NULL : more_classes;
+    return *more_classes ? more_classes : NULL;
 }
 
 static void check_swap_options(struct settings *settings)

@@ -196,7 +196,8 @@ static void tell_end(struct trainer *trainer, uint32_t step)
         append_quoted(&program, program_name);
         note("it goes on with: %s train%s%s", program, run.command, run.more_words ? run.more_words : "");
         free(program);
-    } else if (settings->resumed && !settings->save && !settings->demands.kept_elsewhere) {
+    } else if (settings->resumed && step > settings->resumed->step && !settings->save &&
+               !settings->demands.kept_elsewhere) {
         note("nothing that this run has trained is saved: %s %s would go on saving there", settings->resumed->kept_by,
              settings->resumed->given_path);
     }
