@@ -192,11 +192,17 @@ static char *find_newest(const char *path, enum exit_code *code)
     *code = EXIT_IO;
     if (all.n && all.entries[0].problem)
         *code = all.entries[0].problem->code;
-    for (size_t i = 0; i < all.n; i++)
-        if (all.entries[i].problem)
+    size_t n_passed_over = 0;
+    for (size_t i = 0; i < all.n; i++) {
+        if (all.entries[i].problem) {
             warn("%s is passed over: %s", all.entries[i].path, all.entries[i].problem->sentence);
-        else if (!found)
+            n_passed_over++;
+        } else if (!found) {
             found = copy_string(all.entries[i].path);
+        }
+    }
+    if (found && n_passed_over > 0)
+        note("%s is taken", found);
     free_entries(&all);
     return found;
 }
@@ -234,7 +240,7 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
     fail(code,
          "%s holds no complete checkpoint, which has a " MANIFEST
          " and the files that it names; expected a checkpoint or "
-         "a folder of several%s",
+         "a folder of several (a run saves at its end, and with --save-every before)%s",
          path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
 }
 
