@@ -156,6 +156,11 @@ mkdir "$TMP/damaged"
 cp -r "$TMP/saved/step-2" "$TMP/damaged/step-2"
 printf 'x' | dd of="$TMP/damaged/step-2/rank-0.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
 refuse 1 'take another checkpoint' train --resume "$TMP/damaged/step-2"
+mkdir "$TMP/empty-folder"
+refuse 1 'take another checkpoint' ckpt reshard "$TMP/damaged/step-2" "$TMP/empty-folder"
+check 'the empty folder for a checkpoint that is damaged is still there' [ -d "$TMP/empty-folder" ]
+refuse 4 "$TMP/no/x: No such file or directory; does the folder exist in which it would lie" \
+    ckpt export "$TMP/saved" "$TMP/no/x"
 rm "$TMP/damaged/step-2/rank-0.safetensors"
 refuse 4 'it lacks rank-0.safetensors, which its manifest names; take another checkpoint' \
     train --resume "$TMP/damaged/step-2"

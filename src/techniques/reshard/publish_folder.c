@@ -111,7 +111,9 @@ struct folder *open_folder(const char *path, size_t most_files)
     folder->cleanup = (struct cleanup){.run = remove_folder_written, .argument = folder};
     on_fail(&folder->cleanup);
     if (mkdir(folder->temporary, 0777) != 0)
-        fail(EXIT_IO, "cannot make the folder %s: %s", folder->temporary, strerror(errno));
+        fail(EXIT_IO,
+             "cannot make the folder %s: %s; does the folder exist in which it would lie, and may you write there?",
+             folder->path, strerror(errno));
     return folder;
 }
 

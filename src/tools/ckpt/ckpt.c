@@ -2,7 +2,7 @@
 #include "ckpt.h"
 #include "planning/command/arguments.h"
 
-#include <errno.h>
+#include <dirent.h>
 #include <libgen.h>
 #include <unistd.h>
 
@@ -22,10 +22,25 @@ void expect_place(const char *claimant, const char *path)
     expect_outside(claimant, path);
 }
 
+/* Is it a folder that has files?  A folder that cannot be read is none: writing into it says more. */
+static bool has_files(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    int n = 0;
+    if (!folder)
+        return false;
+    while ((entry = readdir(folder)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            n++;
+    closedir(folder);
+    return n > 0;
+}
+
 void expect_free(const char *claimant, const char *path)
 {
     int lock = lock_folder(claimant, path);
-    if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
+    if (has_files(path))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
     if (lock != NONE)
         close(lock);
