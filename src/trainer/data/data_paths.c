@@ -198,8 +198,8 @@ static void find_paths(struct files *files)
         fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
     if (files->n == 0)
         fail(EXIT_IO,
-             "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'; of "
-             "a folder the files are read, but not those of folders inside it",
+             "no file matches %s; expected a file, a folder with files (not in folders inside it) or a pattern such as "
+             "'data/*.txt'",
              pattern);
     check_files(files, is_file);
     if (!is_file && !folder)

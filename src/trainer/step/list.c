@@ -53,8 +53,8 @@ struct task *append_task(struct list *list)
 {
     if (list->n == MOST_TASKS)
         fail(EXIT_USAGE,
-             "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
-             "what it updates to all others), layers or micro-batches",
+             "the list %s has more than the %d tasks that can be planned: take fewer devices (each sends what it "
+             "updates to all others), layers or micro-batches",
              list->name, MOST_TASKS);
     struct task *task = allocate(1, sizeof *task);
     *APPEND(list->tasks, list->n, list->cap) = task;

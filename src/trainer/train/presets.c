@@ -22,11 +22,11 @@ void describe_presets(void)
 {
     const struct preset *preset = &presets[0];
     char *help = NULL;
-    append_text(&help, "sizes by name: %s (%d layers, %d heads, %d channels, seq-len %d, batch %d)", preset->name,
+    append_text(&help, "sizes by name: %s has %d layers, %d heads, %d channels, seq-len %d, batch %d", preset->name,
                 preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
     for (int i = 1; i < PRESETS; i++) {
         preset = &presets[i];
-        append_text(&help, ", %s (%d, %d, %d, %d, %d)", preset->name, preset->layers, preset->heads, preset->channels,
+        append_text(&help, "; %s %d, %d, %d, %d, %d", preset->name, preset->layers, preset->heads, preset->channels,
                     preset->seq_len, preset->batch);
     }
     for (int i = 0; i < PRESETS; i++)
