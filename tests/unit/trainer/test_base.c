@@ -17,6 +17,7 @@
 #include "trainer/device/device.h"
 #include "trainer/file/file.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -148,6 +149,21 @@ TEST(check_prints_both_values_and_aborts)
     assert_int_equal(outcome.signal, SIGABRT);
     assert_non_null(strstr(outcome.text, "a == b: a 3, b 4"));
 }
+
+/* ---- signals ---------------------------------------------------------------------------------------------------- */
+
+static void interrupt_without_stderr(void *unused)
+{
+    (void)unused;
+    prepare_process("yard");
+    defer_interrupts("the step");
+    close(STDERR_FILENO); /* then what the handler says sets errno */
+    errno = ERANGE;
+    raise(SIGINT);
+    _exit(interrupted() && errno == ERANGE ? 0 : 1);
+}
+
+TEST(a_signal_leaves_errno_as_it_was) { assert_int_equal(run_child(interrupt_without_stderr, NULL).code, 0); }
 
 /* ---- machine ---------------------------------------------------------------------------------------------------- */
 
