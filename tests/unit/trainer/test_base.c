@@ -493,7 +493,7 @@ static void reset(void)
          .high = 10,
          .group = "Training",
          .classes = TRAIN,
-         .help = "learning rate"},
+         .help = "learning rate (0: none)"},
         {.name = "device-mem",
          .type = OPT_BYTES,
          .value = &memory,
@@ -733,15 +733,27 @@ TEST(values_of_options_are_read_back_from_their_text)
     free(text);
 }
 
-TEST(help_lists_options_by_group)
+static void print_help(char text[4096])
 {
     reset();
-    char text[4096];
     FILE *out = tmpfile();
     print_options(out, &table, TRAIN);
     rewind(out);
-    text[fread(text, 1, sizeof text - 1, out)] = '\0';
+    text[fread(text, 1, 4095, out)] = '\0';
     fclose(out);
+}
+
+TEST(help_has_a_remark_and_the_default_in_one_pair_of_brackets)
+{
+    char text[4096];
+    print_help(text);
+    assert_non_null(strstr(text, "learning rate (0: none; default: 0.0003)\n"));
+}
+
+TEST(help_lists_options_by_group)
+{
+    char text[4096];
+    print_help(text);
     assert_non_null(strstr(text, "\nData:\n  --batch N "));
     assert_non_null(strstr(text, " (default: 4)\n"));
     assert_non_null(strstr(text, "  -d, --device P:D "));
