@@ -239,6 +239,11 @@ refuse 2 '--snapshot-slots takes a whole number from 1 to 16' plan --list data/s
 refuse 2 'of the state that is kept from step to step does not fit. ' $plan $server --snapshot x --simulate \
     --host-mem 512K
 
+# ---- room -----------------------------------------------------------------------------------------------------------
+
+refuse 2 'does not fit' train --model tiny --steps 1 --recompute auto --device-mem 700K
+check '--recompute auto does not advise --recompute full, which makes no more room' lacks '--recompute full' "$TMP/err"
+
 # ---- going on -------------------------------------------------------------------------------------------------------
 
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
