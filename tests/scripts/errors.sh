@@ -256,6 +256,7 @@ refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --re
 check 'a resumed run with nothing left to train names --steps' \
     warns 'nothing is left to train; --steps N with a larger N trains on' \
     train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0
+check 'a resumed run with nothing left to train has no validation loss' lacks 'validation loss' "$TMP/out"
 
 # The data's path is the one that was given, in the folder where the run was begun.
 mkdir "$TMP/begun" "$TMP/elsewhere"
