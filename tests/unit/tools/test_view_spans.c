@@ -120,11 +120,9 @@ TEST(a_span_that_begins_before_what_is_in_sight_is_there)
     end_view(view);
 }
 
-/* ---- what is drawn ---------------------------------------------------------------------------------------------- */
-
 /* Even steps whose tasks run on the compute lane alone, but for one task on the lane for uploads.  It begins in step
  * `step`, at so many nanoseconds from where that begins, and lasts `ns`. */
-static struct view *view_of_an_upload(uint32_t step, uint64_t from, uint64_t ns)
+static struct view *view_of_an_upload(uint32_t step, int64_t from, uint64_t ns)
 {
     enum { UPLOAD = 1 };
     const char *path = temp_path("upload.trace");
@@ -134,13 +132,23 @@ static struct view *view_of_an_upload(uint32_t step, uint64_t from, uint64_t ns)
         const uint64_t start = begin + i * TASK_NS;
         trace_end(writer, trace_begin(writer, 1 + i / TASKS, i % TASKS, start), start, start + LANES * TASK_NS, 0);
     }
-    const uint64_t start = begin + (step - 1) * STEP_NS + from;
+    const uint64_t start = begin + (step - 1) * STEP_NS + (uint64_t)from;
     trace_end(writer, trace_begin(writer, step, UPLOAD, start), start, start + ns, 0);
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     look_at_spans(view, -100.0 * STEP_NS);
     return view;
 }
+
+TEST(the_first_span_has_what_runs_before_step_1)
+{
+    struct view *view = view_of_an_upload(1, -TASK_NS, TASK_NS);
+    find_shares(view);
+    assert_int_equal(view->shares[0].edges[0], view->tracks[0]->steps->steps[0].work - TASK_NS);
+    end_view(view);
+}
+
+/* ---- what is drawn ---------------------------------------------------------------------------------------------- */
 
 /* How high the lane for uploads is drawn in the middle of a step. */
 static int height_in_step(const struct view *view, const struct canvas *canvas, uint32_t step)
