@@ -178,6 +178,21 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
     end_view(view);
 }
 
+TEST(what_was_asked_for_is_shown_though_the_mouse_is_on_a_row)
+{
+    const char *path = temp_path("asked.trace");
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = write_step(writer, 1, now_ns(), 1000);
+    struct view *view = follow_view(path);
+    move_mouse(view, 600, 200);
+    view->sight.asked = true;
+    write_step(writer, 2, clock, 1000);
+    poll_view(view);
+    assert_int_equal(view->selection.task.copy.step, 2);
+    close_trace_writer(writer);
+    end_view(view);
+}
+
 /* A run that has ended is not followed, so the first line stays as it is. */
 TEST(nothing_follows_a_run_that_has_ended)
 {
