@@ -237,6 +237,16 @@ TEST(a_floor_far_below_is_only_named)
     }
 }
 
+TEST(of_equal_lows_the_earlier_is_named)
+{
+    const double losses[] = {3, 2, 4, 2};
+    struct plot made = make_plot(losses, COUNT(losses), 0);
+    struct frame frame = {.width = 100, .height = 100};
+    char text[128];
+    assert_string_equal(series_values(text, &frame, &made.series[0]), "last 2.0000, lowest 2.0000 at step 2");
+    empty_plot(&made);
+}
+
 TEST(ticks_of_steps_are_whole)
 {
     const double losses[] = {3, 2};
