@@ -348,6 +348,18 @@ TEST(a_model_has_the_tokenizer_of_its_own_folder)
     assert_int_equal(tokens_beside("beside-400/model.safetensors"), 0);
 }
 
+TEST(two_files_beside_a_model_are_its_tokenizer)
+{
+    struct draws draws = {.seed = 1};
+    struct bpe *bpe = random_bpe(&draws, 400);
+    struct two_files two = make_two_files(bpe, 400);
+    make_folder(temp_path("beside-two"));
+    write_text("beside-two/vocab.json", "%s", two.vocab);
+    write_text("beside-two/merges.txt", "%s", two.merges);
+    assert_int_equal(tokens_beside("beside-two/model.safetensors"), 402); /* 400, and two that are added to them */
+    free_bpe(bpe);
+}
+
 static void read_line(void *line) { tokenizer_from_text(line, "run/model"); }
 static void check_word(void *word) { check_tokens(word); }
 
