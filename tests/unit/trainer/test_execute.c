@@ -273,6 +273,37 @@ TEST(tasks_run_in_the_steps_that_they_name)
     assert_close(run_now_and_then(false), 22345.f, 0);
 }
 
+/* ---- wrapped ----------------------------------------------------------------------------------------------------- */
+
+static bool second_has_ended; /* by when the first kernel was finished */
+
+static void finish_slowly(struct list *list, size_t task, struct task_flight *flight)
+{
+    if (task != 0)
+        return;
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    pthread_mutex_lock(&flights_lock);
+    const struct task_flight *second = latest_run(list, list->tasks[1], flight->iteration);
+    second_has_ended = second && event_status(second->work) <= CL_COMPLETE;
+    pthread_mutex_unlock(&flights_lock);
+}
+
+/* Neither kernel reads what the other one writes, and both are on one lane. */
+TEST(a_wrapped_kernel_waits_until_the_one_before_it_is_finished)
+{
+    struct list *list = new_list_on(open_one());
+    struct wrapper wrapper = {.finish = finish_slowly};
+    struct device *device = &list->pool->machine->devices[0];
+    add_fill(list, "first", new_array(list->pool, device, "a", 4, PERSISTENT), 1);
+    add_fill(list, "second", new_array(list->pool, device, "b", 4, PERSISTENT), 2);
+    must(finish_lists(list->pool, &list, 1));
+    list->running->wrapper = &wrapper;
+    execute(list, 1);
+    drain(list);
+    assert_false(second_has_ended);
+    end_list(list);
+}
+
 /* ---- hanging ----------------------------------------------------------------------------------------------------- */
 
 /* Hangs until the watchdog has said something. */
