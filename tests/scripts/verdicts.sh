@@ -74,5 +74,7 @@ if command -v timeout >/dev/null; then
 else
     skip 'a test that hangs is ended' 'there is no program timeout'
 fi
+env TMP="$TMP/logs" YARD="$TMP/crashes.sh" tests/scripts/clock.sh >"$TMP/err" 2>&1
+check 'a yard that crashes: clock.sh fails, and does not skip all' [ $? -ne 0 ]
 
 finish
