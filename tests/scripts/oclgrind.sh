@@ -19,8 +19,9 @@ for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2" "--attention flash"; do
     oclgrind --data-races --max-errors 20 --log "$log" \
         "$YARD" train --layers 1 --heads 3 --channels 21 --seq-len 65 --batch 2 --steps 1 --val-batches 1 \
         --sample-tokens 1 --gemm own --serial $mesh >"$TMP/out" 2>&1
-    if [ $? -ne 0 ]; then
-        cp "$TMP/out" "$TMP/wrong"
+    code=$?
+    if [ $code -ne 0 ]; then
+        echo "the exit code is $code" | cat - "$TMP/out" >"$TMP/wrong"
     elif [ ! -f "$log" ]; then
         echo 'oclgrind has written no log: the kernels ran elsewhere' >"$TMP/wrong"
     else
