@@ -304,7 +304,8 @@ refuse 2 '2e9 elements: use a smaller --micro-batch' plan $server --batch 100000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
 sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
-refuse 2 'more than the 1000000 tasks that can be planned' plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
+refuse 2 'more than the 1000000 tasks that can be planned' \
+    plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
 refuse 2 '2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
 refuse 2 'enough would be' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
     --device-mem 1M

@@ -39,7 +39,8 @@ refuse_train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
 refuse_train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
 refuse_train 1 "$TMP/header.bin" --data "$TMP/header.bin"
 refuse_train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
-refuse_train 2 'a smaller --batch or --seq-len, or another --order' --data tests/data/llmc-tokens.bin --order file --batch 10000
+refuse_train 2 'a smaller --batch or --seq-len, or another --order' \
+    --data tests/data/llmc-tokens.bin --order file --batch 10000
 refuse_train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
 refuse_train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
 refuse_train 2 "but the model's vocabulary is 67" --init $st --data tests/data/llmc-tokens.bin
