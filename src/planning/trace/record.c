@@ -142,8 +142,8 @@ struct record_options record_options;
 char *trace_path(void)
 {
     const struct record_options *options = &record_options;
-    if (options->file && this_life->restarts) /* the traces before the restart stay */
-        return format_string("%s.%d", options->file, this_life->restarts);
+    if (options->file && this_process->restarts) /* the traces before the restart stay */
+        return format_string("%s.%d", options->file, this_process->restarts);
     if (options->file)
         return copy_string(options->file);
     return options->shown ? private_trace_path() : NULL;

@@ -28,8 +28,8 @@ static const struct option options[] = {
 static void check_reshard_options(struct settings *settings)
 {
     (void)settings;
-    if (this_life->from)
-        reshard_options.resume = this_life->from;
+    if (this_process->from)
+        reshard_options.resume = this_process->from;
 }
 
 static const struct option_rule rules[] = {

@@ -25,11 +25,11 @@ static struct run_record *record_of(const struct trainer *trainer) { return *fol
 static const struct resumed_run *find_resumed_run(void)
 {
     static struct resumed_run found;
-    const char *path = this_life->from ? this_life->from : reshard_options.resume;
+    const char *path = this_process->from ? this_process->from : reshard_options.resume;
     if (!path)
         return NULL;
     struct checkpoint *checkpoint = open_checkpoint(path);
-    checkpoint->buffer->open = now_ns() - this_life->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
+    checkpoint->buffer->open = now_ns() - this_process->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
     found = (struct resumed_run){
         .given_path = path,
         .kept_by = checkpoint->other_form ? checkpoint->other_form->form->option : "--save",
@@ -272,7 +272,7 @@ static void print_resumed(struct trainer *trainer)
     if (!checkpoint)
         return;
     const struct read_buffer *took = checkpoint->buffer;
-    const uint64_t all = now_ns() - this_life->begun;
+    const uint64_t all = now_ns() - this_process->begun;
     const uint64_t state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(checkpoint, 0), bytes[32];
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,

@@ -114,7 +114,7 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",
              step, not_finite_advice);
-    this_life->not_finite = true;
+    this_process->not_finite = true;
     char where[64];
     layer_and_micro(where, bad.task);
     if (bad.before)

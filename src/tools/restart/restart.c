@@ -29,7 +29,7 @@ static struct {
 } given;
 
 /* Trainings in children, one after another, as the parent sees them. */
-struct lives {
+struct children {
     const char *file;
     uint64_t known; /* seq of the commit that --resume goes on from, which is not new; 0: each commit is new */
     struct snapfile_commit newest; /* the newest commit when the last child ended */
@@ -37,9 +37,9 @@ struct lives {
     bool trained;                  /* has a child trained a step? */
 };
 
-static bool has_new_commit(const struct lives *lives)
+static bool has_new_commit(const struct children *children)
 {
-    return lives->newest.slot != NO_SLOT && lives->newest.seq != lives->known;
+    return children->newest.slot != NO_SLOT && children->newest.seq != children->known;
 }
 
 /* The exit code of a child, as that of this program. */
@@ -51,10 +51,10 @@ static int code_of(int status)
 }
 
 /* May another child get further than this one did?  status, code: how it ended, as wait() and code_of() say. */
-static bool may_go_on(const struct lives *lives, int status, int code)
+static bool may_go_on(const struct children *children, int status, int code)
 {
-    bool device_failed = lives->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
-    return (WIFSIGNALED(status) || device_failed) && !interrupted() && !this_life->not_finite;
+    bool device_failed = children->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
+    return (WIFSIGNALED(status) || device_failed) && !interrupted() && !this_process->not_finite;
 }
 
 /* "was killed by signal 9 (Killed) after step 12"; the caller frees it. */
@@ -65,64 +65,64 @@ static char *describe_end(int status)
         append_text(&end, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         append_text(&end, "failed with exit code %d", WEXITSTATUS(status));
-    if (this_life->step)
-        append_text(&end, " after step %u", this_life->step);
+    if (this_process->step)
+        append_text(&end, " after step %u", this_process->step);
     else
         append_text(&end, " before its first step");
     return end;
 }
 
 /* Says how the child has ended, and from where the next child goes on.  Ends the program after too many restarts. */
-static void prepare_restart(struct lives *lives, int nth, int status)
+static void prepare_restart(struct children *children, int nth, int status)
 {
-    uint64_t before = lives->newest.seq;
-    lives->newest = look_for_commit(lives->file);
-    lives->fruitless++;
-    if (lives->newest.seq != before)
-        lives->fruitless = 0;
+    uint64_t before = children->newest.seq;
+    children->newest = look_for_commit(children->file);
+    children->fruitless++;
+    if (children->newest.seq != before)
+        children->fruitless = 0;
     if (is_screen(STDOUT_FILENO))
         write_over(STDOUT_FILENO, "", IS_DRAWN_OVER); /* erases the line that the child had drawn */
     char *end = describe_end(status);
-    if (lives->fruitless > MOST_FRUITLESS)
+    if (children->fruitless > MOST_FRUITLESS)
         fail(EXIT_FAILED, "given up after %d restarts without a newer commit in %s: the run %s", MOST_FRUITLESS,
-             lives->file, end);
-    if (has_new_commit(lives))
-        append_text(&end, "; it goes on from iteration %u of %s", lives->newest.step, lives->file);
+             children->file, end);
+    if (has_new_commit(children))
+        append_text(&end, "; it goes on from iteration %u of %s", children->newest.step, children->file);
     else
-        append_text(&end, "; it begins again: %s has no commit of it", lives->file);
+        append_text(&end, "; it begins again: %s has no commit of it", children->file);
     say(stderr, "yard: ", "restart %d: the run %s", nth, end);
     free(end);
-    if (lives->fruitless > 1)
+    if (children->fruitless > 1)
         sleep(1); /* a driver may need a moment */
 }
 
 /* Returns true in each child, and false in the parent, when no child comes any more. */
 static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
-    struct lives lives = {.file = snapshot_options.file};
+    struct children children = {.file = snapshot_options.file};
     int status;
     if (!given.restart)
         return true;
-    lives.newest = look_for_commit(lives.file);
+    children.newest = look_for_commit(children.file);
     if (settings->resumed)
-        lives.known = lives.newest.seq;
-    this_life = allocate_shared(sizeof *this_life);
+        children.known = children.newest.seq;
+    this_process = allocate_shared(sizeof *this_process);
     for (int nth = 0;; nth++) {
-        const char *from = has_new_commit(&lives) ? lives.file : NULL;
-        *this_life = (struct one_life){.begun = now_ns(), .restarts = nth, .from = from};
+        const char *from = has_new_commit(&children) ? children.file : NULL;
+        *this_process = (struct process_facts){.begun = now_ns(), .restarts = nth, .from = from};
         if (live_in_child(&status)) {
             if (from) /* sets all of *settings anew: the run goes on from there, whatever the options say */
                 (void)parse_settings(&train_page, argc, argv);
             return true;
         }
-        lives.trained |= this_life->step > 0;
+        children.trained |= this_process->step > 0;
         *code = code_of(status);
-        if (!may_go_on(&lives, status, *code)) {
-            if (this_life->not_finite)
+        if (!may_go_on(&children, status, *code)) {
+            if (this_process->not_finite)
                 note("the run is not restarted, since the same step would give the same bits");
             return false;
         }
-        prepare_restart(&lives, nth + 1, status);
+        prepare_restart(&children, nth + 1, status);
     }
 }
 

@@ -32,7 +32,7 @@ static void fill_model(const struct settings *settings, struct model *model)
 int run_train(int argc, char **argv)
 {
     int code = EXIT_OK;
-    this_life->begun = now_ns();
+    this_process->begun = now_ns();
     struct settings *settings = parse_settings(&train_page, argc, argv);
     if (!ask_options_read(settings, argc, argv, &code))
         return code;

@@ -157,7 +157,7 @@ static void begin_log(struct progress *progress)
     struct trainer *trainer = progress->trainer;
     const struct settings *settings = trainer->settings;
     const bool has_own_file = trainer->log != NONE; /* a regular file, locked by this run */
-    const bool goes_on = settings->resumed || this_life->restarts;
+    const bool goes_on = settings->resumed || this_process->restarts;
     progress->log = trainer->log;
     if (!settings->log)
         return;
@@ -346,7 +346,7 @@ void show_step(struct progress *progress, uint32_t step, const struct result *re
     count_step(progress, ms - held_here);
     if (shows_step(progress, step, first))
         print_step_line(progress, step, result, ms);
-    this_life->step = step;
+    this_process->step = step;
     log_step(progress, step, result, ms);
 }
 

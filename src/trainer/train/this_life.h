@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct one_life {
+struct process_facts {
     uint64_t begun;   /* now_ns() at its start, from which a resumed run counts how long it took to begin */
     const char *from; /* the run to go on from, whatever the command line says; NULL: as the command line says */
     int restarts;     /* how many trainings came before this one; 0 without --restart */
     uint32_t step;    /* the last step that the training has shown; 0: none */
     bool not_finite;  /* the training ends because a value is not finite, which would happen again */
 };
-extern struct one_life *this_life;
+extern struct process_facts *this_process;
 
 #endif

@@ -25,7 +25,7 @@
 
 #include "rate.h"                /* defines: rate */
 #include "settings.h"            /* defines: settings, page, source */
-#include "this_life.h"           /* defines: this_life */
+#include "this_life.h"           /* defines: this_process */
 #include "trainer/data/data.h"   /* defines: dataset */
 #include "trainer/model/model.h" /* defines: model, replica, config, params, batch */
 #include "trainer/run/run.h"     /* defines: list, task, tensor, machine, execute, execution, observer */

@@ -290,7 +290,7 @@ const char not_finite_advice[] =
 
 void explain_bad_model(uint32_t step, const char *parameter)
 {
-    this_life->not_finite = true;
+    this_process->not_finite = true;
     if (parameter)
         fail(EXIT_FAILED,
              "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
