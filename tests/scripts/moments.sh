@@ -38,7 +38,7 @@ check 'a sweep takes an option that it sets itself' \
     runs bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random
 check 'a sweep does not say that an option that it sets itself has no effect' lacks 'no effect' "$TMP/err"
 
-# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there, and the
+# Values get their hashes before passes rewrite the list; a restart has its process before a trial is run there, and the
 # trial is watched; a trace knows whether the run is paced; the peaks of a list stand above what passes did, and these
 # above the line on the run that goes on.
 make -s modules | awk 'NR > 1 { print $1 }' >"$TMP/order"

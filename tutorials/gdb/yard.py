@@ -167,7 +167,7 @@ def find_alone():
     while frame is not None and frame.is_valid():
         if frame.name() == "run_alone":
             try:
-                list, iteration, position = arguments(frame)[:3]
+                list, position, iteration = arguments(frame)[:3]
                 return list.dereference(), int(iteration), int(position)
             except (gdb.error, ValueError, RuntimeError):  # the compiler has kept no value of them
                 return None

@@ -17,7 +17,7 @@ static struct problem *prove_list(const struct trainer *trainer, const struct li
     if (!plan_options.like)
         return verify(list, values_of(trainer, list));
     struct list *like = read_list(plan_options.like);
-    struct values *expected = number_named_values(like);
+    struct values *expected = hash_named_values(like);
     struct problem *problem = verify(list, expected);
     free_values(expected);
     free_list_and_machine(like);

@@ -18,8 +18,8 @@ struct byte_cell {
     /* prove() in verify.c */
     int writer, reader; /* index of the latest touch of each kind, or NONE */
 
-    /* number_values() in values.c */
-    uint64_t value; /* the number of the value of these bytes; 0: they have none yet */
+    /* hash_values() in values.c */
+    uint64_t value; /* the hash of what led to the value of these bytes; 0: they have none yet */
     int64_t origin; /* the byte of the strip at which this value begins */
     int iteration;  /* the iteration in which it was written, or NONE */
 
@@ -31,7 +31,7 @@ struct byte_cell {
 struct strip {
     struct byte_cell *cells; /* n cells in the order of their bytes, without gaps; n is 0 before the first cut */
     size_t n, cap;
-    uint64_t initial; /* number_values(): the value of a persistent tensor before the first iteration */
+    uint64_t initial; /* hash_values(): the value of a persistent tensor before the first iteration */
 };
 /* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
 struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t *n);

@@ -1,7 +1,7 @@
 /* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races; and
  * by running it serially, whether its tasks do what they declare.
  *
- * Protocol: number_values() of the list as it was built; then passes, place() and depend() change the list; then
+ * Protocol: hash_values() of the list as it was built; then passes, place() and depend() change the list; then
  * verify() of the finished list against those values, and verify_devices().
  *
  * What a proof finds is a problem (EXIT_FAILED) that says so in a sentence; NULL: it found nothing.  The caller frees a
@@ -14,13 +14,13 @@
 
 /* ---- values.c ---------------------------------------------------------------------------------------------------- */
 
-/* The values that flow through a list, numbered.  They are taken before passes rewrite the list; verify()
+/* The values that flow through a list, each known by a hash.  They are taken before passes rewrite the list; verify()
  * compares the rewritten list with them.  The caller frees them with free_values(). */
 struct values;
-struct values *number_values(const struct list *list);
+struct values *hash_values(const struct list *list);
 /* The same for lists of two step files: a task is known by name, layer, micro-batch and role, and a tensor that
  * persists by its name up to "~". */
-struct values *number_named_values(const struct list *list);
+struct values *hash_named_values(const struct list *list);
 void free_values(struct values *values);
 /* Does every task of the list read the same values as in the list that `expected` was taken from?  Returns NULL, or
  * the first task that does not. */
@@ -49,10 +49,10 @@ struct problem *verify_devices(const struct list *list);
 
 /* The list is ready to run.  Audit its tasks in list order, and then call close_audit(), which frees the audit. */
 struct audit *open_audit(struct list *list);
-/* Runs task i of that iteration several times, each time with other bytes in all that it does not declare to read.
+/* Runs the task in that iteration several times, each time with other bytes in all that it does not declare to read.
  * Returns NULL if each run left the same in its declared writes, and changed nothing else.  Otherwise it returns the
  * problem, and memory is as before the task. */
-struct problem *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight);
+struct problem *audit_task(struct audit *audit, size_t task_index, uint32_t iteration, struct task_flight *flight);
 void close_audit(struct audit *audit);
 /* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something
  * undeclared. */

@@ -26,7 +26,7 @@ static void keep_values(struct trainer *trainer, struct list *list)
         return;
     struct list_values *added = allocate(1, sizeof *added);
     added->list = list;
-    added->values = number_values(list);
+    added->values = hash_values(list);
     added->next = *folder_data_of(trainer, &module_proof);
     *folder_data_of(trainer, &module_proof) = added;
 }

@@ -1,31 +1,32 @@
-/* values.c - numbers the values that flow through a list, to prove that a pass has not changed what is computed.
+/* values.c - gives the values that flow through a list hashes, to prove that a pass has not changed what is computed.
  *
- * The list is interpreted in its own order over three iterations, the first of which has the number 0: all tasks that
- * run in every so many iterations run in it, and few of them in the others.  Every write makes a new value, whose
- * number is a hash of the task's origin and of all that it read; a copy carries the number of what it copies.  So the
- * number of a task, that of its reads, stands for the whole computation that led to it.  It does not depend on where
- * tensors lie, on which lane or device a task runs, or on copies put in between.  Two lists compute the same when the
- * tasks of every origin have the same numbers: a stand-in has its original's, a repeat has it once more, and the pieces
- * of an elementwise task, which is numbered in runs of elements, have together the runs of the whole.
+ * The list is interpreted in its own order.  Iterations 0 to 2 are interpreted; every task runs in iteration 0, and
+ * few of those that run once in several iterations run in the others.  Each write gets a hash of the task's origin and
+ * of the hashes that the task read; a copy passes hashes on.  So a hash depends on the whole computation that led to
+ * the value, and not on where tensors lie, on which lane or device a task runs, or on copies put in between.
+ *
+ * Two lists compute the same when the tasks of every origin have the same hashes: a stand-in has its original's, and a
+ * repeat has it once more.  An elementwise task has a hash for each stretch of its elements, and its pieces have
+ * together the stretches of the whole task.
  */
 #include "cells.h"
 #include "proof.h"
 
 enum { ITERATIONS = 3 };
-/* The number of one computation: a task in one iteration, or a run of an elementwise task's elements.  Copies have
- * none.  A *result*, what a persistent tensor holds at the end, has a number too. */
-struct numbered {
+/* The hash of one computation: a task in one iteration, or a stretch of an elementwise task's elements.  Copies have
+ * none.  A *result*, what a persistent tensor holds at the end, has a hash too. */
+struct stretch {
     uint64_t identity; /* the same in two lists for the same task and iteration, or the same tensor */
-    uint64_t value;    /* stands for all that was computed up to here */
-    size_t begin, end; /* the run: bytes of the task as it was before passes cut it; [0, 1) where it is whole */
+    uint64_t hash;     /* of all that was computed up to here */
+    size_t begin, end; /* bytes of the task as it was before passes cut it; [0, 1) where it is whole */
     int node;          /* iteration * n + task; results follow after all nodes, in the pool's order */
     bool is_result;
     bool is_silent; /* the task writes nothing: where a pass has added it, it changes nothing */
 };
 /* What a task and a tensor are known by in both lists. */
-enum known_by { BY_ORIGIN, BY_NAME /* see number_named_values() */ };
+enum known_by { BY_ORIGIN, BY_NAME /* see hash_named_values() */ };
 struct values {
-    struct numbered *runs; /* by identity, then by run */
+    struct stretch *stretches; /* by identity, then by hash and begin */
     size_t n, cap;
     enum known_by known_by;
 };
@@ -70,9 +71,9 @@ static size_t end_of_value(const struct byte_cell *cells, size_t n, size_t i)
     return end;
 }
 
-/* A number for the bytes that an access reads: a hash of runs (value, begin, length), where begin counts from the first
- * byte of the value.  It does not depend on where cells are cut: cells (7, 0, 16) and (7, 16, 48) follow one another in
- * value 7, and are the run (7, 0, 64). */
+/* A hash of the bytes that an access reads, as parts (value, begin, length), where begin counts from the first byte of
+ * the value.  It does not depend on where cells are cut: cells (7, 0, 16) and (7, 16, 48) follow one another in
+ * value 7, and are the part (7, 0, 64). */
 static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tensor)
 {
     size_t n;
@@ -131,7 +132,7 @@ static bool by_element(const struct task *task, const struct access *access)
     return task->elementwise && access->tensor->bytes == task->accesses[0].tensor->bytes;
 }
 
-/* A number for the elements from byte `at` up to *end.  When it is called, *end is the end of all elements; it moves to
+/* A hash of the elements from byte `at` up to *end.  When it is called, *end is the end of all elements; it moves to
  * the first byte at which a value of some operand ends. */
 static uint64_t hash_elements(struct strip *strips, const struct task *task, size_t at, size_t *end, uint64_t value)
 {
@@ -149,7 +150,7 @@ static uint64_t hash_elements(struct strip *strips, const struct task *task, siz
     return value;
 }
 
-/* A number for all that the task reads whole. */
+/* A hash of all that the task reads whole. */
 static uint64_t hash_whole_reads(struct strip *strips, const struct task *task, uint64_t identity)
 {
     uint64_t value = identity;
@@ -180,8 +181,8 @@ static bool writes_nothing(const struct task *task)
 }
 
 /* The task writes bytes [at, end) of its tensors, or, where it is not elementwise, its tensors whole. */
-static void write_run(struct strip *strips, const struct task *task, size_t at, size_t end, uint64_t value,
-                      int iteration)
+static void write_stretch(struct strip *strips, const struct task *task, size_t at, size_t end, uint64_t value,
+                          int iteration)
 {
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor;
@@ -199,22 +200,23 @@ static void write_run(struct strip *strips, const struct task *task, size_t at, 
     }
 }
 
-/* Numbers what the task computes, and writes these values.  An elementwise task is cut into runs, wherever a value that
- * it reads begins or ends.  Any other task is one run, of one byte.  run: its identity and node are set. */
-static void interpret_task(struct values *values, struct strip *strips, const struct task *task, struct numbered run,
+/* Notes the hashes of what the task computes, and writes these values.  An elementwise task is cut into stretches,
+ * wherever a value that it reads begins or ends.  Any other task is one stretch, of one byte.  stretch: its identity
+ * and node are set. */
+static void interpret_task(struct values *values, struct strip *strips, const struct task *task, struct stretch stretch,
                            int iteration)
 {
-    uint64_t common = hash_whole_reads(strips, task, run.identity);
+    uint64_t common = hash_whole_reads(strips, task, stretch.identity);
     size_t bytes = task->elementwise ? task->accesses[0].tensor->bytes : 1;
-    run.is_silent = writes_nothing(task);
+    stretch.is_silent = writes_nothing(task);
     size_t at = 0;
     while (at < bytes) {
         size_t end = bytes;
-        run.value = hash_elements(strips, task, at, &end, common);
-        run.begin = task->piece_begin + at;
-        run.end = task->piece_begin + end;
-        write_run(strips, task, at, end, run.value, iteration);
-        *APPEND(values->runs, values->n, values->cap) = run;
+        stretch.hash = hash_elements(strips, task, at, &end, common);
+        stretch.begin = task->piece_begin + at;
+        stretch.end = task->piece_begin + end;
+        write_stretch(strips, task, at, end, stretch.hash, iteration);
+        *APPEND(values->stretches, values->n, values->cap) = stretch;
         at = end;
     }
 }
@@ -231,60 +233,60 @@ static bool leaves_result(const struct values *values, const struct tensor *tens
     return values->known_by == BY_ORIGIN || is_state;
 }
 
-/* Numbers what is left in the tensor.  Its bytes are counted in the tensor that `replica.of` names, so that shards have
- * together the result of a whole tensor. */
-static void number_result(struct values *values, const struct list *list, struct strip *strips,
-                          const struct tensor *tensor)
+/* Notes the hash of what is left in the tensor.  Its bytes are counted in the tensor that `replica.of` names, so that
+ * shards have together the result of a whole tensor. */
+static void hash_result(struct values *values, const struct list *list, struct strip *strips,
+                        const struct tensor *tensor)
 {
     const size_t first = tensor->replica.begin;
     size_t n;
     const struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
     if (tensor->replica.is_shard && cells->iteration == NONE) /* this list uses replicas instead of the shard */
         return;
-    struct numbered result = {
+    struct stretch result = {
         .identity = hash_pair(strips[tensor->id].initial, 1),
         .node = ITERATIONS * (int)list->n + tensor->id,
         .is_result = true,
     };
     for (size_t k = 0; k < n; k++) {
-        result.value = hash_pair(cells[k].value, (uint64_t)(cells[k].origin + (int64_t)first));
+        result.hash = hash_pair(cells[k].value, (uint64_t)(cells[k].origin + (int64_t)first));
         result.begin = first + cells[k].begin;
         result.end = first + cells[k].end;
-        *APPEND(values->runs, values->n, values->cap) = result;
+        *APPEND(values->stretches, values->n, values->cap) = result;
     }
 }
 
-/* Numbers what is left in the tensors that persist, so that a list that has lost a copy out of the step has lost a
- * result. */
-static void number_results(struct values *values, const struct list *list, struct strip *strips)
+/* Notes the hashes of what is left in the tensors that persist, so that a list that has lost a copy out of the step has
+ * lost a result. */
+static void hash_results(struct values *values, const struct list *list, struct strip *strips)
 {
     for (size_t i = 0; i < list->pool->n; i++)
         if (leaves_result(values, list->pool->tensors[i]))
-            number_result(values, list, strips, list->pool->tensors[i]);
+            hash_result(values, list, strips, list->pool->tensors[i]);
 }
 
-COMPARISON(by_identity, struct numbered,
-           BY(a->identity, b->identity, BY(a->value, b->value, BY(a->begin, b->begin, COMPARE(a->node, b->node)))))
+COMPARISON(by_identity, struct stretch,
+           BY(a->identity, b->identity, BY(a->hash, b->hash, BY(a->begin, b->begin, COMPARE(a->node, b->node)))))
 
-/* Runs that touch or overlap and have the same number become one: how a task was cut, or how often it was repeated,
+/* Stretches that touch or overlap and have the same hash become one: how a task was cut, or how often it was repeated,
  * does not matter. */
-static void join_runs(struct values *values)
+static void join_stretches(struct values *values)
 {
     size_t n = 0;
     for (size_t i = 0; i < values->n; i++) {
-        struct numbered *last = n ? &values->runs[n - 1] : NULL, *next = &values->runs[i];
-        if (last && last->identity == next->identity && last->value == next->value && next->begin <= last->end) {
+        struct stretch *last = n ? &values->stretches[n - 1] : NULL, *next = &values->stretches[i];
+        if (last && last->identity == next->identity && last->hash == next->hash && next->begin <= last->end) {
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            values->runs[n++] = *next;
+            values->stretches[n++] = *next;
         }
     }
     values->n = n;
 }
 
 /* Interprets task i of the list in that iteration, if it runs then. */
-static void number_task(struct values *values, const struct list *list, struct strip *strips, int i, int iteration)
+static void interpret_if_due(struct values *values, const struct list *list, struct strip *strips, int i, int iteration)
 {
     const struct task *task = list->tasks[i];
     if (!is_due(task, (uint32_t)iteration))
@@ -293,15 +295,15 @@ static void number_task(struct values *values, const struct list *list, struct s
         copy_value(strips, copy_target(task), copy_source(task), iteration);
         return;
     }
-    const struct numbered run = {
+    const struct stretch stretch = {
         .identity = hash_pair(identify(values, task), (uint64_t)iteration),
         .node = iteration * (int)list->n + i,
     };
-    interpret_task(values, strips, task, run, iteration);
+    interpret_task(values, strips, task, stretch, iteration);
 }
 
-/* Interprets the list, and numbers all that it computes. */
-static struct values *number_list(const struct list *list, enum known_by known_by)
+/* Interprets the list, and notes the hashes of all that it computes. */
+static struct values *hash_list(const struct list *list, enum known_by known_by)
 {
     struct values *values = allocate(1, sizeof *values);
     struct strip *strips = allocate(list->pool->n, sizeof *strips);
@@ -310,28 +312,28 @@ static struct values *number_list(const struct list *list, enum known_by known_b
         strips[i].initial = initial_value(list->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)list->n; i++)
-            number_task(values, list, strips, i, iteration);
-    number_results(values, list, strips);
-    SORT(values->runs, values->n, by_identity);
-    join_runs(values);
+            interpret_if_due(values, list, strips, i, iteration);
+    hash_results(values, list, strips);
+    SORT(values->stretches, values->n, by_identity);
+    join_stretches(values);
     free_strips(strips, list->pool->n);
     return values;
 }
 
-struct values *number_values(const struct list *list) { return number_list(list, BY_ORIGIN); }
-struct values *number_named_values(const struct list *list) { return number_list(list, BY_NAME); }
+struct values *hash_values(const struct list *list) { return hash_list(list, BY_ORIGIN); }
+struct values *hash_named_values(const struct list *list) { return hash_list(list, BY_NAME); }
 
 void free_values(struct values *values)
 {
     if (values)
-        free(values->runs);
+        free(values->stretches);
     free(values);
 }
 
 /* ---- two lists ------------------------------------------------------------------------------------------------- */
 
 struct list_difference {
-    int node;     /* the first node whose number differs, or NONE */
+    int node;     /* the first node whose hash differs, or NONE */
     bool missing; /* a task is in one list only */
     int part;     /* the first node of which a part of the work is missing, or NONE */
 };
@@ -340,7 +342,7 @@ struct list_difference {
 static size_t group_end(const struct values *values, size_t i)
 {
     size_t end = i;
-    while (end < values->n && values->runs[end].identity == values->runs[i].identity)
+    while (end < values->n && values->stretches[end].identity == values->stretches[i].identity)
         end++;
     return end;
 }
@@ -351,34 +353,34 @@ static void note_first(int *first, int node)
         *first = node;
 }
 
-/* The bytes of these runs together. */
-static size_t sum_runs(const struct numbered *runs, size_t n)
+/* The bytes of these stretches together. */
+static size_t sum_stretches(const struct stretch *stretches, size_t n)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++)
-        bytes += runs[i].end - runs[i].begin;
+        bytes += stretches[i].end - stretches[i].begin;
     return bytes;
 }
 
-/* Does the run lie within one of the others that has the same value? */
-static bool lies_in_one(const struct numbered *run, const struct numbered *others, size_t n)
+/* Does the stretch lie within one of the others that has the same hash? */
+static bool lies_in_one(const struct stretch *stretch, const struct stretch *others, size_t n)
 {
-    for (const struct numbered *other = others; other < others + n; other++)
-        if (other->value == run->value && other->begin <= run->begin && run->end <= other->end)
+    for (const struct stretch *other = others; other < others + n; other++)
+        if (other->hash == stretch->hash && other->begin <= stretch->begin && stretch->end <= other->end)
             return true;
     return false;
 }
 
-/* Compares the runs that were found of one task, or one result, with those expected.  Each must lie within an expected
- * one of the same value, and together they must have as many bytes.  No byte counts twice, since join_runs() has joined
- * the runs of one value. */
-static void compare_runs(const struct numbered *expected, size_t n_expected, const struct numbered *found,
-                         size_t n_found, struct list_difference *difference)
+/* Compares the stretches that were found of one task, or one result, with those expected.  Each must lie within an
+ * expected one of the same hash, and together they must have as many bytes.  No byte counts twice, since
+ * join_stretches() has joined the stretches of one hash. */
+static void compare_stretches(const struct stretch *expected, size_t n_expected, const struct stretch *found,
+                              size_t n_found, struct list_difference *difference)
 {
     for (size_t i = 0; i < n_found; i++)
         if (!lies_in_one(&found[i], expected, n_expected))
             note_first(&difference->node, found[i].node);
-    if (sum_runs(found, n_found) != sum_runs(expected, n_expected))
+    if (sum_stretches(found, n_found) != sum_stretches(expected, n_expected))
         note_first(found->is_result ? &difference->node : &difference->part, found->node);
 }
 
@@ -389,11 +391,11 @@ static struct list_difference compare_lists(const struct values *expected, const
     struct list_difference difference = {.node = NONE, .part = NONE};
     size_t i = 0, k = 0; /* the first entries of both that have not been compared */
     while (i < expected->n || k < values->n) {
-        const struct numbered *wanted = i < expected->n ? &expected->runs[i] : NULL;
-        const struct numbered *found = k < values->n ? &values->runs[k] : NULL;
+        const struct stretch *wanted = i < expected->n ? &expected->stretches[i] : NULL;
+        const struct stretch *found = k < values->n ? &values->stretches[k] : NULL;
         if (wanted && found && wanted->identity == found->identity) {
             size_t wanted_end = group_end(expected, i), found_end = group_end(values, k);
-            compare_runs(wanted, wanted_end - i, found, found_end - k, &difference);
+            compare_stretches(wanted, wanted_end - i, found, found_end - k, &difference);
             i = wanted_end;
             k = found_end;
         } else if (wanted && (!found || wanted->identity < found->identity)) {
@@ -435,7 +437,7 @@ static struct problem *describe_difference(const struct list_difference *differe
 
 struct problem *compare_values(const struct values *expected, const struct list *list)
 {
-    struct values *values = number_list(list, expected->known_by);
+    struct values *values = hash_list(list, expected->known_by);
     struct list_difference difference = compare_lists(expected, values);
     free_values(values);
     return describe_difference(&difference, list, expected->known_by);

@@ -24,7 +24,7 @@ static struct recording {
     bool paused;                /* true: a viewer has asked for a pause */
     uint64_t tasks, steps;      /* the viewer's counts, as far as they have been granted */
     const struct list *granted; /* the list of an iteration that may run to its end in a pause; NULL: none may */
-    uint32_t number;            /* the iteration's */
+    uint32_t iteration;         /* the one in which */
 } current_recording;
 
 /* The number of task i of the list in the trace's table of tasks. */
@@ -90,7 +90,7 @@ static uint64_t steps_asked(const struct trace_control *control)
 
 /* Waits until the viewer grants the rest of the step, or one task, or asks for no pause any more. */
 static void wait_for_grant(struct recording *recording, const struct trace_control *control, const struct list *list,
-                           uint32_t number, size_t i)
+                           size_t task_index, uint32_t iteration)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
     while (is_pause_asked(control) && !interrupted()) {
@@ -98,21 +98,21 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
         if (steps_asked(control) > recording->steps) {
             recording->steps++;
             recording->granted = list;
-            recording->number = number;
+            recording->iteration = iteration;
             return;
         }
         if (tasks > recording->tasks) {
             recording->tasks++;
             return;
         }
-        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, i));
+        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, task_index));
         nanosleep(&moment, NULL);
     }
 }
 
-/* Waits while a viewer asks for it, until the viewer lets task i of iteration `number` be issued or is gone.  All tasks
- * that were issued have ended by then. */
-static void obey_viewer(void *context, struct list *list, uint32_t number, size_t i)
+/* Waits while a viewer asks for it, until the viewer lets that task be issued or is gone.  All tasks that were
+ * issued have ended by then. */
+static void obey_viewer(void *context, struct list *list, size_t task_index, uint32_t iteration)
 {
     struct recording *recording = context;
     const struct trace_control *control = trace_request_in_file(recording->writer);
@@ -126,11 +126,11 @@ static void obey_viewer(void *context, struct list *list, uint32_t number, size_
         recording->steps = steps_asked(control);
         recording->granted = NULL;
     }
-    if (recording->granted == list && recording->number == number)
+    if (recording->granted == list && recording->iteration == iteration)
         return;
     retire_all(list);
     uint64_t from = now_ns();
-    wait_for_grant(recording, control, list, number, i);
+    wait_for_grant(recording, control, list, task_index, iteration);
     execution.held_ns += now_ns() - from;
     trace_alive(recording->writer, 0);
 }

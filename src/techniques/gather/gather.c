@@ -50,10 +50,10 @@ struct survey { /* what the pass finds in the list */
     struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
     /* By first replica: the tensors with the same values, or a part of them, to be gathered. */
     struct tensor_list *replicas;
-    struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
-    struct window_list *devices; /* by device: its windows in list order */
-    struct window_list all;      /* all windows in list order */
-    struct task **dropped;       /* copies from replica to replica, which are needed no more */
+    struct window_list *windows;        /* by tensor of `replicas`: its windows in list order */
+    struct window_list *device_windows; /* by device: its windows in list order */
+    struct window_list all;             /* all windows in list order */
+    struct task **dropped;              /* copies from replica to replica, which are needed no more */
     size_t n_dropped, cap_dropped;
     size_t n_gathered; /* how many windows have been gathered */
     bool sliced;       /* another pass is to send what is gathered, over several queues */
@@ -86,7 +86,7 @@ static void add_window(struct window_list *list, struct read_window *window)
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
 {
-    struct window_list *mine = &survey->devices[replica->device->index];
+    struct window_list *mine = &survey->device_windows[replica->device->index];
     struct read_window *window = allocate(1, sizeof *window);
     window->replica = replica;
     window->nth_on_device = mine->n;
@@ -100,7 +100,7 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
 /* The task is one more of its device's last window, or begins the next one. */
 static void note_reader(struct survey *survey, struct task *task, struct tensor *replica)
 {
-    const struct window_list *mine = &survey->devices[replica->device->index];
+    const struct window_list *mine = &survey->device_windows[replica->device->index];
     struct read_window *window = mine->n ? mine->items[mine->n - 1] : NULL;
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
@@ -108,8 +108,8 @@ static void note_reader(struct survey *survey, struct task *task, struct tensor 
         *APPEND(window->readers, window->n, window->cap) = task;
 }
 
-/* Does the task belong to an update, which makes the parameters of the next step?  A copy does that takes parameters to
- * the host for an update there, or that brings them back. */
+/* Does the task belong to an update, which makes the parameters of the next step?  So does a copy that takes
+ * parameters to the host for an update, or brings them back. */
 static bool is_of_update(const struct task *task)
 {
     if (task->role == ROLE_UPDATE)
@@ -157,7 +157,7 @@ static struct survey survey_list(struct list *list)
     survey.shards = allocate(pool->n, sizeof *survey.shards);
     survey.replicas = allocate(pool->n, sizeof *survey.replicas);
     survey.windows = allocate(pool->n, sizeof *survey.windows);
-    survey.devices = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.devices);
+    survey.device_windows = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.device_windows);
     note_tensors(&survey);
     for (size_t i = 0; i < list->n; i++)
         note_task(&survey, list->tasks[i]);
@@ -178,11 +178,11 @@ static void free_survey(struct survey *survey)
         free(survey->windows[i].items);
     }
     for (int d = 0; d <= n_devices; d++)
-        free(survey->devices[d].items);
+        free(survey->device_windows[d].items);
     free(survey->shards);
     free(survey->replicas);
     free(survey->windows);
-    free(survey->devices);
+    free(survey->device_windows);
     free(survey->all.items);
     free(survey->dropped);
 }
@@ -214,7 +214,7 @@ static struct task *first_reader(const struct survey *survey, struct read_window
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct window_list *windows = &survey->devices[peers[i]->replica->device->index];
+        const struct window_list *windows = &survey->device_windows[peers[i]->replica->device->index];
         size_t position = peers[i]->nth_on_device;
         const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
         if (!first || earlier->readers[0]->index < first->index)

@@ -316,7 +316,7 @@ static void return_state(struct list *list)
         const struct task *task = list->tasks[i];
         bool returns = (task->condition.needs & CHOICE_MOVED) && (task->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(task) & CHOICE_CPU))
-            run_alone(list, 0, i, &flight);
+            run_alone(list, i, 0, &flight);
     }
 }
 

@@ -51,7 +51,7 @@ static void look_at_board(void *context, const struct simulation *sim)
         board->now.peak = MAX(board->now.peak, list->peak_total[d]);
     if (!board->values) { /* for the first time */
         board->written = board->now;
-        board->values = number_values(board->list);
+        board->values = hash_values(board->list);
     }
     format_ns(before[0], 1e9 * board->written.period);
     format_bytes(before[1], (double)board->written.peak);

@@ -93,7 +93,7 @@ static bool find_not_finite(struct list *list, uint32_t iteration, struct first_
         found = find_bad(task, BEFORE_TASK, out, stale, bad);
         if (!found) {
             struct task_flight flight = {.iteration = iteration};
-            run_alone(list, iteration, i, &flight);
+            run_alone(list, i, iteration, &flight);
             found = find_bad(task, AFTER_TASK, out, stale, bad);
         }
         free(stale);

@@ -21,7 +21,7 @@ struct execution execution;
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */
-static cl_uint gather_waits(const struct list *list, uint32_t iteration, const struct task *task, cl_event *wait)
+static cl_uint gather_waits(const struct list *list, const struct task *task, uint32_t iteration, cl_event *wait)
 {
     const bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
     const int context = event_context(task);
@@ -85,14 +85,14 @@ static void issue_now(struct task *task, struct job *job)
         issue_to_queue(task, job);
 }
 
-static void issue_task(struct list *list, uint32_t iteration, struct task *task)
+static void issue_task(struct list *list, struct task *task, uint32_t iteration)
 {
     cl_event complete[MOST_DEVICES + 1];
     pthread_mutex_lock(&flights_lock);
     struct job job = {.list = list,
                       .task_index = task->index,
                       .iteration = iteration,
-                      .n_wait = gather_waits(list, iteration, task, list->running->wait),
+                      .n_wait = gather_waits(list, task, iteration, list->running->wait),
                       .wait = list->running->wait,
                       .complete = complete};
     if (!is_decided_late(task) && !list->running->wrapper)
@@ -107,17 +107,18 @@ static void issue_task(struct list *list, uint32_t iteration, struct task *task)
 /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
  * count falls below 0 and the driver aborts the program ("found->ref_count > 0").  So the first launch of each kernel
- * task waits until nothing is in flight, and the others wait for it. */
+ * task waits until nothing is in flight, and the others wait for it.  A single device needs none of this: its queue
+ * runs one kernel after another. */
 static bool must_be_alone(const struct list *list, const struct task *task)
 {
     bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_runs[task->index].issued;
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }
 
-static void issue_alone(struct list *list, uint32_t iteration, struct task *task)
+static void issue_alone(struct list *list, struct task *task, uint32_t iteration)
 {
     retire_all(list);
-    issue_task(list, iteration, task);
+    issue_task(list, task, iteration);
     retire_all(list);
 }
 
@@ -136,11 +137,11 @@ void execute(struct list *list, uint32_t iteration)
         struct task *task = list->tasks[i];
         if (!is_due(task, iteration) || (task->member.needed && !list->running->late))
             continue;
-        tell_issuing(list, iteration, i);
+        tell_issuing(list, i, iteration);
         if (must_be_alone(list, task))
-            issue_alone(list, iteration, task);
+            issue_alone(list, task, iteration);
         else
-            issue_task(list, iteration, task);
+            issue_task(list, task, iteration);
     }
     execution.now.list = NULL;
     flush_lanes(list->pool->machine);

@@ -165,7 +165,7 @@ static void run_aside(struct job *job, cl_int status)
     const struct wrapper *wrapper = job->list->running->wrapper;
     make_idle();
     if (status == CL_COMPLETE)
-        run_alone(job->list, job->iteration, job->task_index, job->flight);
+        run_alone(job->list, job->task_index, job->iteration, job->flight);
     if (wrapper)
         wrapper->finish(job->list, job->task_index, job->flight);
     pthread_mutex_lock(&late->lock);

@@ -38,7 +38,7 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
  * ended.  The lane's thread calls finish() at that end.  finish() may wait, and may give the run another start and
  * end. */
 struct wrapper {
-    void (*finish)(struct list *list, size_t task, struct task_flight *flight);
+    void (*finish)(struct list *list, size_t task_index, struct task_flight *flight);
     double scale;     /* if the list keeps a schedule's time: seconds shown per second of the schedule; else 0 */
     const char *word; /* a word on that, printed after a step's results; NULL: none */
 };
@@ -49,7 +49,7 @@ struct running {
     struct queue *queues;        /* by lane: the runs that it was given; run_parts.h has both structs */
     int n_queues;
     cl_event *wait; /* room for the events that one task waits for */
-    /* By iteration % KEPT_ENDS: its last end on a compute lane, of the runs that are retired, on the host's clock. */
+    /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
     uint64_t iteration_end[KEPT_ENDS];
     struct wrapper *wrapper; /* NULL: none */
     struct late *late;       /* state of late.c; NULL: tasks that need a member do not run */
@@ -62,9 +62,9 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
 
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
-/* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are left
- * in *flight. */
-void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight);
+/* Runs the task in that iteration on this thread and waits for it; no other thread may use the list.  Its times are
+ * left in *flight. */
+void run_alone(struct list *list, size_t task_index, uint32_t iteration, struct task_flight *flight);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
@@ -83,7 +83,7 @@ void drain_but_disk(struct list *list);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct serial_runner {
     void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
-    void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
+    void (*run)(void *begun, size_t task_index, uint32_t iteration, struct task_flight *flight);
     void (*end)(void *begun);
 };
 
@@ -123,9 +123,9 @@ struct task_flight *latest_run(const struct list *list, const struct task *task,
 
 /* An observer is told of every run of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {
-    /* Called before task i of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
+    /* Called before the task of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
      * long. */
-    void (*issuing)(void *context, struct list *list, uint32_t iteration, size_t i);
+    void (*issuing)(void *context, struct list *list, size_t task_index, uint32_t iteration);
     /* Called when a run begins its flight, of which iteration and queued are known.  For a task that is decided late it
      * is called when the task has run, right before `ended`. */
     void (*issued)(void *context, const struct list *list, const struct task *task, struct task_flight *flight);

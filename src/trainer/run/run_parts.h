@@ -68,7 +68,7 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t la
 
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 
-void tell_issuing(struct list *list, uint32_t iteration, size_t i);
+void tell_issuing(struct list *list, size_t task_index, uint32_t iteration);
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 

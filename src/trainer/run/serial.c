@@ -13,13 +13,13 @@ void execute_serial(struct list *list, uint32_t iteration)
         struct task_flight flight = {.iteration = iteration};
         if (!is_due(list->tasks[i], iteration) || !decide_late(list, list->tasks[i], iteration))
             continue;
-        tell_issuing(list, iteration, i);
+        tell_issuing(list, i, iteration);
         flight.queued = now_ns();
         tell_issued(list, list->tasks[i], &flight);
         if (runner)
-            runner->run(begun, iteration, i, &flight);
+            runner->run(begun, i, iteration, &flight);
         else
-            run_alone(list, iteration, i, &flight);
+            run_alone(list, i, iteration, &flight);
         report_run(list, list->tasks[i], &flight);
     }
     execution.now.list = NULL;

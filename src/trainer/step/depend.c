@@ -111,8 +111,8 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
  *
  *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
  *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
- *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  So it is with
- *              a ring, of which the next iteration writes another member. */
+ *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  A ring's
+ *              tensor does not last either: the next iteration writes another member. */
 static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)

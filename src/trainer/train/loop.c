@@ -69,7 +69,7 @@ static bool evaluation_goes_on(void *context)
     return *was_interrupted || !interrupted();
 }
 
-static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
+static bool falls_on(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
 /* Returns false if the validation loss is not finite. */
 static bool evaluate_model(struct training *training, uint32_t step)
@@ -92,8 +92,8 @@ static void after_step(struct training *training, uint32_t step)
     struct trainer *trainer = training->trainer;
     const struct settings *settings = trainer->settings;
     const bool last = step == training->last;
-    bool evaluates = trainer->eval && training->evaluated_step != step && (last || due(settings->val_every, step));
-    bool saves = settings->save && (last || due(settings->save_every, step));
+    bool evaluates = trainer->eval && training->evaluated_step != step && (last || falls_on(settings->val_every, step));
+    bool saves = settings->save && (last || falls_on(settings->save_every, step));
     bool sound = true;
     if (!evaluates && !saves && !last)
         return;

@@ -288,7 +288,7 @@ TEST(pieces_cover_the_task)
         struct diamond diamond = new_diamond();
         struct task *piece[6];
         diamond.h->flops = 1000;
-        struct values *values = number_values(diamond.paper.list);
+        struct values *values = hash_values(diamond.paper.list);
         struct edit *edit = open_edit(diamond.paper.list);
         size_t n = cut(edit, diamond.h, wanted, piece);
         size_t at = 0;
@@ -319,7 +319,7 @@ TEST(a_piece_is_cut_again)
 {
     struct diamond diamond = new_diamond();
     struct task *half[2], *quarter[2];
-    struct values *values = number_values(diamond.paper.list);
+    struct values *values = hash_values(diamond.paper.list);
     struct edit *edit = open_edit(diamond.paper.list);
     cut(edit, diamond.h, 2, half);
     assert_int_equal(cut(edit, half[1], 2, quarter), 2);

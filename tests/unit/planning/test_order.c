@@ -28,7 +28,7 @@ static struct list *gated_list(const char *text)
 {
     struct list *list = read_list_text("%s", text);
     gate_updates(list);
-    struct values *values = number_values(list);
+    struct values *values = hash_values(list);
     finish_list(list);
     struct problem *problem = verify(list, values);
     if (problem)

@@ -265,7 +265,7 @@ TEST(recompute_takes_lists_that_no_model_has)
                            "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
                            "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
                            lists[i].tasks);
-        struct values *values = number_values(list);
+        struct values *values = hash_values(list);
         size_t n, before = list->n;
         recompute_options.mode = RECOMPUTE_FULL;
         struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);

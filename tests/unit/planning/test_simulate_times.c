@@ -284,7 +284,7 @@ TEST(shipped_lists_have_their_periods)
         struct list *list = read_list(path);
         if (shipped[i].clip)
             gate_updates(list);
-        struct values *values = number_values(list);
+        struct values *values = hash_values(list);
         finish_list(list);
         struct problem *problem = verify_devices(list);
         if (!problem)

@@ -206,7 +206,7 @@ static struct exchange new_swap(enum lifetime of_h)
     struct tensor *tensor = new_words(paper, paper->device, "w", 8, PERSISTENT);
     add_paper(paper, compute, "f", exchange.a, tensor, NULL);
     add_paper(paper, compute, "g", tensor, exchange.a, NULL);
-    exchange.plain = number_values(paper->list);
+    exchange.plain = hash_values(paper->list);
     add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
     add_copy(paper->list, paper->device->lanes[LANE_UPLOAD], "in", exchange.b, exchange.h);
     move_task(paper->list, 1, 3);
@@ -274,7 +274,7 @@ TEST(a_copy_that_is_left_out_is_found)
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make x", x, NULL, NULL);
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make y", y, x, NULL);
         add_copy(paper.list, paper.device->lanes[LANE_DOWNLOAD], "keep", result, y);
-        struct values *values = number_values(paper.list);
+        struct values *values = hash_values(paper.list);
         if (wrong)
             paper.list->tasks[2]->accesses[1].tensor = x;
         else
@@ -546,7 +546,7 @@ TEST(a_piece_that_is_missing_is_found)
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make", x, NULL, NULL);
         struct task *task = add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "work", y, x, NULL);
         set_elementwise(task);
-        struct values *values = number_values(paper.list);
+        struct values *values = hash_values(paper.list);
         struct edit *edit = open_edit(paper.list);
         assert_int_equal(cut(edit, task, 3, piece), 3);
         drop(edit, piece[missing]);
@@ -574,7 +574,7 @@ TEST(a_move_may_take_another_way)
     struct task *down = paper.list->tasks[1], *up = paper.list->tasks[2];
     add_paper(&paper, there->lanes[LANE_COMPUTE], "g", z, y, NULL);
     struct task *result = add_copy(paper.list, there->lanes[LANE_DOWNLOAD], "result", kept, z);
-    struct values *values = number_values(paper.list);
+    struct values *values = hash_values(paper.list);
     struct edit *edit = open_edit(paper.list);
     insert_before(edit, down);
     add_copy(paper.list, paper.device->lanes[LANE_DOWNLOAD], "out", way, x);

@@ -177,7 +177,7 @@ static double number_in(const struct pass_report *report, const char *key) { ret
 static double plan_instance(const struct instance *instance, struct pass_report **reports)
 {
     struct list *list = read_choice(instance, 0, false);
-    struct values *values = number_values(list);
+    struct values *values = hash_values(list);
     size_t n;
     overlap_options.mode = OVERLAP_PLAN;
     *reports = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);

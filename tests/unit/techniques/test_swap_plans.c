@@ -110,7 +110,7 @@ static double best_of_all(struct list *list, struct plan *plan, int n, int i)
 /* What --swap auto makes of a list, of these classes.  The list must fit. */
 static double planned_period(struct list *list, unsigned classes)
 {
-    struct values *values = number_values(list);
+    struct values *values = hash_values(list);
     size_t n;
     swap_options = (struct swap_options){SWAP_AUTO, classes};
     struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
