@@ -218,17 +218,17 @@ static struct timing time_gemm(struct bench *bench, const struct product *produc
     struct config tiny = {1, 1, 1, 1, 1, true};
     struct model *model = new_model(pool, &tiny, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "gemm");
-    struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
+    struct builder b = new_builder(list, model, (struct kernels){.gemm = engine}, 1, 1);
     struct tensor *operands[3];
     for (int i = 0; i < 3; i++) {
         operands[i] = new_work_tensor(pool, device, "operand", SHAPE((int64_t)most_elements(product)));
         operands[i]->persistent = true;
     }
     struct gemm operation = describe_gemm(bench, product, operands);
-    gemm(&build, product->name, &operation);
+    gemm(&b, product->name, &operation);
     must(finish_lists(pool, &list, 1));
     struct timing timing = time_runs(bench, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(product));
-    end_build(&build);
+    end_build(&b);
     drain(list);
     free_list(list);
     free_model(model);

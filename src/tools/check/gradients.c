@@ -122,7 +122,7 @@ static int access_modes(const struct list *list, size_t begin, size_t end, const
 }
 
 /* Adds the backward of the operation twice, from dy on. */
-static void add_backward(struct build *b, const struct op *op, struct tensor *dy)
+static void add_backward(struct builder *b, const struct op *op, struct tensor *dy)
 {
     set_gradient(b, op->out, dy);
     for (int i = 0; i < 2; i++) {
@@ -159,7 +159,7 @@ static void run_operation(const struct checked *checked, size_t batch_end, size_
 }
 
 /* Adds a row to the table for each tensor that the operation only reads. */
-static void compare_inputs(const struct checked *checked, struct build *b, struct table *table)
+static void compare_inputs(const struct checked *checked, struct builder *b, struct table *table)
 {
     const struct pool *pool = checked->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
@@ -179,7 +179,7 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
     trainer->pool = pool;
     trainer->model = model;
     struct list *list = new_list(pool, "gradients");
-    struct build b = new_build(list, model, trainer->settings->kernels, SEQUENCES, TOKENS);
+    struct builder b = new_builder(list, model, trainer->settings->kernels, SEQUENCES, TOKENS);
     struct feed feed = {.trainer = trainer, .n = SEQUENCES * TOKENS};
     struct tape tape = new_tape(&b, 0, 0, 0, 0);
     b.backward_wanted = true;

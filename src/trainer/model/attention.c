@@ -26,7 +26,7 @@ struct heads { /* the sizes of all heads, or of those that a rank of a tensor-pa
     float scale;  /* factor of the scores */
 };
 
-static struct heads heads_of(const struct build *b, const struct tensor *qkv)
+static struct heads heads_of(const struct builder *b, const struct tensor *qkv)
 {
     const struct config *config = &b->model->params->config;
     int hs = config->channels / config->heads, channels = columns_of(qkv) / 3;
@@ -76,7 +76,8 @@ static struct gemm product(const struct heads *h, enum gemm_form form, int m, in
 /* The next three functions add dv, dq and dk, the parts of dqkv = [dq dk dv], each (T, hs). */
 
 /* dv = att^T dout. */
-static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *att, struct tensor *dout)
+static void add_dv(struct builder *b, const struct heads *h, struct tensor *dqkv, struct tensor *att,
+                   struct tensor *dout)
 {
     struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);
     dv.a = square(h, att);
@@ -88,7 +89,7 @@ static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, 
 }
 
 /* dq = ds k. */
-static void add_dq(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
+static void add_dq(struct builder *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
 {
     struct gemm dq = product(h, GEMM_NN, h->t, h->hs, h->t);
     dq.a = square(h, ds);
@@ -100,7 +101,7 @@ static void add_dq(struct build *b, const struct heads *h, struct tensor *dqkv, 
 }
 
 /* dk = ds^T q. */
-static void add_dk(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
+static void add_dk(struct builder *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
 {
     struct gemm dk = product(h, GEMM_TN, h->t, h->hs, h->t);
     dk.a = square(h, ds);
@@ -111,7 +112,7 @@ static void add_dk(struct build *b, const struct heads *h, struct tensor *dqkv, 
     gemm(b, "attn.dk", &dk);
 }
 
-static void plain_backward(struct build *b, const struct op *op)
+static void plain_backward(struct builder *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *att = op->saved[0];
@@ -134,7 +135,7 @@ static void plain_backward(struct build *b, const struct op *op)
     accumulate_gradient(b, op, qkv, dqkv);
 }
 
-static void plain_forward(struct build *b, struct tensor *out, struct tensor *qkv)
+static void plain_forward(struct builder *b, struct tensor *out, struct tensor *qkv)
 {
     struct heads h = heads_of(b, qkv);
     int rows = h.batch * h.heads * h.t;
@@ -188,7 +189,7 @@ static struct tiles choose_tiles(const struct device *device, int hs, int n_owne
          hs, device->id, device->shape.local_memory);
 }
 
-static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *tiles)
+static struct grid flash_grid(const struct builder *b, const struct heads *h, const struct tiles *tiles)
 {
     size_t wg = b->device->shape.work_group, blocks = ceil_div((size_t)h->t, (size_t)tiles->columns);
     return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads), 1}, {wg, 1, 1}};
@@ -206,7 +207,7 @@ static void set_work(struct task *task, const struct heads *h, int products, int
     set_traffic(task, (double)rows * h->batch * h->t * h->channels);
 }
 
-static void flash_backward(struct build *b, const struct op *op)
+static void flash_backward(struct builder *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *lse = op->saved[0];
@@ -226,7 +227,7 @@ static void flash_backward(struct build *b, const struct op *op)
     accumulate_gradient(b, op, qkv, dqkv);
 }
 
-static void flash_forward(struct build *b, struct tensor *out, struct tensor *qkv)
+static void flash_forward(struct builder *b, struct tensor *out, struct tensor *qkv)
 {
     struct heads h = heads_of(b, qkv);
     struct tiles tiles = choose_tiles(b->device, h.hs, 2, 1);
@@ -239,7 +240,7 @@ static void flash_forward(struct build *b, struct tensor *out, struct tensor *qk
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
-struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
+struct tensor *attention(struct builder *b, const char *name, struct tensor *qkv)
 {
     struct tensor *out = activation(b, name, SHAPE(rows_of(qkv), columns_of(qkv) / 3));
     if (b->kernels.attention == ATTENTION_FLASH)

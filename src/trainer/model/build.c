@@ -45,9 +45,9 @@ static void check_loops(const struct device *device, int channels, int tokens)
              device->id, device->name, SHORT_LOOPS, most, tokens);
 }
 
-struct build new_build(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
+struct builder new_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
 {
-    struct build b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
+    struct builder b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
     b.reductions = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reductions);
     for (int rank = 0; rank < n_ranks(model->mesh); rank++)
         check_loops(model->replicas[rank].device, model->params->config.channels, batch * seq);
@@ -55,7 +55,7 @@ struct build new_build(struct list *list, struct model *model, struct kernels ke
     return b;
 }
 
-void on_rank(struct build *b, int rank, int micro, enum role role)
+void on_rank(struct builder *b, int rank, int micro, enum role role)
 {
     b->replica = &b->model->replicas[rank];
     b->device = b->replica->device;
@@ -63,15 +63,15 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
     b->list->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
 }
 
-void begin_unit(struct build *b, int unit)
+void begin_unit(struct builder *b, int unit)
 {
     b->unit = unit;
     b->list->tags.layer = layer_of_unit(b->model->params, unit);
 }
 
-void end_unit(struct build *b) { b->list->tags.layer = NONE; }
+void end_unit(struct builder *b) { b->list->tags.layer = NONE; }
 
-void end_build(struct build *b)
+void end_build(struct builder *b)
 {
     for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++) {
         free(b->reductions[i].sums);
@@ -85,33 +85,33 @@ void end_build(struct build *b)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-struct grid work_groups(const struct build *b, size_t n)
+struct grid work_groups(const struct builder *b, size_t n)
 {
     size_t wg = b->device->shape.work_group;
     return (struct grid){1, {n * wg, 1, 1}, {wg, 1, 1}};
 }
 
-struct grid blocks(const struct build *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
+struct grid blocks(const struct builder *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
 
-struct grid column_blocks(const struct build *b, size_t n)
+struct grid column_blocks(const struct builder *b, size_t n)
 {
     return work_groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
-struct tensor *activation(struct build *b, const char *name, struct shape shape)
+struct tensor *activation(struct builder *b, const char *name, struct shape shape)
 {
     const struct tensor_form form = {.device = b->device, .class = MEM_ACTIVATIONS, .name = name, .shape = shape};
     return new_tensor(b->list->pool, &form);
 }
 
-int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->params[WTE].shape[0]; }
+int rank_vocab(const struct builder *b) { return (int)params_of(b->model, b->replica->rank)->params[WTE].shape[0]; }
 int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
 int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
-struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
-                  struct tensor *in)
+struct op *record(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+                  struct tensor *out, struct tensor *in)
 {
     struct tape *tape = b->tape;
     if (!b->backward_wanted)
@@ -122,7 +122,7 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
     return op;
 }
 
-void backward(struct build *b, int unit, enum computation computation)
+void backward(struct builder *b, int unit, enum computation computation)
 {
     begin_unit(b, unit);
     for (size_t i = b->tape->n; i-- > 0;) {
@@ -135,19 +135,19 @@ void backward(struct build *b, int unit, enum computation computation)
     end_unit(b);
 }
 
-struct tensor *gradient(const struct build *b, const struct tensor *x)
+struct tensor *gradient(const struct builder *b, const struct tensor *x)
 {
     return (size_t)x->id < b->cap_grad ? b->grads[x->id] : NULL;
 }
 
-void set_gradient(struct build *b, const struct tensor *x, struct tensor *g)
+void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g)
 {
     b->grads = grow(b->grads, &b->cap_grad, (size_t)x->id + 1, sizeof *b->grads);
     b->grads[x->id] = g;
 }
 
 /* Notes that this step, or this gradient group, adds to gradient x.  Returns true if it has added to x before. */
-static bool begin_sum(struct build *b, const struct tensor *x)
+static bool begin_sum(struct builder *b, const struct tensor *x)
 {
     int grad_group = x->class == MEM_GRADIENTS ? b->tape->grad_group + 1 : 1;
     b->summed = grow(b->summed, &b->cap_summed, (size_t)x->id + 1, sizeof *b->summed);
@@ -159,7 +159,7 @@ static bool begin_sum(struct build *b, const struct tensor *x)
 /* A unit's tensor has gaps between its parameters.  Norm and update read the gaps too, so there must be zeros in them.
  * New memory is all zeros, and a gradient that persists keeps them.  A gradient that does not persist finds what
  * other tensors have left in its bytes, and is cleared first. */
-bool begin_contribution(struct build *b, const struct tensor *grad)
+bool begin_contribution(struct builder *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;
     bool finds_other_values = unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent;
@@ -172,12 +172,12 @@ bool begin_contribution(struct build *b, const struct tensor *grad)
     return begin_sum(b, grad);
 }
 
-struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *x)
+struct tensor *new_gradient(struct builder *b, const struct op *op, const char *suffix, const struct tensor *x)
 {
     return activation(b, JOINED(op->name, suffix), x->shape);
 }
 
-void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *x, struct tensor *g)
+void accumulate_gradient(struct builder *b, const struct op *op, const struct tensor *x, struct tensor *g)
 {
     struct tensor *old = gradient(b, x), *sum = g;
     size_t n = count_elements(x);

@@ -5,7 +5,7 @@
  *     y = linear(b, ..., x, ...)    an operation (ops.h): adds its forward's tasks, and records itself on b->tape
  *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
  *
- * All operations call the builder b, while other pointers are named after their struct: b stands in every line that
+ * A builder is always called b, while other pointers are named after their struct: b stands in every line that
  * adds a task.
  *
  * A tensor's gradient is one tensor.  A rule takes the gradient of the operation's result, gradient(b, op->out).  It
@@ -28,9 +28,9 @@ struct kernels { /* which kernels are wanted; each device has its own answer to 
 
 /* ---- what is recorded -------------------------------------------------------------------------------------------- */
 
-struct build;
+struct builder;
 struct op;
-typedef void gradient_rule(struct build *b, const struct op *op);
+typedef void gradient_rule(struct builder *b, const struct op *op);
 /* What an operation's gradients need of its forward. */
 struct op {
     gradient_rule *weights; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
@@ -60,10 +60,10 @@ struct tape {
 struct reduction {         /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
     struct tensor **parts; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
     struct tensor **sums;  /* after reduce_unit(): the sum of each shard */
-    size_t *first_block;   /* after begin_norm(): by shard, where its block sums begin in the build's `partials` */
+    size_t *first_block;   /* after begin_norm(): by shard, where its block sums begin in the builder's `partials` */
 };
 struct rendezvous; /* tp_ranks.c */
-struct build {
+struct builder {
     struct list *list; /* the list */
     struct model *model;
     struct kernels kernels;
@@ -98,13 +98,13 @@ struct build {
     size_t met_end;      /* length of the list at the last rendezvous, or where the group begins */
 };
 /* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute B T tokens. */
-struct build new_build(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
+struct builder new_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
-void on_rank(struct build *b, int rank, int micro, enum role role);
+void on_rank(struct builder *b, int rank, int micro, enum role role);
 /* The operations that follow are of this unit, and their tasks are labelled with its layer. */
-void begin_unit(struct build *b, int unit);
-void end_unit(struct build *b); /* the tasks that follow are of no layer */
-void end_build(struct build *b);
+void begin_unit(struct builder *b, int unit);
+void end_unit(struct builder *b); /* the tasks that follow are of no layer */
+void end_build(struct builder *b);
 
 /* May --gemm own be used on the device?  Not on a GPU, which would compute one work-item at a time. */
 bool has_own_products(const struct device *device);
@@ -118,14 +118,14 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
     add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \
                &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
                                      (int)COUNT(((struct arg[]){__VA_ARGS__}))})
-struct grid work_groups(const struct build *b, size_t n);   /* n work-groups of WG work-items */
-struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
-struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
+struct grid work_groups(const struct builder *b, size_t n);   /* n work-groups of WG work-items */
+struct grid blocks(const struct builder *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
+struct grid column_blocks(const struct builder *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
-struct tensor *activation(struct build *b, const char *name, struct shape shape);
-int rows_of(const struct tensor *x);    /* product of all dimensions but the last */
-int columns_of(const struct tensor *x); /* the last dimension */
-int rank_vocab(const struct build *b);  /* the number of words for which this rank has rows of the head */
+struct tensor *activation(struct builder *b, const char *name, struct shape shape);
+int rows_of(const struct tensor *x);     /* product of all dimensions but the last */
+int columns_of(const struct tensor *x);  /* the last dimension */
+int rank_vocab(const struct builder *b); /* the number of words for which this rank has rows of the head */
 
 /* ---- build.c: the tape, and gradients ---------------------------------------------------------------------------- */
 
@@ -134,21 +134,21 @@ enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATI
 
 /* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills
  * in what else the rules need, before the next operation is recorded. */
-struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
-                  struct tensor *in);
+struct op *record(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+                  struct tensor *out, struct tensor *in);
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */
-void backward(struct build *b, int unit, enum computation which);
+void backward(struct builder *b, int unit, enum computation which);
 /* The gradient that has arrived at x so far; NULL when none has. */
-struct tensor *gradient(const struct build *b, const struct tensor *x);
+struct tensor *gradient(const struct builder *b, const struct tensor *x);
 /* Sets the gradient that has arrived at x so far to g, whatever it was. */
-void set_gradient(struct build *b, const struct tensor *x, struct tensor *g);
+void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g);
 /* Adds g to the gradient that has arrived at x so far; `op` names the task. */
-void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *x, struct tensor *g);
+void accumulate_gradient(struct builder *b, const struct op *op, const struct tensor *x, struct tensor *g);
 /* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether `grad` has a sum
  * already: then the tasks add to it, else they write it.  It may add a task that clears the gradient first. */
-bool begin_contribution(struct build *b, const struct tensor *grad);
+bool begin_contribution(struct builder *b, const struct tensor *grad);
 /* A new tensor shaped like x, for its gradient; its name is that of op and `suffix`. */
-struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *x);
+struct tensor *new_gradient(struct builder *b, const struct op *op, const char *suffix, const struct tensor *x);
 
 /* ---- tp_ranks.c: the ranks of a tensor-parallel group ------------------------------------------------------------ */
 
@@ -161,11 +161,11 @@ struct tensor *new_gradient(struct build *b, const struct op *op, const char *su
  *     }
  *
  * The end of the last rank puts the tasks of all into an order that is correct. */
-void begin_tp_rank(struct build *b, int tp_rank);
-void end_tp_rank(struct build *b);
+void begin_tp_rank(struct builder *b, int tp_rank);
+void end_tp_rank(struct builder *b);
 /* all_reduce: this rank's x becomes the sum of the x of all ranks.  all_gather: x has `tp` parts, of which each rank
  * has computed its own, and becomes whole.  A part's size is a multiple of UNIT_ALIGN. */
-void all_reduce(struct build *b, const char *name, struct tensor *x);
-void all_gather(struct build *b, const char *name, struct tensor *x);
+void all_reduce(struct builder *b, const char *name, struct tensor *x);
+void all_gather(struct builder *b, const char *name, struct tensor *x);
 
 #endif

@@ -120,7 +120,7 @@ enum gemm_parameter {
 };
 /* clang-format on */
 
-static struct task *own_gemm(struct build *b, const char *name, const struct gemm *gemm)
+static struct task *own_gemm(struct builder *b, const char *name, const struct gemm *gemm)
 {
     const struct blocking sizes = choose_blocking(b->device, gemm);
     const struct strides a_strides = strides_of(&gemm->a, gemm->form == GEMM_TN);
@@ -347,7 +347,7 @@ static void compile_clblast(const struct task *task)
 /* Takes the layout that needs less work space.  CLBlast's kernel for small products takes all heads in one call.  With
  * the one for large products each matrix needs a call, because of a mistake in CLBlast 1.5.3: where it does not copy an
  * operand, it reads the first matrix of a batch in place of the one that is due. */
-static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *gemm)
+static struct task *clblast_gemm(struct builder *b, const char *name, const struct gemm *gemm)
 {
     struct call by_columns = describe_call(gemm, CLBlastLayoutColMajor);
     struct call by_rows = describe_call(gemm, CLBlastLayoutRowMajor);
@@ -373,7 +373,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
-void gemm(struct build *b, const char *name, const struct gemm *g)
+void gemm(struct builder *b, const char *name, const struct gemm *g)
 {
     bool own = choose_engine(b->device, b->kernels.gemm) == GEMM_OWN;
     struct task *task = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);

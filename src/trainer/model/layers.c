@@ -2,7 +2,7 @@
 #include "model.h"
 
 /* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */
-static struct tensor *attention_forward(struct build *b, const struct weight *p, struct tensor *x)
+static struct tensor *attention_forward(struct builder *b, const struct weight *p, struct tensor *x)
 {
     struct tensor *n = layernorm(b, "attn.ln", x, p[LN1_W], p[LN1_B]);  /* (N, C)  */
     struct tensor *qkv = linear(b, "attn.qkv", n, p[QKV_W], p[QKV_B]);  /* (N, 3C) */
@@ -12,7 +12,7 @@ static struct tensor *attention_forward(struct build *b, const struct weight *p,
 }
 
 /* MLP half of layer l: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
-static struct tensor *mlp_forward(struct build *b, const struct weight *p, struct tensor *x1)
+static struct tensor *mlp_forward(struct builder *b, const struct weight *p, struct tensor *x1)
 {
     struct tensor *n = layernorm(b, "mlp.ln", x1, p[LN2_W], p[LN2_B]);     /* (N, C)  */
     struct tensor *f = linear(b, "mlp.fc", n, p[FC_W], p[FC_B]);           /* (N, 4C) */
@@ -21,7 +21,7 @@ static struct tensor *mlp_forward(struct build *b, const struct weight *p, struc
     return add(b, "mlp.residual", x1, o);
 }
 
-struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x)
+struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch, struct tensor *x)
 {
     const struct mesh *mesh = b->model->mesh;
     struct replica *replica = b->replica;
@@ -43,7 +43,7 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
     return x;
 }
 
-struct tensor *gpt_head(struct build *b, struct tensor *hidden)
+struct tensor *gpt_head(struct builder *b, struct tensor *hidden)
 {
     begin_unit(b, b->model->params->n_units - 1);
     return linear(b, "head", hidden, b->replica->others[HEAD], (struct weight){0});

@@ -26,7 +26,7 @@ static struct gemm product(enum gemm_form form, int m, int n, int k, struct tens
                          .c = matrix(result, n)};
 }
 
-static void linear_weights(struct build *b, const struct op *op)
+static void linear_weights(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     int n = rows_of(x);
@@ -42,7 +42,7 @@ static void linear_weights(struct build *b, const struct op *op)
     }
 }
 
-static void linear_inputs(struct build *b, const struct op *op)
+static void linear_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     struct tensor *dx = new_gradient(b, op, ".dx", x);
@@ -56,7 +56,7 @@ static void linear_inputs(struct build *b, const struct op *op)
     accumulate_gradient(b, op, x, dx);
 }
 
-struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
+struct tensor *linear(struct builder *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int n = rows_of(x);
     int in = columns_of(x), out = (int)w.value->shape.size[0];

@@ -98,9 +98,9 @@ void refuse_bad_parameters(struct model *model, const char *path);
 
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x is NULL then), the last one
  * ends with the final LayerNorm. */
-struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x);
+struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch, struct tensor *x);
 /* hidden (n, C): logits (n, V); each row ends in padding of 0. */
-struct tensor *gpt_head(struct build *b, struct tensor *hidden);
+struct tensor *gpt_head(struct builder *b, struct tensor *hidden);
 
 /* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
 
@@ -108,20 +108,20 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
 /* Call it after a gradient group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's
  * two gradients.  grad_group: 0 for the first; the gradient of a further one is then added to that of the first. */
-void end_grad_group(struct build *b, int unit, int grad_group);
+void end_grad_group(struct builder *b, int unit, int grad_group);
 /* After the last gradient group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum
  * them, and reduce_unit() sums them. */
-void send_unit(struct build *b, int unit);
-void reduce_unit(struct build *b, int unit);
+void send_unit(struct builder *b, int unit);
+void reduce_unit(struct builder *b, int unit);
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,
  * and its parameters are sent, unless the losses are not finite.  The norm is only reported.
  *
  * losses (dp * UNIT_ALIGN) is a tensor on the norm's rank.  rank_loss[k] (1) is the loss of data-parallel rank k, which
  * is moved to element k * UNIT_ALIGN of `losses`; that of the norm's rank lies there already. */
-void release_updates(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
+void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
 /* Call it when all units are reduced: adds the norm, and, unless they were released, the updates and what sends the
  * parameters back. */
-void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
+void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
 
 /* ---- adamw_host.c ------------------------------------------------------------------------------------------------ */
 

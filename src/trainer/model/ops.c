@@ -6,7 +6,7 @@
 
 /* ---- embedding: x = wte[token] + wpe[position] ----------------------------------------------------------------- */
 
-static void embed_weights(struct build *b, const struct op *op)
+static void embed_weights(struct builder *b, const struct op *op)
 {
     const struct config *config = &b->model->params->config;
     struct replica *replica = b->replica;
@@ -27,7 +27,7 @@ static void embed_weights(struct build *b, const struct op *op)
            ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->channels), INT(more_wpe));
 }
 
-struct tensor *embed(struct build *b, const struct batch *batch)
+struct tensor *embed(struct builder *b, const struct batch *batch)
 {
     const struct config *config = &b->model->params->config;
     int tokens = b->batch * b->seq;
@@ -48,7 +48,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
 
 /* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token --------------------------------------------- */
 
-static void layernorm_weights(struct build *b, const struct op *op)
+static void layernorm_weights(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dout = gradient(b, op->out);
     int tokens = rows_of(x), channels = columns_of(x);
@@ -61,7 +61,7 @@ static void layernorm_weights(struct build *b, const struct op *op)
 }
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
-static void layernorm_inputs(struct build *b, const struct op *op)
+static void layernorm_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0];
     struct tensor *dout = gradient(b, op->out);
@@ -76,7 +76,7 @@ static void layernorm_inputs(struct build *b, const struct op *op)
     set_gradient(b, x, dx);
 }
 
-struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
+struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int tokens = rows_of(x), channels = columns_of(x);
     struct tensor *out = activation(b, name, x->shape);
@@ -94,7 +94,7 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
 
 /* ---- GELU ------------------------------------------------------------------------------------------------------ */
 
-static void gelu_inputs(struct build *b, const struct op *op)
+static void gelu_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dx = new_gradient(b, op, ".dx", x);
     size_t elements = count_elements(x);
@@ -103,7 +103,7 @@ static void gelu_inputs(struct build *b, const struct op *op)
     accumulate_gradient(b, op, x, dx);
 }
 
-struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
+struct tensor *gelu(struct builder *b, const char *name, struct tensor *x)
 {
     size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
@@ -117,14 +117,14 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
 /* ---- residual: out = x + y ------------------------------------------------------------------------------------- */
 
 /* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
-static void add_inputs(struct build *b, const struct op *op)
+static void add_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *dout = gradient(b, op->out);
     accumulate_gradient(b, op, op->in[0], dout);
     accumulate_gradient(b, op, op->in[1], dout);
 }
 
-struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y)
+struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct tensor *y)
 {
     size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
@@ -136,7 +136,7 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
 
 /* ---- loss: -log softmax(logits)[target] ------------------------------------------------------------------------ */
 
-static void cross_entropy_inputs(struct build *b, const struct op *op)
+static void cross_entropy_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *logits = op->in[0];
     struct tensor *lse = op->saved[0], *targets = op->saved[1];
@@ -150,7 +150,7 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
 
 /* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of
  * them per token, and each rank combines the numbers of all ranks. */
-static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
+static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {
     int tp_ranks = b->model->mesh->tp;
@@ -166,7 +166,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
            INT(padded), INT(tp_ranks));
 }
 
-struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
+struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
     int tokens = rows_of(logits), vocab = rank_vocab(b);

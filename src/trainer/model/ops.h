@@ -19,26 +19,26 @@ struct batch {
     struct tensor *start;            /* (V + 1) where a token's positions begin in `by_token` */
 };
 /* (N, C): each token's embedding plus that of its position. */
-struct tensor *embed(struct build *b, const struct batch *batch);
+struct tensor *embed(struct builder *b, const struct batch *batch);
 /* x (N, C), w (C), bias (C): (N, C). */
-struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
-struct tensor *gelu(struct build *b, const char *name, struct tensor *x);                  /* has x's shape */
-struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
+struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
+struct tensor *gelu(struct builder *b, const char *name, struct tensor *x);                  /* has x's shape */
+struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
 /* The cross-entropy of each token: losses (N).  logits: a column for each word (or for each word of the rank's), and
  * padding.  total (1) accumulates the sum of losses over micro-batches; NULL: an evaluation.  The gradient is that of
  * the mean: it is scaled by 1/tokens_per_step. */
-struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
+struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
 /* ---- linear.c ---------------------------------------------------------------------------------------------------- */
 
 /* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
-struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
+struct tensor *linear(struct builder *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 
 /* ---- attention.c ------------------------------------------------------------------------------------------------- */
 
 /* qkv (N, 3C): causal attention of H heads: (N, C).  With tensor parallelism H and C are those of the rank's heads. */
-struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
+struct tensor *attention(struct builder *b, const char *name, struct tensor *qkv);
 
 /* ---- gemm.c: matrix products, two engines and one function -------------------------------------------------- */
 
@@ -67,7 +67,7 @@ struct gemm {
     enum gemm_causal causal; /* cl/shared.h: which matrix is a lower triangle */
     enum gemm_part part;
 };
-void gemm(struct build *b, const char *name, const struct gemm *g); /* adds the task, with the device's engine */
-struct operand matrix(struct tensor *x, int ld);                    /* a whole tensor as one matrix */
+void gemm(struct builder *b, const char *name, const struct gemm *g); /* adds the task, with the device's engine */
+struct operand matrix(struct tensor *x, int ld);                      /* a whole tensor as one matrix */
 
 #endif

@@ -28,41 +28,41 @@ struct coordinates { /* a shard of a unit, or its owner */
     int unit, tp_rank, dp_rank;
 };
 
-static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
+static const struct mesh *mesh_of(const struct builder *b) { return b->model->mesh; }
 
 /* The rank with these coordinates that has the unit. */
-static struct replica *replica_of(const struct build *b, struct coordinates at)
+static struct replica *replica_of(const struct builder *b, struct coordinates at)
 {
     int stage = stage_of(b->model, at.unit);
     return &b->model->replicas[rank_at(mesh_of(b), at.dp_rank, stage) + at.tp_rank];
 }
 
 /* The rank with the same coordinates that has the last stage, and so the head. */
-static struct replica *last_replica(const struct build *b, struct coordinates at)
+static struct replica *last_replica(const struct builder *b, struct coordinates at)
 {
     at.unit = b->model->params->n_units - 1;
     return replica_of(b, at);
 }
 
 /* Tasks that are added from now on belong to this unit, on the rank with these coordinates that has the unit. */
-static void on_unit(struct build *b, struct coordinates at, enum role role)
+static void on_unit(struct builder *b, struct coordinates at, enum role role)
 {
     on_rank(b, replica_of(b, at)->rank, NONE, role);
     begin_unit(b, at.unit);
 }
 
 /* What a tensor-parallel rank has of the unit: its sizes. */
-static const struct unit *unit_part(const struct build *b, int unit, int tp_rank)
+static const struct unit *unit_part(const struct builder *b, int unit, int tp_rank)
 {
     return &b->model->parts[tp_rank]->units[unit];
 }
 
-static struct range shard_at(const struct build *b, struct coordinates at)
+static struct range shard_at(const struct builder *b, struct coordinates at)
 {
     return shard_of(unit_part(b, at.unit, at.tp_rank)->elements, at.dp_rank, mesh_of(b)->dp);
 }
 
-static struct reduction *reduction_of(const struct build *b, int unit, int tp_rank)
+static struct reduction *reduction_of(const struct builder *b, int unit, int tp_rank)
 {
     return &b->reductions[unit * mesh_of(b)->tp + tp_rank];
 }
@@ -70,7 +70,7 @@ static struct reduction *reduction_of(const struct build *b, int unit, int tp_ra
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
 
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
-static void sum_tied(struct build *b, int tp_rank, int grad_group)
+static void sum_tied(struct builder *b, int tp_rank, int grad_group)
 {
     struct coordinates at = {.unit = 0, .tp_rank = tp_rank};
     for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
@@ -92,7 +92,7 @@ static void sum_tied(struct build *b, int tp_rank, int grad_group)
 }
 
 /* dp is 1 here: sizes.c refuses gradient groups beside more data-parallel ranks (check_grad_groups()). */
-void end_grad_group(struct build *b, int unit, int grad_group)
+void end_grad_group(struct builder *b, int unit, int grad_group)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
@@ -106,7 +106,7 @@ void end_grad_group(struct build *b, int unit, int grad_group)
 }
 
 /* The last n_same elements of a unit's gradient, those of the parameters that all ranks of a group have whole. */
-static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n_same)
+static struct tensor *view_same(struct builder *b, struct tensor *grad, size_t n_same)
 {
     return new_view(b->list->pool, grad, "grad.same", count_elements(grad) - n_same, SHAPE((int64_t)n_same));
 }
@@ -119,7 +119,7 @@ static bool are_alike(const struct device *one, const struct device *other)
 
 /* Parameters that all ranks of a group have whole have the same gradient on each.  But devices of different kinds
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
-static void make_alike(struct build *b, int unit, int dp_rank)
+static void make_alike(struct builder *b, int unit, int dp_rank)
 {
     struct coordinates at = {.unit = unit, .dp_rank = dp_rank};
     const struct replica *first = replica_of(b, at);
@@ -136,7 +136,7 @@ static void make_alike(struct build *b, int unit, int dp_rank)
     }
 }
 
-void send_unit(struct build *b, int unit)
+void send_unit(struct builder *b, int unit)
 {
     int dp = mesh_of(b)->dp;
     struct tensor **grads = allocate((size_t)dp, sizeof *grads);
@@ -155,21 +155,21 @@ void send_unit(struct build *b, int unit)
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
 
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
-static size_t count_counted(const struct build *b, struct coordinates at)
+static size_t count_counted(const struct builder *b, struct coordinates at)
 {
     struct range shard = shard_at(b, at);
     size_t end = MIN(shard.end, unit_part(b, at.unit, at.tp_rank)->n_counted);
     return end > shard.begin ? end - shard.begin : 0;
 }
 
-static size_t count_blocks(const struct build *b, struct coordinates at)
+static size_t count_blocks(const struct builder *b, struct coordinates at)
 {
     return ceil_div(count_counted(b, at), NORM_BLOCK);
 }
 
 /* Gives the shards of a unit's part their places in the tensor of all block sums, from `first` on, with padding between
  * them that stays zero.  Returns where the next ones begin. */
-static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
+static size_t place_blocks(struct builder *b, int unit, int tp_rank, size_t first)
 {
     struct reduction *reduction = reduction_of(b, unit, tp_rank);
     reduction->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *reduction->first_block);
@@ -182,7 +182,7 @@ static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
 }
 
 /* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
-static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
+static void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     size_t n_blocks = 0;
     for (int unit = 0; unit < b->model->params->n_units; unit++)
@@ -200,7 +200,7 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
 
 /* Adds the block sums of a unit's shards.  These tasks are not elementwise: a sum stands for NORM_BLOCK elements, and
  * since tensors begin on 512 bytes, pieces could begin at every 128th sum only. */
-static void add_blocks(struct build *b, int unit)
+static void add_blocks(struct builder *b, int unit)
 {
     struct pool *pool = b->list->pool;
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
@@ -228,7 +228,7 @@ static void add_blocks(struct build *b, int unit)
 }
 
 /* Sends norm, clip scale and whether the update is halted to all other ranks. */
-static void send_state(struct build *b)
+static void send_state(struct builder *b)
 {
     struct tensor **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
     int n_others = 0;
@@ -240,7 +240,7 @@ static void send_state(struct build *b)
 }
 
 /* Checks before the updates whether the losses are finite, and computes no norm yet. */
-static void check_losses(struct build *b, struct tensor *losses)
+static void check_losses(struct builder *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     LAUNCH(b, "loss.check", "norm.cl", "norm_finish", work_groups(b, 1), INOUT(b->replica->state), NO_TENSOR, INT(0),
@@ -249,7 +249,7 @@ static void check_losses(struct build *b, struct tensor *losses)
 }
 
 /* Computes the norm from all block sums.  All ranks are told, unless their updates have not waited for the norm. */
-static void finish_norm(struct build *b, struct tensor *losses)
+static void finish_norm(struct builder *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1), INOUT(b->replica->state), IN(b->partials),
@@ -261,7 +261,7 @@ static void finish_norm(struct build *b, struct tensor *losses)
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
 /* Adds AdamW on the shard of data-parallel rank `owner`, with the state that the rank `at` has of it. */
-static void update_shard(struct build *b, struct coordinates at, int owner, struct tensor *gradient)
+static void update_shard(struct builder *b, struct coordinates at, int owner, struct tensor *gradient)
 {
     struct replica *replica = replica_of(b, at);
     on_unit(b, at, ROLE_UPDATE);
@@ -285,7 +285,7 @@ static void update_shard(struct build *b, struct coordinates at, int owner, stru
 
 /* Updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the owner
  * sends the sum of gradients, and all ranks update. */
-static void update_and_send(struct build *b, struct coordinates owner)
+static void update_and_send(struct builder *b, struct coordinates owner)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
@@ -312,7 +312,7 @@ static void update_and_send(struct build *b, struct coordinates owner)
 }
 
 /* A tied head on another device than the embedding is a copy: it gets the new embedding. */
-static void send_tied(struct build *b, int tp_rank)
+static void send_tied(struct builder *b, int tp_rank)
 {
     if (!b->model->params->config.tied)
         return;
@@ -326,7 +326,7 @@ static void send_tied(struct build *b, int tp_rank)
     }
 }
 
-static void update_unit(struct build *b, int unit)
+static void update_unit(struct builder *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         struct coordinates owner = {.unit = unit, .tp_rank = tp_rank};
@@ -340,14 +340,14 @@ static void update_unit(struct build *b, int unit)
 
 /* ---- in which order ---------------------------------------------------------------------------------------------- */
 
-void release_updates(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
+void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     b->released = true;
     begin_norm(b, losses, rank_loss);
     check_losses(b, losses);
 }
 
-void reduce_unit(struct build *b, int unit)
+void reduce_unit(struct builder *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
@@ -365,7 +365,7 @@ void reduce_unit(struct build *b, int unit)
     }
 }
 
-void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
+void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     int n_units = b->released ? 0 : b->model->params->n_units;
     if (!b->released)

@@ -336,7 +336,7 @@ struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, const char *purpose)
+static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *received = activation(b, name, from->shape);
     received->exclusive = EXCLUSIVE_ALWAYS; /* else the copy, and so the stage, waits for tasks that used its bytes */
@@ -344,7 +344,7 @@ static struct tensor *add_receive(struct build *b, const char *name, struct tens
     return received;
 }
 
-void on_tape(struct build *b, struct tape *tape, enum role role)
+void on_tape(struct builder *b, struct tape *tape, enum role role)
 {
     b->tape = tape;
     on_rank(b, tape->rank, tape->micro, role);
@@ -352,13 +352,14 @@ void on_tape(struct build *b, struct tape *tape, enum role role)
         b->replica = b->replica->second_set;
 }
 
-struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int grad_group)
+struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group)
 {
     const int rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank;
     return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};
 }
 
-void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch)
+void forward_stage(struct builder *b, struct tape *tape, int stage, const struct tape *before,
+                   const struct batch *batch)
 {
     on_tape(b, tape, ROLE_SEND);
     if (before)
@@ -367,7 +368,7 @@ void forward_stage(struct build *b, struct tape *tape, int stage, const struct t
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 
-void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
+void send_gradient(struct builder *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);
     set_gradient(b, before->out, add_receive(b, "send.dx", gradient(b, tape->in), FOR_GRADIENTS));

@@ -71,14 +71,15 @@ const struct turn_order *find_order(const char *named);
 /* ---- pipeline.c: the tasks of a turn ----------------------------------------------------------------------------- */
 
 /* The tasks that follow belong to the tape's rank and micro-batch. */
-void on_tape(struct build *b, struct tape *tape, enum role role);
+void on_tape(struct builder *b, struct tape *tape, enum role role);
 /* A tape for that stage and micro-batch, on the rank with this data-parallel coordinate and tensor-parallel coordinate
  * b->tp_rank. */
-struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int grad_group);
+struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group);
 /* Adds the forward of the stage for the tape's rank and micro-batch, and records it on the tape.  before: the tape of
  * the stage before it, or NULL. */
-void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch);
+void forward_stage(struct builder *b, struct tape *tape, int stage, const struct tape *before,
+                   const struct batch *batch);
 /* Call it after the stage's backward: sends the gradient of tape->in to the stage before. */
-void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
+void send_gradient(struct builder *b, struct tape *tape, const struct tape *before);
 
 #endif

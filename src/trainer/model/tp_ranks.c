@@ -19,7 +19,7 @@ struct rendezvous {
     size_t begin, end;
 };
 
-void begin_tp_rank(struct build *b, int tp_rank)
+void begin_tp_rank(struct builder *b, int tp_rank)
 {
     b->tp_rank = tp_rank;
     if (tp_rank > 0)
@@ -29,13 +29,13 @@ void begin_tp_rank(struct build *b, int tp_rank)
     b->met_end = b->list->n;
 }
 
-static struct rendezvous *rendezvous_of(const struct build *b, int tp_rank, size_t nth)
+static struct rendezvous *rendezvous_of(const struct builder *b, int tp_rank, size_t nth)
 {
     return &b->met[(size_t)tp_rank * b->n_rendezvous + nth];
 }
 
 /* Notes that the rank has met the others: the list so far is its part, from the end of the part before on. */
-static void end_part(struct build *b)
+static void end_part(struct builder *b)
 {
     struct rendezvous *rendezvous = &b->met[b->n_met - 1];
     rendezvous->begin = b->met_end;
@@ -52,7 +52,7 @@ static size_t append_part(const struct rendezvous *part, size_t *positions, size
 }
 
 /* Puts the group's tasks in order: those between two rendezvous, rank by rank. */
-static void order_group(struct build *b)
+static void order_group(struct builder *b)
 {
     const size_t first = rendezvous_of(b, 0, 0)->begin;
     size_t *positions = allocate(b->list->n - first, sizeof *positions);
@@ -64,7 +64,7 @@ static void order_group(struct build *b)
     free(positions);
 }
 
-void end_tp_rank(struct build *b)
+void end_tp_rank(struct builder *b)
 {
     *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.x = NULL};
     end_part(b);
@@ -78,7 +78,7 @@ void end_tp_rank(struct build *b)
 }
 
 /* The rank brings x to a rendezvous.  When the last rank has brought its own, the collective's tasks are added. */
-static void meet(struct build *b, const char *name, struct tensor *x, collective *perform)
+static void meet(struct builder *b, const char *name, struct tensor *x, collective *perform)
 {
     int n = b->model->mesh->tp;
     size_t nth = b->n_met - (size_t)b->tp_rank * b->n_rendezvous;
@@ -96,6 +96,6 @@ static void meet(struct build *b, const char *name, struct tensor *x, collective
     end_part(b);
 }
 
-void all_reduce(struct build *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_reduce); }
+void all_reduce(struct builder *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_reduce); }
 
-void all_gather(struct build *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_gather); }
+void all_gather(struct builder *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_gather); }

@@ -18,29 +18,29 @@
  */
 #include "train_parts.h"
 
-struct train_builder { /* the train list while it is built */
+struct train_list { /* the train list while it is built */
     struct trainer *trainer;
-    struct build *build;
+    struct builder *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
      * [((micro * stages + stage) * dp + dp_rank) * tp + tp_rank]. */
     struct tape *tapes;
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct train_builder *builder, int stage, int micro, int dp_rank, int tp_rank)
+static struct tape *tape_at(const struct train_list *train_list, int stage, int micro, int dp_rank, int tp_rank)
 {
-    const struct mesh *mesh = &builder->trainer->mesh;
+    const struct mesh *mesh = &train_list->trainer->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &builder->tapes[i * mesh->tp + tp_rank];
+    return &train_list->tapes[i * mesh->tp + tp_rank];
 }
 
 /* How many tapes a stage has of a micro-batch.  They stand side by side, and tape k is of tensor-parallel rank
  * k % tp. */
-static int count_tapes(const struct train_builder *builder)
+static int count_tapes(const struct train_list *train_list)
 {
-    return builder->trainer->mesh.dp * builder->trainer->mesh.tp;
+    return train_list->trainer->mesh.dp * train_list->trainer->mesh.tp;
 }
 
 /* The gradient group (--grad-groups) to which a micro-batch belongs. */
@@ -79,21 +79,21 @@ static void put_abreast(struct list *list, const size_t *begin, int ranks)
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
  * sums them up. */
-static void add_head(struct train_builder *builder, struct tensor *out, int micro, int dp_rank, int tp_rank)
+static void add_head(struct train_list *train_list, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
-    struct trainer *trainer = builder->trainer;
+    struct trainer *trainer = train_list->trainer;
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
-    struct tensor *logits = gpt_head(builder->build, out);
+    struct tensor *logits = gpt_head(train_list->b, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->kept_logits = logits;
     struct tensor *total = tp_rank == 0 ? trainer->rank_total[dp_rank] : NULL;
-    cross_entropy(builder->build, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
+    cross_entropy(train_list->b, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct train_builder *builder, int stage, int micro)
+static void add_forwards(struct train_list *train_list, int stage, int micro)
 {
-    struct trainer *trainer = builder->trainer;
+    struct trainer *trainer = train_list->trainer;
     const int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
@@ -102,14 +102,14 @@ static void add_forwards(struct train_builder *builder, int stage, int micro)
         if (stage == 0)
             add_batch(trainer->train, feed, prepare_batch);
         for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-            begin_tp_rank(builder->build, tp_rank);
-            struct tape *tape = tape_at(builder, stage, micro, dp_rank, tp_rank);
-            const struct tape *before = tape_at(builder, stage - 1, micro, dp_rank, tp_rank);
-            *tape = new_tape(builder->build, dp_rank, stage, micro, grad_group_of(trainer, micro));
-            forward_stage(builder->build, tape, stage, before, &feed->first[tp_rank]);
+            begin_tp_rank(train_list->b, tp_rank);
+            struct tape *tape = tape_at(train_list, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(train_list, stage - 1, micro, dp_rank, tp_rank);
+            *tape = new_tape(train_list->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
+            forward_stage(train_list->b, tape, stage, before, &feed->first[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(builder, tape->out, micro, dp_rank, tp_rank);
-            end_tp_rank(builder->build);
+                add_head(train_list, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(train_list->b);
         }
     }
     begin[dp] = trainer->train->n;
@@ -118,39 +118,39 @@ static void add_forwards(struct train_builder *builder, int stage, int micro)
 }
 
 /* Adds the backward of a unit on all ranks. */
-static void add_unit_backward(struct train_builder *builder, const struct turn *turn, int unit)
+static void add_unit_backward(struct train_list *train_list, const struct turn *turn, int unit)
 {
-    struct tape *tapes = tape_at(builder, turn->stage, turn->micro, 0, 0);
-    for (int k = 0; k < count_tapes(builder); k++) {
-        begin_tp_rank(builder->build, k % builder->trainer->mesh.tp);
-        on_tape(builder->build, &tapes[k], ROLE_BACKWARD);
-        backward(builder->build, unit, turn->computation);
-        end_tp_rank(builder->build);
+    struct tape *tapes = tape_at(train_list, turn->stage, turn->micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_list); k++) {
+        begin_tp_rank(train_list->b, k % train_list->trainer->mesh.tp);
+        on_tape(train_list->b, &tapes[k], ROLE_BACKWARD);
+        backward(train_list->b, unit, turn->computation);
+        end_tp_rank(train_list->b);
     }
 }
 
 /* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_builder *builder, int stage, int micro)
+static void send_gradients(struct train_list *train_list, int stage, int micro)
 {
-    struct tape *tapes = tape_at(builder, stage, micro, 0, 0);
-    const struct tape *before = tape_at(builder, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(builder); k++)
-        send_gradient(builder->build, &tapes[k], &before[k]);
+    struct tape *tapes = tape_at(train_list, stage, micro, 0, 0);
+    const struct tape *before = tape_at(train_list, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_list); k++)
+        send_gradient(train_list->b, &tapes[k], &before[k]);
 }
 
-static void free_tapes(struct train_builder *builder, int stage, int micro)
+static void free_tapes(struct train_list *train_list, int stage, int micro)
 {
-    const struct tape *tapes = tape_at(builder, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(builder); k++)
+    const struct tape *tapes = tape_at(train_list, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_list); k++)
         free(tapes[k].ops);
 }
 
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
-static void add_backwards(struct train_builder *builder, const struct turn *turn)
+static void add_backwards(struct train_list *train_list, const struct turn *turn)
 {
-    const struct trainer *trainer = builder->trainer;
+    const struct trainer *trainer = train_list->trainer;
     const int stage = turn->stage, micro = turn->micro;
     const int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     const int grad_group = grad_group_of(trainer, micro);
@@ -159,23 +159,23 @@ static void add_backwards(struct train_builder *builder, const struct turn *turn
     const bool ends_step = weights && micro == trainer->micros - 1;
     const bool ends_group = ends_step || (weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
-        add_unit_backward(builder, turn, unit);
+        add_unit_backward(train_list, turn, unit);
         if (ends_group)
-            end_grad_group(builder->build, unit, grad_group);
+            end_grad_group(train_list->b, unit, grad_group);
         if (!ends_step)
             continue;
-        send_unit(builder->build, unit);
+        send_unit(train_list->b, unit);
         if (alone)
-            reduce_unit(builder->build, unit);
+            reduce_unit(train_list->b, unit);
         else if (unit < end - 1)
-            reduce_unit(builder->build, unit + 1);
+            reduce_unit(train_list->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(builder, stage, micro);
+        send_gradients(train_list, stage, micro);
     if (ends_step && !alone)
-        reduce_unit(builder->build, first);
+        reduce_unit(train_list->b, first);
     if (weights)
-        free_tapes(builder, stage, micro);
+        free_tapes(train_list, stage, micro);
 }
 
 /* Is this turn the forward after which the step's losses are complete? */
@@ -192,61 +192,61 @@ void build_train(struct trainer *trainer)
     size_t n;
     struct turn *turns = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
     trainer->train = new_list(trainer->pool, "train");
-    struct build build =
-        new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
-    build.backward_wanted = true;
+    struct builder b =
+        new_builder(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
+    b.backward_wanted = true;
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_builder builder = {.trainer = trainer, .build = &build, .tapes = allocate(count, sizeof(struct tape))};
+    struct train_list train_list = {.trainer = trainer, .b = &b, .tapes = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_losses(trainer);
     for (size_t i = 0; i < n; i++) {
         if (turns[i].computation == FORWARD)
-            add_forwards(&builder, turns[i].stage, turns[i].micro);
+            add_forwards(&train_list, turns[i].stage, turns[i].micro);
         else
-            add_backwards(&builder, &turns[i]);
+            add_backwards(&train_list, &turns[i]);
         if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
-            release_updates(&build, losses, trainer->rank_total);
+            release_updates(&b, losses, trainer->rank_total);
         }
     }
-    if (!build.released)
+    if (!b.released)
         add_control(trainer);
-    add_update(&build, losses, trainer->rank_total);
+    add_update(&b, losses, trainer->rank_total);
     add_report(trainer);
-    end_build(&build);
-    free(builder.tapes);
+    end_build(&b);
+    free(train_list.tapes);
     free(turns);
 }
 
 /* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward.  tape[tp_rank]
  * gets what comes out on that tensor-parallel rank. */
-static void add_stages(struct build *build, const struct feed *feed, int dp_rank, struct tape *tape)
+static void add_stages(struct builder *b, const struct feed *feed, int dp_rank, struct tape *tape)
 {
     const struct mesh *mesh = &feed->trainer->mesh;
     for (int stage = 0; stage < n_stages(mesh); stage++)
         for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
-            begin_tp_rank(build, tp_rank);
+            begin_tp_rank(b, tp_rank);
             struct tape before = tape[tp_rank];
-            tape[tp_rank] = new_tape(build, dp_rank, stage, 0, 0);
-            forward_stage(build, &tape[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
-            end_tp_rank(build);
+            tape[tp_rank] = new_tape(b, dp_rank, stage, 0, 0);
+            forward_stage(b, &tape[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
+            end_tp_rank(b);
         }
 }
 
 /* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  tape: see
  * add_stages(). */
-static struct tensor *add_evaluation(struct build *build, struct trainer *trainer, int dp_rank, struct tape *tape)
+static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer, int dp_rank, struct tape *tape)
 {
     struct feed *feed = &trainer->eval_feeds[dp_rank];
     struct tensor *losses = NULL;
     const int n = trainer->micro_batch * trainer->seq_len;
     add_batch(trainer->eval, feed, prepare_evaluation);
-    add_stages(build, feed, dp_rank, tape);
+    add_stages(b, feed, dp_rank, tape);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        begin_tp_rank(build, tp_rank);
-        on_tape(build, &tape[tp_rank], ROLE_FORWARD);
-        losses = cross_entropy(build, gpt_head(build, tape[tp_rank].out), &feed->last[tp_rank], NULL, 1);
-        end_tp_rank(build);
+        begin_tp_rank(b, tp_rank);
+        on_tape(b, &tape[tp_rank], ROLE_FORWARD);
+        losses = cross_entropy(b, gpt_head(b, tape[tp_rank].out), &feed->last[tp_rank], NULL, 1);
+        end_tp_rank(b);
     }
     tag_role(trainer->eval, ROLE_REPORT);
     struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
@@ -259,15 +259,15 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
 void build_eval(struct trainer *trainer)
 {
     trainer->eval = new_list(trainer->pool, "eval");
-    struct build build =
-        new_build(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
+    struct builder b =
+        new_builder(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
     const int dp = trainer->mesh.dp;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         begin[dp_rank] = trainer->eval->n;
-        host[dp_rank] = add_evaluation(&build, trainer, dp_rank, &tape[dp_rank * trainer->mesh.tp]);
+        host[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tape[dp_rank * trainer->mesh.tp]);
     }
     begin[dp] = trainer->eval->n;
     put_abreast(trainer->eval, begin, dp);
@@ -275,7 +275,7 @@ void build_eval(struct trainer *trainer)
         add_host(trainer->eval, trainer->machine->host->lanes[LANE_REPORT], "eval.report", report_evaluation, trainer);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         add_access(task, host[dp_rank], ACCESS_READ);
-    end_build(&build);
+    end_build(&b);
     free(host);
     free(tape);
     free(begin);
@@ -283,28 +283,28 @@ void build_eval(struct trainer *trainer)
 
 /* Adds the rank's logits of the token that is wanted: only its hidden row, of those in `out`, goes through the head.
  * The logits go to their place on the host. */
-static void add_sampled_logits(struct build *build, struct trainer *trainer, struct tensor *out, struct tensor *wanted)
+static void add_sampled_logits(struct builder *b, struct trainer *trainer, struct tensor *out, struct tensor *wanted)
 {
     const int channels = trainer->config.channels;
-    struct tensor *row = activation(build, "last", SHAPE(1, channels));
-    struct task *pick = LAUNCH(build, "last", "elementwise.cl", "pick_row", work_groups(build, 1), OUT(row), IN(out),
+    struct tensor *row = activation(b, "last", SHAPE(1, channels));
+    struct task *pick = LAUNCH(b, "last", "elementwise.cl", "pick_row", work_groups(b, 1), OUT(row), IN(out),
                                IN(wanted), INT(channels));
     set_traffic(pick, 2.0 * channels);
-    struct tensor *logits = gpt_head(build, row);
-    size_t first = (size_t)build->replica->others[HEAD].first;
-    size_t words = (size_t)rank_vocab(build);
+    struct tensor *logits = gpt_head(b, row);
+    size_t first = (size_t)b->replica->others[HEAD].first;
+    size_t words = (size_t)rank_vocab(b);
     struct tensor *host =
-        view_of_shard(trainer->pool, trainer->sample_logits, build->tp_rank, (struct range){first, first + words});
+        view_of_shard(trainer->pool, trainer->sample_logits, b->tp_rank, (struct range){first, first + words});
     struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
     tag_role(trainer->sample, ROLE_REPORT);
-    add_copy(trainer->sample, build->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
+    add_copy(trainer->sample, b->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
 }
 
 /* Builds the sample list: an iteration computes the logits of the next token of one sequence. */
 void build_sample(struct trainer *trainer)
 {
     trainer->sample = new_list(trainer->pool, "sample");
-    struct build build = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
+    struct builder b = new_builder(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
     struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
     struct feed *feed = &trainer->sample_feed;
     trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
@@ -312,13 +312,13 @@ void build_sample(struct trainer *trainer)
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     trainer->sample_logits->persistent = true;
     add_batch(trainer->sample, feed, prepare_sample);
-    add_stages(&build, feed, 0, tape);
+    add_stages(&b, feed, 0, tape);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        begin_tp_rank(&build, tp_rank);
-        on_tape(&build, &tape[tp_rank], ROLE_FORWARD);
-        add_sampled_logits(&build, trainer, tape[tp_rank].out, feed->last[tp_rank].targets);
-        end_tp_rank(&build);
+        begin_tp_rank(&b, tp_rank);
+        on_tape(&b, &tape[tp_rank], ROLE_FORWARD);
+        add_sampled_logits(&b, trainer, tape[tp_rank].out, feed->last[tp_rank].targets);
+        end_tp_rank(&b);
     }
-    end_build(&build);
+    end_build(&b);
     free(tape);
 }

@@ -28,18 +28,18 @@ static struct attended attend(struct machine *machine, enum attention kind, int 
     struct tape tape = {.rank = 0};
     struct pool *pool = new_pool(machine);
     struct list *list = new_list(pool, "attention");
-    struct build build = {.list = list, .model = &model, .device = device, .kernels = {.attention = kind}};
+    struct builder b = {.list = list, .model = &model, .device = device, .kernels = {.attention = kind}};
     struct attended attended = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
-    build.batch = B;
-    build.seq = T;
-    build.tape = &tape;
-    build.backward_wanted = true;
+    b.batch = B;
+    b.seq = T;
+    b.tape = &tape;
+    b.backward_wanted = true;
     struct tensor *qkv = new_work_tensor(pool, device, "qkv", SHAPE(B * T, 3 * H * hs));
     struct tensor *dout = new_work_tensor(pool, device, "dout", SHAPE(B * T, H * hs));
-    struct tensor *out = attention(&build, "mix", qkv);
-    set_gradient(&build, out, dout);
-    tape.ops[0].inputs(&build, &tape.ops[0]);
-    struct tensor *dqkv = gradient(&build, qkv);
+    struct tensor *out = attention(&b, "mix", qkv);
+    set_gradient(&b, out, dout);
+    tape.ops[0].inputs(&b, &tape.ops[0]);
+    struct tensor *dqkv = gradient(&b, qkv);
     qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
     must(finish_lists(pool, &list, 1));
     float *values[] = {random_floats(3 * n, 7), random_floats(n, 8)};
@@ -55,7 +55,7 @@ static struct attended attend(struct machine *machine, enum attention kind, int 
     free(values[0]);
     free(values[1]);
     free(tape.ops);
-    free(build.grads);
+    free(b.grads);
     return attended;
 }
 

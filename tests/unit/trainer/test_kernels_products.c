@@ -162,12 +162,12 @@ static void check_product(struct machine *machine, struct product *product, enum
 {
     struct pool *pool = new_pool(machine);
     struct list *list = new_list(pool, "product");
-    struct build build = {.list = list, .device = device, .kernels = {.gemm = engine}};
+    struct builder b = {.list = list, .device = device, .kernels = {.gemm = engine}};
     product->gemm.a.tensor = product_tensor(pool, "a", product->a.n);
     product->gemm.b.tensor = product_tensor(pool, "b", product->b.n);
     product->gemm.c.tensor = product_tensor(pool, "c", product->c.n);
     product->gemm.bias = product_tensor(pool, "bias", (size_t)product->sizes.n);
-    gemm(&build, "product", &product->gemm);
+    gemm(&b, "product", &product->gemm);
     must(finish_lists(pool, &list, 1));
     write_tensor(product->gemm.a.tensor, product->va);
     write_tensor(product->gemm.b.tensor, product->vb);

@@ -32,16 +32,16 @@ TEST(each_device_has_its_engine)
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &small, &two, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "engines");
-    struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
+    struct builder b = new_builder(list, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
-        on_rank(&build, rank, 0, ROLE_FORWARD);
-        linear(&build, "head", activation(&build, "x", SHAPE(16, 32)), build.replica->others[HEAD], (struct weight){0});
+        on_rank(&b, rank, 0, ROLE_FORWARD);
+        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->others[HEAD], (struct weight){0});
         own[rank] = list->tasks[list->n - 1]->action == ACT_KERNEL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
-    end_build(&build);
+    end_build(&b);
     free_model(model);
     free_list_and_machine(list);
     free_costs(costs);
@@ -486,9 +486,9 @@ TEST(unlike_ranks_agree)
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &small, &three, TO_TRAIN, (struct gradients){0});
     struct list *list = new_list(pool, "agree");
-    struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
-    send_unit(&build, 1);
-    reduce_unit(&build, 1);
+    struct builder b = new_builder(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
+    send_unit(&b, 1);
+    reduce_unit(&b, 1);
     const struct access *access = list->tasks[1]->accesses; /* it comes after the download */
     const struct params *first = model->parts[0], *last = model->parts[2];
     assert_int_equal(list->n, 2);
@@ -497,7 +497,7 @@ TEST(unlike_ranks_agree)
     assert_string_equal(last->params[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(access[0].tensor->offset, last->params[ln_1].offset * ELEMENT_BYTES);
     assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->params[ln_1].offset * ELEMENT_BYTES);
-    end_build(&build);
+    end_build(&b);
     free_model(model);
     free_list_and_machine(list);
     free_costs(costs);
