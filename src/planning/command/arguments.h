@@ -9,7 +9,7 @@ struct option_table;
 struct path_command {
     const char *name;
     const char *takes;    /* "FILE [options]" */
-    const char *examples; /* what stands behind the name in two examples, each with its new line */
+    const char *examples; /* what follows the name in two examples, each with its new line */
     const char *help;     /* sentences on what it does, a line for each paragraph */
     unsigned bit;         /* its bit in its options' `classes` */
     int inputs;           /* how many of the paths are read, from the first on */

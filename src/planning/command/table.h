@@ -23,7 +23,7 @@ enum cell_kind {
 };
 
 struct column {
-    const char *heading; /* what stands above the column in the text; NULL: it is in the JSON only; the last has one */
+    const char *heading; /* what is above the column in the text; NULL: it is in the JSON only; the last has one */
     const char *key;     /* its name in the JSON; NULL: it is in the text only */
     enum cell_kind kind;
     int width, decimals;

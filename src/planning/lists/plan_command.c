@@ -188,7 +188,7 @@ static const struct page page = {
         "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
     .classes = OF_LIST | OF_PLAN | OF_RUN,
     .files = "--list FILE for a step file, --data FILE for a text",
-    .also = " vocab json ",
+    .also = "vocab json",
 };
 
 /* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
@@ -216,10 +216,10 @@ static int run_plan(int argc, char **argv)
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
+/* May the option be used with --list?  A step file brings its machine, its times and its sizes. */
 static bool fits_list(const struct option *option)
 {
-    return strcmp(option->group, GROUP_TECHNIQUES) == 0 || option->classes & OF_STEP_FILE;
+    return strcmp(option->group, GROUP_TECHNIQUES) == 0 || (option->classes & OF_STEP_FILE);
 }
 
 static void check_plan_options(struct settings *settings)
@@ -291,7 +291,7 @@ static const struct subcommand command = {
     .name = "plan",
     .help = "show a training step as a list of tasks, and its memory",
     .run = run_plan,
-    .foreign = " simulate list print memory dry-run ",
+    .foreign = "simulate list print memory dry-run",
 };
 const struct module module_lists = {
     .name = "lists",

@@ -9,7 +9,7 @@
  *     task forward d0.compute 2ms layer=0 writes=x
  *     copy out saved x                                   of x to saved; its time follows from the link
  *
- * Devices, lanes and tensors stand above the lines that name them.  `line_kinds` has all words that a line may have,
+ * Devices, lanes and tensors are above the lines that name them.  `line_kinds` has all words that a line may have,
  * and tutorials/reference-lists.md describes them.  A mistake ends the program with file, line and word.
  */
 #include "line.h"
@@ -251,7 +251,7 @@ static void read_after(struct reading *reading, struct task *task)
     }
 }
 
-/* Looks up the awaited names.  A name without ' is wrong here: its task stands below, or nowhere. */
+/* Looks up the awaited names.  A name without ' is wrong here: its task is below, or nowhere. */
 static void find_awaited(struct reading *reading)
 {
     for (struct awaited *awaited = reading->awaited; awaited < reading->awaited + reading->n_awaited; awaited++) {

@@ -281,7 +281,7 @@ static void write_work(FILE *out, char **names, const struct task *task, const c
     write_options(out, is_copy(task) ? LINE_COPY : LINE_WORK, &written);
 }
 
-/* A copy's target and source, its first two accesses, stand before its options. */
+/* A copy's target and source, its first two accesses, come before its options. */
 static void write_accesses(FILE *out, char **names, const struct task *task)
 {
     write_operands(out, " reads=", names, task, is_copy(task) ? 2 : 0, ACCESS_READ);

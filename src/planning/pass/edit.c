@@ -363,8 +363,8 @@ static void narrow_args(struct task *task, size_t first, size_t n)
 }
 
 /* From now on the task works only on bytes [begin, end) of those tensors that are as large as that of its first access.
- * Smaller ones, such as the optimizer's control block, it still touches whole: they have at most READ_WHOLE bytes
- * (set_elementwise()), and cut() cuts no tensor that is so small. */
+ * It still touches smaller ones whole, such as the optimizer's control block: they have at most READ_WHOLE bytes
+ * (set_elementwise()), and cut() cuts no tensor so small. */
 static void narrow(struct task *task, struct pool *pool, size_t begin, size_t end)
 {
     size_t task_bytes = task->accesses[0].tensor->bytes;

@@ -9,7 +9,7 @@
  * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
  *
  *     list->tasks[0 .. n)   n being list->n of before: the tasks as they were listed, dropped ones too, each at its
- *                           old index; new tasks stand after them, and the array may move when one is added
+ *                           old index; new tasks come after them, and the array may move when one is added
  *     tasks_in_order()      the order as it is now, which `prev` and `next` of the tasks say
  *     all else              lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
  *

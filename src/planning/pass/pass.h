@@ -51,7 +51,7 @@
  *       array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.
- *     - Tasks of one layer, micro-batch and role on a device are a *block*, also where they stand apart.  same_block()
+ *     - Tasks of one layer, micro-batch and role on a device are a *block*, also where they are apart.  same_block()
  *       says whether two are of one; it looks at no device, and says no of tasks without a layer.
  *     - The gradient of a weight is of class MEM_GRADIENTS, as its storage says; that of an input is of class
  *       MEM_ACTIVATIONS.

@@ -276,7 +276,7 @@ static void need_gates(struct proof *proof)
     }
 }
 
-/* Tasks of which the list says that they wait (after.c) come after those that they wait for. */
+/* Where the list says that a task waits for another (after.c), it comes after the other. */
 static void need_after(struct proof *proof)
 {
     size_t n_orders;

@@ -47,7 +47,7 @@ static void fill_shape(char *out, size_t size, const struct task *task)
     }
 }
 
-/* Is it a backward of which only gradients of weights come?  The other half of a backward reads the weights, and so
+/* Is it a backward that makes only gradients of weights?  The other half of a backward reads the weights, and so
  * does a whole backward. */
 static bool is_of_weights(const struct task *task)
 {

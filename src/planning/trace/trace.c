@@ -93,5 +93,5 @@ const struct subcommand trace_command = {
     .name = "trace",
     .help = "summarise, export or compare what --trace recorded",
     .run = run_trace,
-    .foreign = " summary chrome perfetto ",
+    .foreign = "summary chrome perfetto",
 };

@@ -1,7 +1,7 @@
 /* trace.h - what ran when: the trace file, its writer and its reader.
  *
  * A trace is a memory-mapped file: a task table, and after it a ring of fixed-size records.  So another process (the
- * viewer) can read it while the trainer runs, or while it stands at a breakpoint, and a record costs the trainer only
+ * viewer) can read it while the trainer runs, or while it waits at a breakpoint, and a record costs the trainer only
  * a few stores.  The file knows lanes, tasks and times.  Of this folder, only record.c, tables.c and peak.c know lists,
  * trainings and OpenCL.
  *

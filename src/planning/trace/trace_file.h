@@ -96,7 +96,7 @@ struct trace_task {
     double predicted_ns; /* the time that it takes alone, by the costs; 0: not predicted */
     uint32_t first_edge, n_edges;
     uint32_t role;       /* index in header.role */
-    uint32_t of_weights; /* 1: a backward of which only gradients of weights come; 0: another task */
+    uint32_t of_weights; /* 1: a backward that makes only gradients of weights; 0: another task */
     char shape[64];      /* the tensors that it writes, then those that it reads: "512x1024 <- 512x256, 1024x256" */
 };
 

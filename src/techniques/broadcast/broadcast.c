@@ -32,7 +32,7 @@
  *
  * The rewrite.  The copies of a message become neighbours, and each copy is replaced by one per slice.  No edge is
  * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what their copies write.
- * Where a slice comes directly, a *receive* stands in between: a copy of the slice to itself on the receiver's queue,
+ * Where a slice comes directly, a *receive* comes in between: a copy of the slice to itself on the receiver's queue,
  * which moves nothing.  The receive reads what the slice's copy wrote, and writes it for the readers, so the readers
  * wait for the receive. (The slice's copy is on the sender's queue; the receive gives the slice a place on the
  * receiver's queue.  A copy up from the host is on the receiver's queue already.)

@@ -61,7 +61,7 @@ struct broadcast {
     struct list *list;
     uint64_t seed;                    /* slices are dealt by it */
     struct broadcast_options options; /* a copy; its queues count the main one of a device too */
-    bool by_use;                      /* shards go in the order of their first use, not as they stand in the list */
+    bool by_use;                      /* shards go in the order of their first use, not in list order */
     size_t align; /* slices begin at multiples of so many bytes: the largest alignment of a device */
     struct message *messages;
     struct layer_shard *shards;

@@ -1,5 +1,5 @@
 /* broadcast_order.c - puts what is sent in the order of its first use in the next step, as far as the list allows.  In
- * the list it stands in the order in which updates end.  broadcast_pass.c tries both.
+ * the list, it is in the order in which updates end.  broadcast_pass.c tries both.
  */
 #include "broadcast.h"
 

@@ -175,7 +175,7 @@ static bool wants_broadcast(const struct run_facts *facts)
     return broadcast_options.queues > 0;
 }
 
-/* Bytes: slices begin at multiples of it on every device. */
+/* The largest alignment of a device, in bytes.  Slices begin at multiples of it on every device. */
 static size_t largest_alignment(const struct machine *machine)
 {
     size_t largest = 1;

@@ -8,7 +8,7 @@
  *     held until        layer 0    layer 1    layer 2         layer 1    layer 0        is done
  *
  * The rule.  A window is gathered while the window before it on its device is at work.  Windows follow from the list's
- * order.  Where a layer's readers do not stand together, the layer has more windows, and is gathered for each: that is
+ * order.  Where a layer's readers are not adjacent, the layer has more windows, and is gathered for each: that is
  * slower, and as correct.
  *
  * Replicas on several devices are gathered together, before the first of their tasks in the list: so a shard that moves
@@ -28,7 +28,7 @@
 #define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */
 enum { AHEAD = 1 };         /* a window is gathered when the window that is so many before it begins */
 
-struct read_window {         /* tasks of one device that stand together and read the same parameters */
+struct read_window {         /* adjacent tasks of one device, which read the same parameters */
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */
     struct tensor *gathered; /* the tensor that they read instead; NULL: not made yet */
     size_t nth_on_device;    /* its index among the windows of its device */
@@ -69,7 +69,7 @@ static struct tensor_list *replicas_like(const struct survey *survey, const stru
     return &survey->replicas[replica->replica.of->id];
 }
 
-/* Is it a tensor of all parameters of a layer, of which shards keep the values? */
+/* Does the tensor have all parameters of a layer, and do shards keep their values? */
 static bool is_replica(const struct survey *survey, const struct tensor *storage)
 {
     if (storage->replica.is_shard || storage->mirror.of || storage->class != MEM_PARAMETERS)

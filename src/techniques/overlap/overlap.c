@@ -11,7 +11,7 @@
  *
  * The rule.  The updates of a layer are a *bucket*.  A plan has a letter for each bucket:
  *
- *     D   on its device, where it stands: after the layer's backward, or after the norm
+ *     D   on its device, where it is: after the layer's backward, or after the norm
  *     C   on the CPU, in the order in which the backward releases the buckets
  *     L   on the CPU late, after all C, in the order in which the next forward needs them
  *

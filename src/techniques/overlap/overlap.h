@@ -61,7 +61,7 @@ struct update_mover { /* moves updates, in one edit */
     /* The last task, copies included, of the update that was moved last.  The next update comes right after this task,
      * if nothing is in the way.  NULL: no update was moved yet. */
     struct task *last;
-    size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
+    size_t last_position; /* the position, in the list before the edit, beside which `last` is */
 };
 /* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
 struct update_mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,

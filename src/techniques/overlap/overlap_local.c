@@ -19,7 +19,7 @@
  *     up         parameters             CPU
  *
  * list_on_both_sides() does what move_update() of overlap.c does, with three differences.  The host keeps a mirror of
- * Adam's state too.  All copies down stand after the task that makes the last of the update's gradients.  And copies
+ * Adam's state too.  All copies down come after the task that makes the last of the update's gradients.  And copies
  * have lanes of their own (FOR_CHOSEN).  The choice task comes right after the task that makes the last gradient, and
  * so before all tasks that look at the word.
  *

@@ -20,7 +20,7 @@ struct run_record { /* what checkpoints say of a training */
 
 static struct run_record *record_of(const struct trainer *trainer) { return *folder_data_of(trainer, &module_reshard); }
 
-/* ---- the run that this one goes on from -------------------------------------------------------------------------- */
+/* ---- the resumed run --------------------------------------------------------------------------------------------- */
 
 static const struct resumed_run *find_resumed_run(void)
 {

@@ -68,8 +68,8 @@ bool is_state(const struct access *access);
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void start_snapshots(struct trainer *trainer);
 struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drain */
-/* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
- * committed. */
+/* The report's thread calls it.  sound: the step's numbers are finite; a step is not committed where
+ * they are not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 /* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);

@@ -225,7 +225,8 @@ static void place_state(const struct phases *phases, struct fate *fate, int n_ta
         come_back_during(phases, phase_at(phases, fate->end) - 1, fate);
 }
 
-/* false: fewer than two phases lie in between, one for the data to leave in and one for them to come back in. */
+/* Finds phases for the data to leave in, and to come back in.  Returns false if fewer than two phases lie in
+ * between. */
 static bool place_data(const struct phases *phases, struct fate *fate)
 {
     const struct task *maker = fate->gap->maker;
@@ -353,7 +354,7 @@ static void insert_for(const struct rewrite *rewrite, int position, const struct
 }
 
 /* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
- * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
+ * inserted there.  Where one tensor leaves and another comes back, swap.out comes first, so it is inserted last. */
 void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps)
 {
     const struct rewrite rewrite = {edit, list, uses};

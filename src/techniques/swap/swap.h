@@ -3,7 +3,7 @@
  *     swap.c            finds the gaps, and swaps those that a fixed order names       begin here
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
  *     swap_choice.c     what a choice of that search does to the list: a fate for each gap
- *     swap_places.c     between which tasks the copies of that choice stand
+ *     swap_places.c     between which tasks the copies of that choice come
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
@@ -71,7 +71,7 @@ struct fate {
     struct task *leaves;    /* the task swap.out; NULL: there is none */
 };
 
-/* The fates whose action is SWAP, in two orders.  Copies at the same position stand in the list in these orders. */
+/* The fates whose action is SWAP, in two orders.  Copies at the same position are in the list in these orders. */
 struct swaps {
     struct fate **leaving;   /* in the order in which their gaps begin */
     struct fate **returning; /* in the order in which their gaps end */
@@ -108,7 +108,7 @@ struct placement {
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
 /* Moves `out` and `in` of the gaps' fates away from the ends of the gaps on the device, as far as `placement` says and
- * as long as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.
+ * as long as the device's budget has room.  They are at the ends before the call, and their copy_seconds are set.
  * uses: the uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no
  * time. */
 void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,

@@ -8,7 +8,7 @@
  *
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
  * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, says how copies find their
- * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
+ * places, and in a pipeline the order of the tasks: as listed, or as they begin by the clock.  Both orders
  * compute the same.  But a stage holds bytes for what it receives from the send's place in the list on, and in the list
  * of a pipeline that place may lie long before the time at which the send begins.
  *
@@ -115,7 +115,8 @@ static struct gap_facts look_at_gap(const struct swapper *swapper, const struct 
 }
 
 enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
-/* classes: of the tensors that may leave, a bit per enum memory_class.  Call close_swapper() in the end. */
+/* A swapper of the list; call close_swapper() at the end.  classes: those of the tensors that may leave, a bit per enum
+ * memory_class. */
 static struct swapper open_swapper(struct list *list, const struct costs *costs, unsigned classes,
                                    enum remedies remedies)
 {

@@ -1,4 +1,4 @@
-/* swap_places.c - between which tasks the copies of a swapped tensor stand, and so how long its bytes are held for
+/* swap_places.c - between which tasks the copies of a swapped tensor come, and so how long its bytes are held for
  * them.
  *
  * A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at which its
@@ -97,7 +97,7 @@ static bool comes_back(const struct room *room, const struct fate *fate)
 static void place_ins(const struct room *room, const struct swaps *swaps)
 {
     int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by fate: the first task that time needs it for */
-    int earliest = 0;                                       /* where the copy before this one stands */
+    int earliest = 0;                                       /* where the copy before this one is */
     double must_begin = INFINITY;                           /* seconds: when the copy after this one must begin */
     for (size_t k = swaps->n; k-- > 0;) {
         const struct fate *fate = swaps->returning[k];

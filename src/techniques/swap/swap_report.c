@@ -34,7 +34,7 @@ static void find_return(struct gap_times *times, const struct fate *fate, const 
     CHECK(found.n >= 2, "nobody reads %s, which is back", fate->back->name);
     size_t last = 0; /* the use that makes the tensor whole */
     if (fate->action == REMAKE)
-        while (last + 2 < found.n && found.uses[last + 1].mode & ACCESS_WRITE)
+        while (last + 2 < found.n && (found.uses[last + 1].mode & ACCESS_WRITE))
             last++;
     times->in_start = forecast->spans[found.uses[0].position].start;
     times->in_end = forecast->spans[found.uses[last].position].end;

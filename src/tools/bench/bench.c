@@ -349,7 +349,7 @@ static const struct page page = {
                 "--json --model gpt2 -d 0:0\n",
     .text = "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training.",
     .classes = OF_LIST | OF_RUN,
-    .also = " vocab steps serial json hardware broadcast "};
+    .also = "vocab steps serial json hardware broadcast"};
 
 static void bench_all(struct bench *bench)
 {
@@ -405,7 +405,7 @@ static const struct subcommand command = {
     .name = "bench",
     .help = "measure the device, its matrix products and training",
     .run = run_bench,
-    .foreign = " benchmark speed ",
+    .foreign = "benchmark speed",
 };
 static const struct option options[] = {
     {.name = "broadcast",

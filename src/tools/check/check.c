@@ -159,7 +159,7 @@ static const struct page page = {
     .text = "FILE has numbers that another program computed (see tutorials/reference-files.md). Computes the same "
             "numbers, and prints the relative error of every tensor. Exit code 1 if one error is above --tolerance.",
     .classes = OF_RUN,
-    .also = " heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients ",
+    .also = "heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients",
     .defaults = take_defaults,
     .takes_word = true};
 
@@ -227,7 +227,7 @@ static const struct subcommand command = {
     .name = "check",
     .help = "compare with reference numbers made by another program",
     .run = run_check,
-    .foreign = " verify ",
+    .foreign = "verify",
 };
 /* Does the option make sense beside --gradients? */
 static bool fits_gradients(const struct option *option)

@@ -22,10 +22,15 @@
 
 enum { SEQUENCES = 2, TOKENS = 17, ELEMENTS = 200 };
 static const struct config small = {.layers = 1, .heads = 2, .channels = 20, .seq_len = 18, .vocab = 37};
-static const struct column columns[] = {
-    {"operation", "operation", CELL_TEXT, 13, 0}, {"gradient of", "of", CELL_TEXT, 24, 0},
-    {"error", "error", CELL_SHORT, 9, 0},         {"at element", "element", CELL_COUNT, 10, 0},
-    {"backward", "backward", CELL_FIXED, 11, 6},  {"differences", "differences", CELL_FIXED, 11, 6}};
+enum { OPERATION, OF, ERROR, ELEMENT, BACKWARD_VALUE, DIFFERENCES, COLUMNS };
+static const struct column columns[COLUMNS] = {
+    [OPERATION] = {"operation", "operation", CELL_TEXT, 13, 0},
+    [OF] = {"gradient of", "of", CELL_TEXT, 24, 0},
+    [ERROR] = {"error", "error", CELL_SHORT, 9, 0},
+    [ELEMENT] = {"at element", "element", CELL_COUNT, 10, 0},
+    [BACKWARD_VALUE] = {"backward", "backward", CELL_FIXED, 11, 6},
+    [DIFFERENCES] = {"differences", "differences", CELL_FIXED, 11, 6},
+};
 
 struct checked { /* an operation of the list, as it is checked */
     struct list *list;
@@ -82,6 +87,7 @@ static void compare(const struct checked *checked, struct tensor *tensor, struct
     float *made = allocate(n, sizeof *made);
     double largest = 0; /* the largest of all differences */
     double apart = -1;  /* how far the worst element is apart; a NaN stays */
+    struct cell row[COLUMNS];
     struct {
         size_t element;
         double ours, expected;
@@ -103,8 +109,13 @@ static void compare(const struct checked *checked, struct tensor *tensor, struct
     }
     if (largest > 0)
         apart /= largest;
-    ROW(table, text_cell(checked->op->name), text_cell(tensor->name), number_cell(apart),
-        number_cell((double)worst.element), number_cell(worst.ours), number_cell(worst.expected));
+    row[OPERATION] = text_cell(checked->op->name);
+    row[OF] = text_cell(tensor->name);
+    row[ERROR] = number_cell(apart);
+    row[ELEMENT] = number_cell((double)worst.element);
+    row[BACKWARD_VALUE] = number_cell(worst.ours);
+    row[DIFFERENCES] = number_cell(worst.expected);
+    add_row(table, row);
     free(made);
 }
 
@@ -215,9 +226,8 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
 /* The first row whose error is not at most `tolerance`; NULL: there is none. */
 static const struct cell *find_wrong(const struct table *table, double tolerance)
 {
-    enum { ERROR = 2 /* its column */ };
     for (size_t i = 0; i < table->n; i++) {
-        const struct cell *row = &table->cells[i * COUNT(columns)];
+        const struct cell *row = &table->cells[i * COLUMNS];
         if (!(row[ERROR].number <= tolerance)) /* nor is a NaN */
             return row;
     }
@@ -229,7 +239,7 @@ int check_gradients(const struct settings *settings)
     const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
     struct trainer trainer = {
         .settings = settings, .machine = open_machine_for(settings, false), .config = small, .mesh = one_rank};
-    struct table *table = new_table(columns, COUNT(columns));
+    struct table *table = new_table(columns, COLUMNS);
     FILE *text = settings->json ? stderr : stdout;
     trainer.micro_batch = SEQUENCES;
     trainer.micros = 1;
@@ -241,12 +251,12 @@ int check_gradients(const struct settings *settings)
     print_table(text, table);
     if (wrong)
         print_line(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s",
-                   wrong[0].text, tolerance, wrong[1].text);
+                   wrong[OPERATION].text, tolerance, wrong[OF].text);
     else
         fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
     if (settings->json)
         print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
-                             wrong ? wrong->text : NULL, "gradients", table_json(table)));
+                             wrong ? wrong[OPERATION].text : NULL, "gradients", table_json(table)));
     const int code = wrong ? EXIT_FAILED : EXIT_OK;
     free_table(table);
     close_machine(trainer.machine);

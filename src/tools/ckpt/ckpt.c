@@ -141,7 +141,7 @@ static const struct subcommand command = {
     .name = "ckpt",
     .help = "look into checkpoints, check, compare, reshard and export them",
     .run = run_ckpt,
-    .foreign = " export convert save reshard ",
+    .foreign = "export convert save reshard",
 };
 const struct module module_ckpt = {
     .name = "ckpt",

@@ -26,7 +26,7 @@ static void print_diff(const struct checkpoint *a, const struct checkpoint *b, s
     const struct checkpoint *later = later_of(a, b);
     print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
     if (a->run == NOT_KNOWN || b->run == NOT_KNOWN)
-        print_line(stdout, "whether they are of one run is not known");
+        print_line(stdout, "yard cannot tell whether one run wrote both");
     else if (a->run != b->run)
         print_line(stdout, "they are of two runs");
     else if (later)

@@ -191,7 +191,7 @@ static const struct page page = {
                 "--json\n",
     .text = "Shows the OpenCL platforms and devices, numbered as -d takes them.",
     .classes = OF_THIS,
-    .also = " json ",
+    .also = "json",
 };
 
 static int run_devices(int argc, char **argv)
@@ -205,7 +205,7 @@ static const struct subcommand command = {
     .name = "devices",
     .help = "show the OpenCL devices",
     .run = run_devices,
-    .foreign = " info device clinfo gpus ",
+    .foreign = "info device clinfo gpus",
 };
 const struct module module_devices = {
     .name = "devices",

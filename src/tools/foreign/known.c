@@ -7,7 +7,7 @@
 
 enum {
     LINE_OF_WORDS = 54, /* characters of the words of one option in the help, which are a line there */
-    WORDS_WITH_WHY = 3, /* words of an option of which more is said */
+    WORDS_WITH_WHY = 3, /* words of an option that is explained further */
     WORDS_WITHOUT = 1   /* words of what has no option */
 };
 

@@ -98,6 +98,43 @@ static size_t budget_of(const struct strategy *strategy, const struct device *de
     return asked ? asked : default_budget(device);
 }
 
+/* The columns of the table, in their order. */
+enum {
+    RECOMPUTE,
+    ZERO,
+    DEVICE,
+    PARAMETERS,
+    GRADIENTS,
+    OPTIMIZER,
+    FORMULA,
+    BUFFERS,
+    ACTIVATIONS,
+    WORK,
+    OTHER,
+    TOGETHER,
+    NEEDS,
+    BUDGET,
+    FITS,
+    COLUMNS
+};
+static const struct column columns[COLUMNS] = {
+    [RECOMPUTE] = {"recompute", "recompute", CELL_TEXT, 9, 0},
+    [ZERO] = {"ZeRO", "zero", CELL_TEXT, 4, 0},
+    [DEVICE] = {"device", "device", CELL_TEXT, 8, 0},
+    [PARAMETERS] = {"param.", "parameters_mib", CELL_FIXED, 6, 1},
+    [GRADIENTS] = {"grad.", "gradients_mib", CELL_FIXED, 6, 1},
+    [OPTIMIZER] = {"optim.", "optimizer_mib", CELL_FIXED, 6, 1},
+    [FORMULA] = {"formula", "formula_mib", CELL_FIXED, 7, 1},
+    [BUFFERS] = {NULL, "buffers_mib", CELL_FIXED, 0, 0},
+    [ACTIVATIONS] = {"activ.", "activations_mib", CELL_FIXED, 6, 1},
+    [WORK] = {NULL, "work_mib", CELL_FIXED, 0, 0},
+    [OTHER] = {"other", NULL, CELL_FIXED, 6, 1},
+    [TOGETHER] = {"together", "together_mib", CELL_FIXED, 8, 1},
+    [NEEDS] = {NULL, "needs_bytes", CELL_COUNT, 0, 0},
+    [BUDGET] = {NULL, "budget_mib", CELL_FIXED, 0, 0},
+    [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
+};
+
 static void add_device(struct table *table, const struct strategy *strategy, int nth)
 {
     const struct list *list = strategy->trainer->train;
@@ -106,7 +143,8 @@ static void add_device(struct table *table, const struct strategy *strategy, int
     const double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
     double formula = 0, needed = together;
     char zero[8] = "-";
-    struct cell peak[MEM_CLASSES];
+    double peak[MEM_CLASSES]; /* MiB */
+    struct cell row[COLUMNS];
     if (strategy->trainer->mesh.dp > 1)
         snprintf(zero, sizeof zero, "%d", strategy->trainer->mesh.zero);
     if (strategy->bytes == run_bytes)
@@ -114,12 +152,23 @@ static void add_device(struct table *table, const struct strategy *strategy, int
     if (!device->is_host)
         formula = formula_bytes(strategy, nth);
     for (int k = 0; k < MEM_CLASSES; k++)
-        peak[k] = number_cell(bytes_of(strategy, k, list->peak[nth][k]) / mib);
-    ROW(table, text_cell(word_of("recompute", (int)strategy->recompute)), text_cell(zero), text_cell(device->id),
-        peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
-        peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(peak[MEM_BUFFERS].number + peak[MEM_WORK].number),
-        number_cell(together / mib), number_cell(needed), number_cell(budget / mib),
-        text_cell(needed <= budget ? "yes" : "no"));
+        peak[k] = bytes_of(strategy, k, list->peak[nth][k]) / mib;
+    row[RECOMPUTE] = text_cell(word_of("recompute", (int)strategy->recompute));
+    row[ZERO] = text_cell(zero);
+    row[DEVICE] = text_cell(device->id);
+    row[PARAMETERS] = number_cell(peak[MEM_PARAMETERS]);
+    row[GRADIENTS] = number_cell(peak[MEM_GRADIENTS]);
+    row[OPTIMIZER] = number_cell(peak[MEM_OPTIMIZER]);
+    row[FORMULA] = number_cell(formula / mib);
+    row[BUFFERS] = number_cell(peak[MEM_BUFFERS]);
+    row[ACTIVATIONS] = number_cell(peak[MEM_ACTIVATIONS]);
+    row[WORK] = number_cell(peak[MEM_WORK]);
+    row[OTHER] = number_cell(peak[MEM_BUFFERS] + peak[MEM_WORK]);
+    row[TOGETHER] = number_cell(together / mib);
+    row[NEEDS] = number_cell(needed);
+    row[BUDGET] = number_cell(budget / mib);
+    row[FITS] = text_cell(needed <= budget ? "yes" : "no");
+    add_row(table, row);
 }
 
 /* Where several devices hold the same, the table for people has only the first; JSON has all. */
@@ -157,43 +206,6 @@ static void try_strategy(struct table *table, struct strategy *strategy)
     add_rows(table, strategy);
     free_trainer(strategy->trainer);
 }
-
-/* The columns of the table, in their order: add_device() makes a row of them. */
-enum {
-    RECOMPUTE,
-    ZERO,
-    DEVICE,
-    PARAMETERS,
-    GRADIENTS,
-    OPTIMIZER,
-    FORMULA,
-    BUFFERS,
-    ACTIVATIONS,
-    WORK,
-    OTHER,
-    TOGETHER,
-    NEEDS,
-    BUDGET,
-    FITS,
-    COLUMNS
-};
-static const struct column columns[COLUMNS] = {
-    [RECOMPUTE] = {"recompute", "recompute", CELL_TEXT, 9, 0},
-    [ZERO] = {"ZeRO", "zero", CELL_TEXT, 4, 0},
-    [DEVICE] = {"device", "device", CELL_TEXT, 8, 0},
-    [PARAMETERS] = {"param.", "parameters_mib", CELL_FIXED, 6, 1},
-    [GRADIENTS] = {"grad.", "gradients_mib", CELL_FIXED, 6, 1},
-    [OPTIMIZER] = {"optim.", "optimizer_mib", CELL_FIXED, 6, 1},
-    [FORMULA] = {"formula", "formula_mib", CELL_FIXED, 7, 1},
-    [BUFFERS] = {NULL, "buffers_mib", CELL_FIXED, 0, 0},
-    [ACTIVATIONS] = {"activ.", "activations_mib", CELL_FIXED, 6, 1},
-    [WORK] = {NULL, "work_mib", CELL_FIXED, 0, 0},
-    [OTHER] = {"other", NULL, CELL_FIXED, 6, 1},
-    [TOGETHER] = {"together", "together_mib", CELL_FIXED, 8, 1},
-    [NEEDS] = {NULL, "needs_bytes", CELL_COUNT, 0, 0},
-    [BUDGET] = {NULL, "budget_mib", CELL_FIXED, 0, 0},
-    [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
-};
 
 static double number_in(const struct table *table, size_t row, size_t column)
 {

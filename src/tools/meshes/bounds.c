@@ -165,7 +165,7 @@ struct step_form { /* what bounds depend on besides the sketch and the mesh */
 
 struct load {             /* what a device has of one pipeline */
     double before, after; /* seconds of one micro-batch in the stages before its first one: forward, and backward */
-    double work;          /* seconds of its turns so far, in the end of all */
+    double work;          /* seconds of its turns so far; at the end, of all */
     double parameters;    /* bytes */
     double held, most;    /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
 };
@@ -233,9 +233,10 @@ static struct link_use use_of_links(const struct mesh *mesh, int stage, int64_t 
     return (struct link_use){.ranks = most, .alike = most * links == mesh->dp * mesh->tp};
 }
 
-/* The bytes of a unit that count for a rank: all of its parameters, or less.  A rank sums a dp-th of their gradient
- * where shards are alike.  They are whole blocks of the norm, so some are larger.  If each link has as many ranks, one
- * of the links has the mean or more; else the ranks of the link that counts may all have the smallest shard. */
+/* The bytes of a unit that count for a rank.  A rank sums its shard of the gradient, which is whole blocks of the norm:
+ * with dp=3 and 10 blocks, shards have 4, 3 and 3.  If each link has as many ranks, the busiest link carries at least
+ * the mean, so all 10 blocks count.  Otherwise the ranks of the link that counts may all have the smallest shard, so dp
+ * times the smallest counts: 9 blocks. */
 static double counted_bytes(const struct unit_work *unit, const struct mesh *mesh, const struct link_use *use)
 {
     const size_t elements = (size_t)unit->parameter_bytes / ELEMENT_BYTES;
@@ -321,7 +322,9 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
 
 /* ---- a candidate: memory ----------------------------------------------------------------------------------------- */
 
-/* extra: bytes beside the tapes during this backward.  adds: later micro-batches add to the gradients. */
+/* Adds to the load the bytes that its device must keep from this turn on, takes off those that the turn frees, and
+ * raises the most so far.  extra: bytes beside the tapes during this backward.  adds: later micro-batches add to the
+ * gradients. */
 static void take_turn(struct load *load, const struct turn *turn, const struct stage *stage, double extra, bool adds)
 {
     const bool is_forward = turn->computation == FORWARD;

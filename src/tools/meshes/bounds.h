@@ -2,6 +2,8 @@
 #ifndef BOUNDS_H
 #define BOUNDS_H
 
+#include "techniques/recompute/recompute.h"
+#include "techniques/swap/swap.h"
 #include "trainer/train/train.h"
 
 struct mesh_candidate {
@@ -10,7 +12,8 @@ struct mesh_candidate {
     const struct turn_order *turn_order;
     const char *pipeline; /* the order's name, or its text */
     int micro_batch, micros;
-    int recompute, swap; /* enum recompute and enum swap; the bounds are for neither */
+    enum recompute recompute; /* the bounds are for neither of these two */
+    enum swap swap;
     /* set by set_bounds() */
     double least_seconds; /* what a step takes at least */
     double least_state;   /* bytes of parameters, gradients and optimizer on the fullest device */

@@ -218,9 +218,9 @@ static char *make_command(const struct mesh_candidate *candidate)
         append_quoted(&command, candidate->pipeline);
     }
     if (candidate->recompute != RECOMPUTE_OFF)
-        append_text(&command, " --recompute %s", word_of("recompute", candidate->recompute));
+        append_text(&command, " --recompute %s", word_of("recompute", (int)candidate->recompute));
     if (candidate->swap != SWAP_OFF)
-        append_text(&command, " --swap %s", word_of("swap", candidate->swap));
+        append_text(&command, " --swap %s", word_of("swap", (int)candidate->swap));
     append_text(&command, " --simulate");
     return command;
 }

@@ -109,8 +109,8 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
     settings.micro_batch = candidate->micro_batch;
     if (candidate->swap != SWAP_OFF)
         settings.device_memory = search->given->device_memory;
-    (void)try_option("recompute", word_of("recompute", candidate->recompute));
-    (void)try_option("swap", word_of("swap", candidate->swap));
+    (void)try_option("recompute", word_of("recompute", (int)candidate->recompute));
+    (void)try_option("swap", word_of("swap", (int)candidate->swap));
     struct trainer *trainer = try_new_draft(&settings, LIST_TRAIN, &problem);
     if (trainer)
         measure_candidate(search, candidate, trainer, result);

@@ -125,7 +125,7 @@ static const struct subcommand command = {
     .name = "plot",
     .help = "draw the losses that --log recorded",
     .run = run_plot,
-    .foreign = " curve loss losses graph chart compare tensorboard ",
+    .foreign = "curve loss losses graph chart compare tensorboard",
 };
 const struct module module_plot = {
     .name = "plot",

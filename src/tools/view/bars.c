@@ -1,8 +1,8 @@
 /* bars.c - the rows of lanes.
  *
  * A bar that is wide enough to be seen is drawn as one.  Others are merged: a column of pixels takes the colour of the
- * longest bar in it, and is the lower and the paler the less of its time the lane was busy.  So is a short bar that has
- * no other one beside it.
+ * longest bar in it, and is the lower and the paler the less of its time the lane was busy.  A short bar that has no
+ * other one beside it is drawn as such a column.
  *
  *     |#####| |##|              bars
  *     |#####| |##|   -  _-##-_  a short one, and merged columns, each as high as its lane was busy

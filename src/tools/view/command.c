@@ -303,7 +303,7 @@ static const struct subcommand command = {
     .name = "view",
     .help = "show a trace, also of a run that still goes on",
     .run = run_view,
-    .foreign = " show timeline gui window ",
+    .foreign = "show timeline gui window",
 };
 static const struct option of_runs[] = {
     {.name = "view",

@@ -30,7 +30,7 @@ struct subcommand {
     int help_place; /* the command's place in `yard --help`: commands are listed by ascending places */
     const char *name, *help;
     int (*run)(int argc, char **argv); /* gets the words after the command's name; returns the exit code */
-    const char *foreign;               /* foreign words for it, between spaces: " fit run "; or NULL */
+    const char *foreign;               /* foreign words for it, separated by spaces: "fit run"; or NULL */
 };
 /* Which commands take an option.  struct option's `classes` has the classes that the option belongs to; a command's
  * page (struct page) has the classes that the command takes, and names single options beside them. */
@@ -94,7 +94,7 @@ struct settings;
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders outside of src/trainer that it cannot be built without, between spaces */
-    const char *after; /* folders that it must stand after in the table of modules, between spaces; NULL: none */
+    const char *after; /* folders that it must come after in the table of modules, between spaces; NULL: none */
 
     /* commands and options */
     const struct subcommand *commands;

@@ -125,7 +125,7 @@ enum { HELP_WIDTH = 80 }; /* columns of the help */
  * and the text, wrapped. */
 void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text);
 /* Prints the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
- * one group must stand together in the table. */
+ * one group must be together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 /* Prints a label, and the text beside it as the help has it: wrapped, in a column of its own. */
 void print_labelled(FILE *out, const char *label, const char *text);

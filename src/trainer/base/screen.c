@@ -1,6 +1,6 @@
 /* screen.c - what a terminal can do that a file cannot: show a line that the next one is written over.
  *
- * There is one such line at most.  The cursor stands at its beginning, so that the "^C" of a Ctrl-C is drawn over it.
+ * There is one such line at most.  The cursor is at its beginning, so that the "^C" of a Ctrl-C is drawn over it.
  * Every message erases the line first, also a message of a signal's handler.
  */
 #include "base.h"

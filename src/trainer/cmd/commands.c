@@ -42,10 +42,10 @@ void print_commands(FILE *out)
 
 /* Uses for which other programs have a command, and this one has none. */
 static const struct {
-    const char *words; /* foreign words for the command, between spaces */
+    const char *words; /* foreign words for the command, separated by spaces */
     const char *way;   /* how to do it here */
 } uses[] = {
-    {" eval evaluate test validate perplexity ", HOW_TO_EVALUATE},
+    {"eval evaluate test validate perplexity", HOW_TO_EVALUATE},
 };
 
 /* The name of the command that was probably meant; NULL: none is near. */
@@ -85,12 +85,12 @@ static const struct subcommand own[] = {
      .name = "train",
      .help = "train a GPT",
      .run = run_train,
-     .foreign = " finetune fine-tune fit pretrain learn run start resume continue "},
+     .foreign = "finetune fine-tune fit pretrain learn run start resume continue"},
     {.help_place = 30,
      .name = "sample",
      .help = "let a saved model write",
      .run = run_sample,
-     .foreign = " generate inference infer predict complete chat prompt write text "}};
+     .foreign = "generate inference infer predict complete chat prompt write text"}};
 const struct module module_cmd = {
     .name = "cmd",
     .commands = own,

@@ -2,7 +2,7 @@
  *
  *     "I am"  --tokens bytes   73 32 97 109          a token is a byte
  *             --tokens chars   5 1 11 19             a character of the training text
- *             --tokens bpe:N   40 716                bytes that often stand together (src/tools/tokens)
+ *             --tokens bpe:N   40 716                bytes that often come together (src/tools/tokens)
  *             --tokens FILE    40 716                what another program's tokenizer says (the same folder)
  *             (.bin files)     40 716                ids: the numbers were made elsewhere
  *
@@ -31,7 +31,7 @@ struct text {
     const char *name; /* what error messages call it: its path, or "the prompt" */
     const char *bytes;
     size_t n;
-    size_t before; /* how many bytes of the file stand before these */
+    size_t before; /* how many bytes of the file come before these */
     char *memory;  /* where the bytes lie, if it is the text's own; NULL: it belongs to another text, or the program */
     size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
 };

@@ -34,7 +34,7 @@ struct glimpse {
     const char *bytes; /* the file's first n bytes */
     size_t n;
     uint64_t size;           /* bytes of the whole file */
-    char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file stand at the end of this array */
+    char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file are at the end of this array */
 };
 bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
 uint32_t glimpse_word(const struct glimpse *glimpse, size_t at);

@@ -20,8 +20,8 @@ bool has_magic(const char *path, int32_t magic);
 const char *llmc_kind(const char *path);
 const char *llmc_kind_of_bytes(const char *bytes, size_t n);
 /* The *n tokens of an llm.c shard (magic, version 1), or of a headerless file of uint16.  The caller frees them.  A
- * text is refused.  So is a headerless file of wider tokens: it has zeros between small tokens, or, if it is
- * Megatron's, an index beside it that says so. */
+ * text is refused, and a headerless file of wider tokens too.  The latter has zeros between small tokens, or, if it is
+ * Megatron's, an index beside it that tells their width. */
 uint16_t *read_token_shard(const char *path, size_t *n);
 uint16_t *read_headerless_tokens(const char *path, size_t *n);
 

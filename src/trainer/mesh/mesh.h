@@ -87,7 +87,7 @@ enum sums_in { SUMS_IN_PLACE, SUMS_APART };
  * With SUMS_APART each sum gets a tensor of its own, and the n tensors are no longer needed.
  *
  * The moves return n * n tensors: [k * n + i] is part k of tensor i, on the device of tensor k.  The sums read these
- * and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  The caller frees both arrays. */
+ * and return n tensors: [k] holds sum k.  An empty part has NULL.  The caller frees both arrays. */
 struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain);
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,

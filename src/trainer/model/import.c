@@ -238,7 +238,7 @@ static struct named *expect_tensor(struct weights *weights, const struct param *
     return named;
 }
 
-/* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
+/* The highest N of h.N.*, plus one: so a layer that lacks a tensor is named, not left out. */
 static int count_layers(const struct weights *weights)
 {
     long layers = 0;

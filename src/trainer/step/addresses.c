@@ -17,11 +17,8 @@
 #include "step_parts.h"
 
 /* Addresses that are in use, as ranges in ascending order.  Ranges that meet are made one. */
-struct address_range {
-    size_t begin, end;
-};
 struct taken {
-    struct address_range *ranges; /* n of them; no two meet */
+    struct range *ranges; /* n of them; no two meet */
     size_t n, cap;
 };
 
@@ -89,7 +86,7 @@ static void add_range(struct taken *taken, size_t begin, size_t end)
         memmove(&taken->ranges[at + 1], &taken->ranges[next], (taken->n - next) * sizeof *taken->ranges);
         taken->n -= next - at - 1;
     }
-    taken->ranges[at] = (struct address_range){begin, end};
+    taken->ranges[at] = (struct range){begin, end};
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
@@ -200,6 +197,7 @@ static void note_life(struct map *map, size_t node, size_t begin, size_t positio
 {
     struct node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
+    bool is_stretch = node >= map->n_stretches;
     if (met == MEETS_NOT)
         return;
     add_range(&this_node->touched, life->arena_address, life->arena_address + life->bytes);
@@ -207,7 +205,7 @@ static void note_life(struct map *map, size_t node, size_t begin, size_t positio
         add_range(&this_node->covered, life->arena_address, life->arena_address + life->bytes);
         return;
     }
-    if (node >= map->n_stretches) {
+    if (is_stretch) {
         struct life part = *life;
         part.first = MAX(life->first, begin);
         part.last = MIN(life->last, begin + positions - 1);

@@ -129,7 +129,7 @@ static void note_touches(struct walk *walk, int node, enum edge_kind kind)
         if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
             note_touch(walk, node, access, kind);
     for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
-        if (access->mode & ACCESS_WRITE && connects(walk, node, access->tensor, kind))
+        if ((access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
             note_touch(walk, node, access, kind);
 }
 
@@ -163,7 +163,7 @@ static void add_after_edges(struct walk *walk, int node)
     }
 }
 
-/* Each task gets its edges, of which n_edges says how many there are, in the order in which waits are chosen. */
+/* Each task gets its n_edges edges, in the order in which waits are chosen. */
 static void deal_edges(struct list *list)
 {
     size_t first = 0;

@@ -63,7 +63,7 @@ struct list {
     struct tags tags;    /* put on every task that is added: see tag_role() */
     struct after *after; /* in the order of their origins */
     size_t n_after, cap_after;
-    struct task *edit_ring; /* while the list is edited: stands before the first task and after the last one */
+    struct task *edit_ring; /* while the list is edited: comes before the first task and after the last one */
     struct task *cursor;    /* while the list is edited: new tasks come right after it; else NULL */
 
     /* set by depend(): the edges of task 0, of task 1 ... */

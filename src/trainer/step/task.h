@@ -13,7 +13,7 @@ struct list;
 
 /* ---- what a task is for ------------------------------------------------------------------------------------------ */
 
-/* Passes and printers ask for a task's role, never for its name.  The roles of techniques stand here too: a pass asks
+/* Passes and printers ask for a task's role, never for its name.  The roles of techniques are here too: a pass asks
  * for those of other folders (a snapshot looks for the copies of updates on the CPU), and a trace numbers them all. */
 enum role {
     ROLE_OTHER,
@@ -98,7 +98,7 @@ enum edge_kind {
 };
 enum { EDGE_KINDS = EDGE_REUSE + 1 };
 
-struct edge {          /* it stands in the list of its consumer, the task that waits */
+struct edge {          /* it is in the list of its consumer, the task that waits */
     uint32_t producer; /* the producer's position in the list */
     bool previous;     /* the producer ran in the previous iteration */
     enum edge_kind kind;
@@ -159,7 +159,7 @@ struct state_range {
 
 /* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
  * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each.  The structs
- * among them stand above, and say what the trainer does with them. */
+ * among them are above, and say what the trainer does with them. */
 struct task {
     char name[40]; /* "mlp.fc" */
     struct lane *lane;
@@ -227,7 +227,7 @@ static inline bool is_copy(const struct task *task) { return task->action == ACT
 static inline struct tensor *copy_target(const struct task *task) { return task->accesses[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->accesses[1].tensor; }
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
-/* The first of the task's accesses of which `is_sought` says true; NULL: there is none. */
+/* The first of the task's accesses for which is_sought() returns true; NULL: there is none. */
 const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *));
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
 const char *layer_and_micro(char out[64], const struct task *task);

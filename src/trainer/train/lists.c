@@ -36,7 +36,7 @@ static struct tape *tape_at(const struct train_list *train_list, int stage, int 
     return &train_list->tapes[i * mesh->tp + tp_rank];
 }
 
-/* How many tapes a stage has of a micro-batch.  They stand side by side, and tape k is of tensor-parallel rank
+/* How many tapes a stage has of a micro-batch.  They are side by side, and tape k is of tensor-parallel rank
  * k % tp. */
 static int count_tapes(const struct train_list *train_list)
 {

@@ -1,6 +1,6 @@
 /* presets.c - sizes by name, and sizes that the source of a model brings.
  *
- * A size that no option gives comes from the run that this one goes on from, or from --init; else from --model.
+ * A size that no option gives comes from the resumed run, or from --init; else from --model.
  */
 #include "presets.h"
 

@@ -185,11 +185,11 @@ static void print_floor(const struct dataset *dataset, int seq_len)
                    dataset->nats_per_byte / M_LN2);
         return;
     }
-    char floor[32] = "it is higher";
+    char windows_floor[32] = "it is higher";
     if (!isnan(dataset->floor))
-        format_number(floor, dataset->floor, 4);
+        format_number(windows_floor, dataset->floor, 4);
     print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s",
-               dataset->nats_per_byte, seq_len, floor);
+               dataset->nats_per_byte, seq_len, windows_floor);
 }
 
 static void print_data(const struct trainer *trainer)
@@ -276,12 +276,12 @@ struct progress *begin_progress(struct trainer *trainer)
 static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
     const struct wrapper *wrapper = progress->trainer->train->running->wrapper;
-    char loss[32], norm[32], time[32], left[32];
+    char loss[32], norm[32], took[32], left[32];
     char *line = format_string("step %*u/%u  loss %s", progress->width, step, progress->steps,
                                format_number(loss, result->loss, 4));
     if (!progress->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, result->norm, 3), result->lr,
-                    format_number(time, ms, 1));
+                    format_number(took, ms, 1));
     else if (!isnan(progress->trainer->data->floor))
         append_text(&line, "  floor %.4f", progress->trainer->data->floor);
     append_text(&line, "  %7.0f tok/s", tokens_per_step(progress->trainer) / progress->average_ms * 1e3);

@@ -75,7 +75,7 @@ static void print_token(struct text_stream *shown, const struct tokenizer *token
 }
 
 /* Runs the sample list, as that iteration.  Returns the logits for the token after these n tokens.  The last `seq_len`
- * of them go into the window.  What stands after them in the window is never seen, since attention is causal. */
+ * of them go into the window.  What comes after them in the window is never seen, since attention is causal. */
 static const float *find_logits(struct trainer *trainer, const int32_t *tokens, size_t n, uint32_t iteration)
 {
     const float *logits = tensor_memory(trainer->sample_logits);

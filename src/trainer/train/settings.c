@@ -1,6 +1,6 @@
 /* settings.c - the one table of options: parsing, --help, config file and the log's record follow from it.
  *
- *     options of the run that this one goes on from  <  --config  <  command line        later ones win
+ *     options of the resumed run  <  --config  <  command line        later ones win
  */
 #include "archive.h"
 #include "own_options.h"
@@ -187,7 +187,7 @@ json_t *options_json(enum options_wanted wanted)
     return all;
 }
 
-/* Takes over the options of the run that this one goes on from.  They do not count as given. */
+/* Takes over the options of the resumed run.  They do not count as given. */
 static void apply_recorded(const struct resumed_run *past)
 {
     const char *name;
@@ -314,10 +314,10 @@ static void open_init(void)
 
 struct past {                      /* what the command line overrules, so that its options are set before */
     const char *config;            /* the config file; NULL: none */
-    const struct resumed_run *run; /* the run that this one goes on from; NULL: none */
+    const struct resumed_run *run; /* the resumed run; NULL: none */
 };
 
-/* The first of two looks at the command line: finds the config file, and the run that this one goes on from. */
+/* The first of two looks at the command line: finds the config file and the resumed run. */
 static struct past find_past(const struct page *page, int argc, char **argv)
 {
     struct past past = {0};
@@ -328,7 +328,7 @@ static struct past find_past(const struct page *page, int argc, char **argv)
     free(words);
     past.config = own_settings.config;
     const struct archive *archive = find_archive();
-    if (archive && page->classes & OF_TRAIN)
+    if (archive && (page->classes & OF_TRAIN))
         past.run = archive->find_run();
     return past;
 }

@@ -20,7 +20,7 @@ struct settings;
 struct page {             /* a command's options, and what `yard NAME --help` says of it */
     const char *name;     /* "train" */
     const char *takes;    /* what follows the name in its first line: "[options]" */
-    const char *examples; /* what stands behind the name in two examples, each with its new line */
+    const char *examples; /* what follows the name in two examples, each with its new line */
     const char *text;     /* sentences on what the command does */
     unsigned classes;     /* it has the options of these classes (OF_TRAIN ...) */
     const char *files;    /* how a file is given, for a message: "--from FILE"; NULL: no option takes one */
@@ -90,7 +90,7 @@ struct settings {
     const char *word;     /* the first word that is not an option, where the page takes one; NULL: there is none */
     int n_words;          /* how many words are no options */
     struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
-    const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */
+    const struct resumed_run *resumed; /* the resumed run; NULL: none */
     bool trains;                       /* the command is yard train */
 
     struct demands demands;

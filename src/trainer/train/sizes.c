@@ -11,8 +11,8 @@
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
-/* Does the command line of this run ask for the option?  If not, a value that it has comes from the run that this one
- * goes on from, which may have had another mesh. */
+/* Does the command line of this run ask for the option?  If not, a value that it has comes from the resumed run,
+ * which may have had another mesh. */
 static bool is_asked(const struct settings *settings, const char *option)
 {
     return !settings->resumed || was_given(option);

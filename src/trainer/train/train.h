@@ -102,7 +102,7 @@ struct trainer {
     /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */
     int32_t *sample_window;       /* (seq_len) window for the next sampled token */
-    int sample_position;          /* where the last token stands in that window */
+    int sample_position;          /* where the last token is in that window */
 
     /* what it writes */
     int lock; /* the descriptor that locks --save's folder; NONE: it is not locked */

@@ -165,7 +165,7 @@ static struct trainer *open_trainer(const struct settings *settings, unsigned wa
     const bool has_model = settings->source.path;
     struct config config = config_of(settings);
     struct dataset *data = NULL;
-    if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && settings->data.path))
+    if ((wanted & OPEN_DATA) || ((wanted & OPEN_GIVEN_DATA) && settings->data.path))
         data = open_training_data(settings, has_model ? config.vocab : 0);
     if (data && !has_model)
         config.vocab = data->vocab;

@@ -93,7 +93,7 @@ TEST(older_manifests_are_read)
     assert_true(!*checkpoint->program);
     expect_state(checkpoint, 5);
     expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);
-    expect_yard(EXIT_OK, "whether they are of one run is not known", "ckpt diff '%s' '%s'", folder, folder);
+    expect_yard(EXIT_OK, "yard cannot tell whether one run wrote both", "ckpt diff '%s' '%s'", folder, folder);
     free_checkpoint(checkpoint);
     free(folder);
 }
