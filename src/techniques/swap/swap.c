@@ -225,8 +225,7 @@ static void place_state(const struct phases *phases, struct fate *fate, int n_ta
         come_back_during(phases, phase_at(phases, fate->end) - 1, fate);
 }
 
-/* Finds phases for the data to leave in, and to come back in.  Returns false if fewer than two phases lie in
- * between. */
+/* Finds phases for data to leave in and to come back in.  Returns false if fewer than two phases lie in between. */
 static bool place_data(const struct phases *phases, struct fate *fate)
 {
     const struct task *maker = fate->gap->maker;
