@@ -444,7 +444,7 @@ check 'yard --version prints a number' grep -q '^yard [0-9]' "$TMP/out"
 missing_in_help() {
     yard train --help || echo 'yard train --help fails'
     sed -n '/^const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
-        src/trainer/train/own_options.c >"$TMP/options"
+        src/trainer/settings/own_options.c >"$TMP/options"
     enough 40 "$TMP/options" 'rows of the table of options'
     while read -r own; do
         case $own in vocab | json | from | prompt | count | temperature | top-k) continue ;; esac # of other commands

@@ -28,7 +28,7 @@
 #include "forecast.h"
 #include "trainer/base/module.h"
 
-struct settings; /* trainer/train/settings.h */
+struct settings; /* trainer/settings/settings.h */
 struct trainer;  /* trainer/train/train.h */
 
 struct predict_options {

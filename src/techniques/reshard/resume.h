@@ -3,7 +3,7 @@
 #define RESUME_H
 
 #include "checkpoint.h"
-#include "trainer/train/archive.h"
+#include "trainer/settings/archive.h"
 #include "trainer/train/hooks.h"
 
 /* ---- save_and_load.c: the state of the devices ------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include "planning/predict/forecast.h"
 #include "snapfile.h" /* defines: snapfile_form */
 #include "snapshot.h"
-#include "trainer/train/settings.h"
+#include "trainer/settings/settings.h"
 
 #include <math.h>
 

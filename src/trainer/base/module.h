@@ -82,7 +82,7 @@ struct option_rule {
  * each, which finds the folder that has it. */
 struct sole_parts {
     const struct foreign_lookup *foreign_lookup; /* above */
-    const struct archive *archive;               /* functions that keep runs and resume them: train/archive.h */
+    const struct archive *archive;               /* functions that keep runs and resume them: settings/archive.h */
     const struct token_kind *tokens;             /* a further kind of tokenizer: trainer/data/tokens.h */
     const struct formats *formats;               /* functions that know files of other programs: file/file.h */
     const struct order_reader *orders;           /* functions that read a pipeline's order: model/pipeline.h */

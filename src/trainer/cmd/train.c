@@ -2,7 +2,7 @@
  * The folder train/ does all of this.
  */
 #include "cmd.h"
-#include "trainer/train/archive.h"
+#include "trainer/settings/archive.h"
 #include "trainer/train/hooks.h"
 
 /* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */

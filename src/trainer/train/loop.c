@@ -7,9 +7,9 @@
  * An interrupt lets the step in flight end, then saves the model, then evaluates it.  A second interrupt ends the run
  * at once; the model is there if it was saved by then.
  */
-#include "archive.h"
 #include "hooks.h"
 #include "progress.h"
+#include "trainer/settings/archive.h"
 
 #include <math.h>
 

@@ -6,8 +6,8 @@
  *
  * A user who asks for numbers that do not fit together is told the nearest that do.
  */
-#include "archive.h"
 #include "train_parts.h"
+#include "trainer/settings/archive.h"
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 

@@ -6,13 +6,8 @@
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
  *
- * What is asked for; these files have headers of their names:
- *
- *     settings    options, config file, and what they come to             with own_options, presets
- *     source      the file or the run with which a model begins
- *     rate        the learning rate of a step
- *
- * What is trained; this header is for all of these files, and train_parts.h has what they need of one another:
+ * trainer/settings has what is asked for.  This header is for these files, and train_parts.h has what they need of one
+ * another:
  *
  *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, lists.c, feed.c,
  *                                                                         control.c
@@ -23,12 +18,11 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "rate.h"                /* defines: rate */
-#include "settings.h"            /* defines: settings, page, source */
-#include "this_life.h"           /* defines: this_process */
-#include "trainer/data/data.h"   /* defines: dataset */
-#include "trainer/model/model.h" /* defines: model, replica, config, params, batch */
-#include "trainer/run/run.h"     /* defines: list, task, tensor, machine, execute, execution, observer */
+#include "this_life.h"                 /* defines: this_process */
+#include "trainer/data/data.h"         /* defines: dataset */
+#include "trainer/model/model.h"       /* defines: model, replica, config, params, batch */
+#include "trainer/run/run.h"           /* defines: list, task, tensor, machine, execute, execution, observer */
+#include "trainer/settings/settings.h" /* defines: settings, page, source, rate */
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 

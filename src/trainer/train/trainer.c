@@ -1,10 +1,10 @@
 /* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of mesh and
  * batch are checked in sizes.c.
  */
-#include "archive.h"
 #include "hooks.h"
 #include "progress.h"
 #include "train_parts.h"
+#include "trainer/settings/archive.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
  *                                                               numbers, as many as the model has, with a warning
  *     from no model                                             that of --tokens and the data: data.c
  */
-#include "archive.h"
 #include "train_parts.h"
+#include "trainer/settings/archive.h"
 
 #include <glob.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* test_rate.c - the learning rate of each step, against its formula.
  *
- * It tests src/trainer/train/rate.c.  The warm-up rises in a line to the highest rate and never reaches 0; then the
+ * It tests src/trainer/settings/rate.c.  The warm-up rises in a line to the highest rate and never reaches 0; then the
  * rate follows the schedule's formula down to the last one, which it has in the last step.  A schedule that is a step
  * early or late, one that never comes to its end, and a warm-up that leaves no step for the rest are found.
  *
@@ -9,7 +9,7 @@
  * The formulas are in rate.h.  That of the cosine is nanoGPT's, whose steps count from 0.
  */
 #include "tests/support/child.h"
-#include "trainer/train/rate.h"
+#include "trainer/settings/rate.h"
 
 #include <math.h>
 

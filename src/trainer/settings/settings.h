@@ -3,6 +3,9 @@
  * A command describes itself in a struct page.  parse_settings() then reads its words, a config file and presets into
  * the one struct settings of this process, refuses what makes no sense (EXIT_USAGE), and opens the source, the model
  * that a resumed run, --init or --from names.  Folders keep their options in variables of their own (base/module.h).
+ *
+ * Each other header of this folder has the name of its file, but for archive.h: it has what the trainer asks of the
+ * folder that keeps runs.
  */
 #ifndef SETTINGS_H
 #define SETTINGS_H

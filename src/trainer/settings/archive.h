@@ -6,8 +6,11 @@
 #ifndef ARCHIVE_H
 #define ARCHIVE_H
 
-#include "train.h"
+#include "settings.h"
 #include "trainer/base/module.h"
+#include "trainer/mesh/mesh.h"
+
+struct trainer;
 
 /* A run that another one goes on from. */
 struct resumed_run {
