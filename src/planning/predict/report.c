@@ -1,6 +1,6 @@
 /* report.c - a simulation for people, as JSON, and as a trace like a real one. */
 #include "forecast.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "planning/trace/stats.h"
 #include "planning/trace/tables.h"
 

@@ -2,7 +2,7 @@
  *
  * `yard profile` writes them to a file.  A plan that is made right before training takes them as they are.
  */
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 #include "planning/pass/traits.h"
 #include "predict.h"
 #include "trainer/train/train.h"

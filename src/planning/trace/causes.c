@@ -19,7 +19,7 @@
  * After a lane's last record there is nothing to do.  If a producer skipped the step, its latest run in an earlier step
  * counts.
  */
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "stats.h"
 
 const char *const cause_name[CAUSES] = {

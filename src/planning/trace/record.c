@@ -5,7 +5,7 @@
 #include "command.h"
 #include "follow.h"
 #include "peak.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "stats.h"
 #include "tables.h"
 

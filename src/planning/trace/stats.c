@@ -1,7 +1,7 @@
 /* stats.c - steps and critical path of a trace: what `yard trace` prints and the viewer shows. */
 #include "stats.h"
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 
 #include <math.h>
 

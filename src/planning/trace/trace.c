@@ -1,6 +1,6 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
 #include "command.h"
-#include "planning/command/arguments.h"
+#include "planning/console/arguments.h"
 #include "trainer/base/base.h"
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
  * Usually A is a run and B the simulation of the same list, or A is from before a change and B from after it.
  */
 #include "command.h"
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 #include "stats.h"
 #include "trainer/cmd/cmd.h"
 

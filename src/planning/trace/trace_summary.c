@@ -1,7 +1,7 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
 #include "command.h"
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 #include "stats.h"
 #include "trainer/cmd/cmd.h"
 

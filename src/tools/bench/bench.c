@@ -8,8 +8,8 @@
  * was disturbed, and the share is not known.
  */
 #include "bench.h"
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 #include "planning/pass/pass.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"

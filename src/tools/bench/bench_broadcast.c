@@ -8,8 +8,8 @@
  *     T(k) = (a + S / kB) + k (p - 1) (a + S / kB),    least at    k = sqrt(S / ((p - 1) a B))
  */
 #include "bench.h"
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 #include "planning/pass/pass.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"

@@ -7,7 +7,7 @@
 #include "board.h"
 #include "trainer/base/module.h"
 
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 #include "planning/lists/lists.h"
 #include "planning/pass/edit.h"
 #include "planning/predict/forecast.h"

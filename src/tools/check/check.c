@@ -5,7 +5,7 @@
  * parameters after them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
 #include "check.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "techniques/reshard/checkpoint.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"

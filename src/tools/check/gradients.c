@@ -14,7 +14,7 @@
  * adds to it.  So they make 2 L'.
  */
 #include "check.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train_parts.h"
 

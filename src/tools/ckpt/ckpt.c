@@ -1,6 +1,6 @@
 /* ckpt.c - yard ckpt: its words and options, and what several of its words need.  It needs no device. */
 #include "ckpt.h"
-#include "planning/command/arguments.h"
+#include "planning/console/arguments.h"
 
 #include <dirent.h>
 #include <libgen.h>

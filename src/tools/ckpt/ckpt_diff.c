@@ -1,6 +1,6 @@
 /* ckpt_diff.c - yard ckpt diff: which tensors differ, and by how much. */
 #include "ckpt.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 
 /* Returns the later one if both are of the same run; else NULL. */
 static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)

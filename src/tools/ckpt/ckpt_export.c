@@ -1,8 +1,8 @@
 /* ckpt_export.c - yard ckpt export: the model in the form of another program; model_forms.c has the forms. */
 #include "ckpt.h"
 #include "model_forms.h"
-#include "planning/command/arguments.h"
-#include "planning/command/table.h"
+#include "planning/console/arguments.h"
+#include "planning/console/table.h"
 #include "trainer/train/train.h"
 
 #include <sys/stat.h>

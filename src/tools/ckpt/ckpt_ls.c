@@ -1,6 +1,6 @@
 /* ckpt_ls.c - yard ckpt ls: what is in a checkpoint, and which rank has which part. */
 #include "ckpt.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "techniques/reshard/checkpoint_files.h"
 
 /* "rows", "columns in 3": how tensor parallelism cuts it. */

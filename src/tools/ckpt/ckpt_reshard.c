@@ -1,7 +1,7 @@
 /* ckpt_reshard.c - yard ckpt reshard: the same state, cut for another mesh; or the copies that this takes. */
 #include "ckpt.h"
-#include "planning/command/arguments.h"
-#include "planning/command/table.h"
+#include "planning/console/arguments.h"
+#include "planning/console/table.h"
 #include "techniques/reshard/checkpoint_files.h"
 #include "trainer/train/train.h"
 

@@ -1,6 +1,6 @@
 /* ckpt_verify.c - yard ckpt verify: is every byte as it was written? */
 #include "ckpt.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 
 struct opened { /* the argument of try_open(), for attempt() */
     const char *path;

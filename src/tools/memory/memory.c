@@ -10,7 +10,7 @@
  *
  * Mixed precision cannot be run here: its bytes are counted on the list that runs in 32 bits.
  */
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "planning/lists/lists.h"
 #include "planning/lists/plan_command.h"
 #include "planning/pass/pass.h"

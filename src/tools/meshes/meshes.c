@@ -15,7 +15,7 @@
  * fast rows come early.
  */
 #include "meshes.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "planning/lists/plan_command.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"

@@ -7,7 +7,7 @@
  * so a paced run of a server's schedule on a laptop exercises the event graph as the server would.
  */
 #include "pace.h"
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 #include "planning/predict/predict.h"
 
 #include <math.h>

@@ -5,8 +5,8 @@
  * plot_names.c has the texts that both draw.
  */
 #include "plot.h"
-#include "planning/command/arguments.h"
-#include "planning/command/table.h"
+#include "planning/console/arguments.h"
+#include "planning/console/table.h"
 #include "trainer/file/file.h"
 
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
 #include "act.h"
 #include "draw.h"
-#include "planning/command/arguments.h"
-#include "planning/command/table.h"
+#include "planning/console/arguments.h"
+#include "planning/console/table.h"
 #include "planning/lists/lists.h"
 #include "planning/trace/record.h"
 

@@ -1,6 +1,6 @@
 /* details.c - the text about a task, or about the step. */
 #include "pick.h"
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 
 #include <inttypes.h>
 #include <math.h>

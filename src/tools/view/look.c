@@ -1,6 +1,6 @@
 /* look.c - which part of the axis is in sight. */
 #include "places.h"
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 
 #include <math.h>
 

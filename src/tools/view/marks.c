@@ -1,6 +1,6 @@
 /* marks.c - what is drawn over the rows: outlines, edges to producers and consumers, what is selected. */
 #include "draw.h"
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* popup.c - boxes of text over the rows, each beside what it is about: help, a tooltip, the table of a selection. */
 #include "draw.h"
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 
 #include <math.h>
 

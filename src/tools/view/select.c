@@ -4,8 +4,8 @@
  * The table is made when the selection changes, not when the view is drawn: a stretch may hold a million records.
  */
 #include "pick.h"
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 
 #include <math.h>
 

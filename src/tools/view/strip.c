@@ -1,6 +1,6 @@
 /* strip.c - the steps above the rows: the overview with a bar for each, the ruler, borders. */
 #include "draw.h"
-#include "planning/command/numbers.h"
+#include "planning/console/numbers.h"
 
 #include <inttypes.h>
 #include <math.h>

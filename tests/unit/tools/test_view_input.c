@@ -15,7 +15,7 @@
 #include <SDL.h>
 #endif
 
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"
 #include "tests/support/support_training.h"

@@ -5,7 +5,7 @@
  *
  * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
  */
-#include "planning/command/table.h"
+#include "planning/console/table.h"
 #include "tests/support/support_view.h"
 
 #include <math.h>

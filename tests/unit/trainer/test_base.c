@@ -11,8 +11,8 @@
  *
  * Expected texts and numbers stand beside what gives them; published answers say where they come from.
  */
-#include "planning/command/numbers.h"
-#include "planning/command/table.h"
+#include "planning/console/numbers.h"
+#include "planning/console/table.h"
 #include "tests/support/child.h"
 #include "trainer/device/device.h"
 #include "trainer/file/file.h"
