@@ -11,8 +11,6 @@
  *
  * An event is known only to its own context.  Where a consumer is in another context, the producer also gets a user
  * event in that context, which a forwarder thread completes.  A host task's event is a user event from the start.
- *
- * special.c issues the tasks of a list with a wrapper, and those of which it is decided late whether they run.
  */
 #include "run_parts.h"
 
@@ -75,12 +73,15 @@ static void issue_to_queue(const struct task *task, struct job *job)
         forward_end(task, end_job, job);
 }
 
-static void issue_now(struct task *task, struct job *job)
+void issue_now(struct task *task, struct job *job)
 {
+    const bool is_wrapped = job->list->running->wrapper;
     job->flight = open_flight(job->list, task, job->iteration);
     tell_issued(job->list, task, job->flight);
     if (task->lane->device->is_host)
-        give_to_lane(task, run_host_task, job);
+        give_to_lane(task, is_wrapped ? run_specially : run_host_task, job);
+    else if (is_wrapped)
+        issue_wrapped(task, job);
     else
         issue_to_queue(task, job);
 }

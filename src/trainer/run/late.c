@@ -1,9 +1,14 @@
-/* late.c - tasks for which it is decided just before they would start whether they run.
+/* late.c - issues tasks that are not issued as those of a plain run are: tasks of lists with a wrapper, and tasks of
+ * which it is decided late whether they run.
  *
- * There are two kinds.  A task that needs a choice runs if a word in memory says so, which is written by then.  A task
- * that needs a member of the rings (step/ring.c) runs if its iteration has been given one.  The iteration asks for its
- * member when its first state has been updated.  When its tasks are issued, up to two iterations ahead, it would be too
- * soon to ask: a member that is taken then may be free by the time the copy runs.
+ * With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a user event, which a thread of
+ * the lane completes when the wrapper lets it.
+ *
+ * A decision is late if it is taken just before the task would start.  There are two kinds of such tasks.  One that
+ * needs a choice runs if a word in memory says so, which is written by then.  One that needs a member of the rings
+ * (step/ring.c) runs if its iteration has been given a member.  The iteration asks for it when its first state has been
+ * updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that is taken
+ * then may be free by the time the copy runs.
  *
  * Tasks that wait for such a task wait for a user event, which ends whether or not the task runs.  The task itself is a
  * job (struct job in run_parts.h):
@@ -103,10 +108,27 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 
 /* ---- tasks in their lanes ---------------------------------------------------------------------------------------- */
 
-void decide_job(const struct job *job, cl_int status)
+/* Decides whether the job's task runs, whose events have ended with that status: sets its flight's `skipped`. */
+static void decide_job(const struct job *job, cl_int status)
 {
     const struct task *task = job->list->tasks[job->task_index];
     job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
+}
+
+static void end_specially(struct job *job, cl_int status)
+{
+    const struct wrapper *wrapper = job->list->running->wrapper;
+    if (wrapper && !job->flight->skipped)
+        wrapper->finish(job->list, job->task_index, job->flight);
+    end_job(job, status);
+}
+
+void run_specially(struct job *job, cl_int status)
+{
+    decide_job(job, status);
+    if (!job->flight->skipped)
+        do_host_task(job);
+    end_specially(job, status);
 }
 
 /* Issues the copy, unless it is skipped.  The forwarder gets the job even then, since the tasks of a lane must end in
@@ -128,7 +150,8 @@ static void issue_late_copy(struct job *job, cl_int status)
     free_job(job);
 }
 
-void give_late(struct task *task, struct job *job)
+/* Hands a task that is decided late to the thread of its lane. */
+static void give_late(struct task *task, struct job *job)
 {
     job->flight = open_flight(job->list, task, job->iteration);
     give_to_lane(task, task->lane->device->is_host ? run_specially : issue_late_copy, job);
@@ -202,7 +225,9 @@ static void park_job(struct list *list, const struct job *job)
     pthread_mutex_unlock(&late->lock);
 }
 
-void park_task(struct list *list, const struct task *task, struct job *job)
+/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
+ * Then it is given to a thread, or freed. */
+static void park_task(struct list *list, const struct task *task, struct job *job)
 {
     cl_event *parked = &list->running->task_runs[task->index].parked;
     wait_for_parked(list, task, job);
@@ -210,6 +235,38 @@ void park_task(struct list *list, const struct task *task, struct job *job)
         CL(clReleaseEvent(*parked));
     *parked = add_user_event(job, event_context(task));
     park_job(list, job);
+}
+
+/* ---- issuing ----------------------------------------------------------------------------------------------------- */
+
+void issue_wrapped(const struct task *task, struct job *job)
+{
+    issue(job->list, task, job->iteration, job->n_wait, job->wait, &job->flight->work);
+    CL(clFlush(task->lane->queue));
+    job->flight->done = add_user_event(job, event_context(task));
+    forward_end(task, end_specially, job);
+}
+
+/* A device's task also waits until finish() has returned for the task before it on its lane.  The queue does not make
+ * it wait so long: it knows only when that task's work has ended. */
+static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
+{
+    const struct queue *queue = &list->running->queues[task->lane->index];
+    if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
+        return;
+    job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
+}
+
+void issue_specially(struct list *list, struct task *task, struct job *job)
+{
+    if (list->running->wrapper)
+        wait_for_turn(list, task, job);
+    if (task->member.aside)
+        park_task(list, task, job);
+    else if (is_decided_late(task))
+        give_late(task, job);
+    else
+        issue_now(task, job);
 }
 
 void retire_parked(struct list *list)

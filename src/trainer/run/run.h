@@ -3,10 +3,9 @@
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c, hostlane.c
- *     special    issues tasks that are not issued plainly                            special.c
  *     serial     runs the tasks one after another                                    serial.c
  *     retire     sees tasks end that were issued                                     retire.c
- *     late       tasks of which it is decided late whether they run                  late.c
+ *     late       tasks with a wrapper, and those that are decided late               late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
  *     flights    what these files know of each other, and nobody else                run_parts.h
  *

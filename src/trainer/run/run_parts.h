@@ -76,7 +76,7 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 
 struct job;
 /* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
- * and at last calls end_job(), as these two do.  special.c and late.c have others. */
+ * and at last calls end_job(), as these two do.  late.c has others. */
 typedef void job_function(struct job *job, cl_int status);
 job_function run_host_task;               /* runs a task of the host */
 job_function end_job;                     /* completes the user events by which tasks wait for the job, and frees it */
@@ -118,31 +118,26 @@ void give_to_lane(const struct task *task, job_function *when_ready, struct job 
  * user events are those in other contexts where tasks wait for the run. */
 void forward_end(const struct task *task, job_function *when_ready, struct job *job);
 
-/* ---- special.c: tasks that are not issued as those of a plain run are -------------------------------------------- */
+/* Issues a task that runs for certain: its job has the events to wait for. */
+void issue_now(struct task *task, struct job *job);
+
+/* ---- late.c: tasks that are not issued as those of a plain run are ----------------------------------------------- */
 
 /* Issues a task that is decided late, or any task of a list with a wrapper. */
 void issue_specially(struct list *list, struct task *task, struct job *job);
-/* run_host_task() and end_job() for runs that may be decided late, and whose list may have a wrapper. */
-job_function run_specially, end_specially;
-
-/* ---- late.c: tasks of which it is decided late whether they run -------------------------------------------------- */
-
+/* issue_now() calls it for a device's task of a list with a wrapper. */
+void issue_wrapped(const struct task *task, struct job *job);
+/* run_host_task() for runs that may be decided late, and whose list may have a wrapper. */
+job_function run_specially;
 /* Does the task need a choice or a member, so that only when it could run it is known whether it runs? */
 bool is_decided_late(const struct task *task);
 /* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
-/* Decides whether the job's task runs, whose events have ended with that status: sets its flight's `skipped`. */
-void decide_job(const struct job *job, cl_int status);
-/* Hands a task that is decided late to the thread of its lane.  The job has events to wait for. */
-void give_late(struct task *task, struct job *job);
 /* A run of a task that was decided late has ended: if it was not skipped, observers are told that it was issued, which
  * nobody knew when it was, and report_flight() is called. */
 void report_late(struct list *list, const struct task *task, struct task_flight *flight);
 /* Lets the calling thread run only when no other one wants the core. */
 void make_idle(void);
-/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
- * Then it is given to a thread, or freed.  The caller need not have given it a flight. */
-void park_task(struct list *list, const struct task *task, struct job *job);
 /* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
 void retire_parked(struct list *list);
 
