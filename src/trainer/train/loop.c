@@ -152,21 +152,6 @@ static void train(struct training *training)
     tell_steps_ended(trainer);
 }
 
-/* How many tokens the first character of the data has.  A sample goes on from this character, which may have several
- * bytes. */
-static size_t first_character(const struct dataset *dataset)
-{
-    char bytes[UTF8_BYTES];
-    uint32_t c;
-    size_t n = MIN(dataset->train.n, sizeof bytes);
-    if (dataset->tokenizer.kind != &token_bytes)
-        return 1;
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)dataset->train.tokens[i];
-    size_t length = utf8_decode(bytes, n, &c);
-    return MAX(length, 1);
-}
-
 static void check_guards(struct machine *machine)
 {
     for (struct device *device = machine->devices; device <= machine->host; device++)
@@ -174,43 +159,6 @@ static void check_guards(struct machine *machine)
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
                  device->id);
-}
-
-/* Says what the run has kept, and with which command it goes on.  step: the last one. */
-static void tell_end(struct trainer *trainer, uint32_t step)
-{
-    const struct settings *settings = trainer->settings;
-    const bool stopped = interrupted();
-    struct kept_run run = {NULL, NULL, NULL};
-    ask_kept(trainer, &run);
-    if (stopped && settings->save)
-        note("interrupted after step %u, saved", step);
-    else if (stopped)
-        note("interrupted after step %u; %s", step, run.where ? run.where : "nothing is saved without --save DIR");
-    if (run.command && (stopped || (settings->stop_after && settings->stop_after < settings->steps))) {
-        if (settings->log) {
-            append_text(&run.more_words, " --log ");
-            append_quoted(&run.more_words, settings->log);
-        }
-        char *program = NULL;
-        append_quoted(&program, program_name);
-        note("it goes on with: %s train%s%s", program, run.command, run.more_words ? run.more_words : "");
-        free(program);
-    } else if (settings->resumed && step > settings->resumed->step && !settings->save &&
-               !settings->demands.kept_elsewhere) {
-        note("nothing that this run has trained is saved: %s %s would go on saving there", settings->resumed->kept_by,
-             settings->resumed->given_path);
-    }
-    free(run.where);
-    free(run.command);
-    free(run.more_words);
-}
-
-static void print_sample(struct trainer *trainer)
-{
-    printf("\nsample:\n");
-    sample_tokens(trainer, trainer->data->train.tokens, first_character(trainer->data),
-                  trainer->settings->sample_length);
 }
 
 int train_loop(struct trainer *trainer)
@@ -230,7 +178,7 @@ int train_loop(struct trainer *trainer)
     train(&training);
     check_guards(trainer->machine);
     const enum exit_code code = end_progress(training.progress);
-    tell_end(trainer, training.shown);
+    show_end(trainer, training.shown);
     if (interrupted())
         return EXIT_INTERRUPTED;
     /* A sample of token numbers would say nothing. */

@@ -8,6 +8,7 @@
 #include "progress.h"
 #include "hooks.h"
 #include "trainer/base/json.h"
+#include "trainer/settings/archive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -389,4 +390,33 @@ enum exit_code end_progress(struct progress *progress)
     progress->trainer->progress = NULL;
     free(progress);
     return code;
+}
+
+void show_end(struct trainer *trainer, uint32_t step)
+{
+    const struct settings *settings = trainer->settings;
+    const bool stopped = interrupted();
+    struct kept_run run = {NULL, NULL, NULL};
+    ask_kept(trainer, &run);
+    if (stopped && settings->save)
+        note("interrupted after step %u, saved", step);
+    else if (stopped)
+        note("interrupted after step %u; %s", step, run.where ? run.where : "nothing is saved without --save DIR");
+    if (run.command && (stopped || (settings->stop_after && settings->stop_after < settings->steps))) {
+        if (settings->log) {
+            append_text(&run.more_words, " --log ");
+            append_quoted(&run.more_words, settings->log);
+        }
+        char *program = NULL;
+        append_quoted(&program, program_name);
+        note("it goes on with: %s train%s%s", program, run.command, run.more_words ? run.more_words : "");
+        free(program);
+    } else if (settings->resumed && step > settings->resumed->step && !settings->save &&
+               !settings->demands.kept_elsewhere) {
+        note("nothing that this run has trained is saved: %s %s would go on saving there", settings->resumed->kept_by,
+             settings->resumed->given_path);
+    }
+    free(run.where);
+    free(run.command);
+    free(run.more_words);
 }

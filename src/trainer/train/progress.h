@@ -15,6 +15,8 @@ void show_step(struct progress *progress, uint32_t step, const struct result *re
 void show_evaluation(struct progress *progress, uint32_t step, double loss);
 /* Closes the log, and shows the mean speed of a run that took some time and was not interrupted. */
 enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
+/* Says what the run has kept, and with which command it goes on.  step: the last one. */
+void show_end(struct trainer *trainer, uint32_t step);
 /* For other folders: adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *trainer, json_t *line);
 uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */

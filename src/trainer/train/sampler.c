@@ -94,7 +94,8 @@ static const float *find_logits(struct trainer *trainer, const int32_t *tokens, 
     return logits;
 }
 
-void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count)
+/* Continues n given tokens by `count`, and prints all of it token by token. */
+static void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count)
 {
     const struct tokenizer *tokenizer = &trainer->data->tokenizer;
     const int end = end_of_text(tokenizer);
@@ -129,4 +130,26 @@ void sample_text(struct trainer *trainer, const char *prompt, int count)
         fail(EXIT_USAGE, "--prompt is empty: give at least one character to continue");
     sample_tokens(trainer, given, n, count);
     free(given);
+}
+
+/* How many tokens the first character of the data has.  A sample goes on from this character, which may have several
+ * bytes. */
+static size_t first_character(const struct dataset *dataset)
+{
+    char bytes[UTF8_BYTES];
+    uint32_t c;
+    size_t n = MIN(dataset->train.n, sizeof bytes);
+    if (dataset->tokenizer.kind != &token_bytes)
+        return 1;
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)dataset->train.tokens[i];
+    size_t length = utf8_decode(bytes, n, &c);
+    return MAX(length, 1);
+}
+
+void print_sample(struct trainer *trainer)
+{
+    printf("\nsample:\n");
+    sample_tokens(trainer, trainer->data->train.tokens, first_character(trainer->data),
+                  trainer->settings->sample_length);
 }

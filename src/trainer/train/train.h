@@ -161,9 +161,10 @@ struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
-/* Continues n given tokens, or a text, by `count` and prints all of it token by token. */
-void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count);
+/* Continues a text by `count` tokens, and prints all of it token by token. */
 void sample_text(struct trainer *trainer, const char *prompt, int count);
+/* The same for the first character of the data, which --sample-tokens continues after a training. */
+void print_sample(struct trainer *trainer);
 
 /* ---- loop.c ------------------------------------------------------------------------------------------------------ */
 
