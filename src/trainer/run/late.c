@@ -115,6 +115,7 @@ static void decide_job(const struct job *job, cl_int status)
     job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
 }
 
+/* end_job() for the runs that run_specially() is for. */
 static void end_specially(struct job *job, cl_int status)
 {
     const struct wrapper *wrapper = job->list->running->wrapper;
@@ -237,6 +238,21 @@ static void park_task(struct list *list, const struct task *task, struct job *jo
     park_job(list, job);
 }
 
+void retire_parked(struct list *list)
+{
+    struct late *late = list->running->late;
+    if (!late)
+        return;
+    pthread_mutex_lock(&late->lock);
+    struct job_queue ended = late->ended;
+    late->ended.first = NULL;
+    pthread_mutex_unlock(&late->lock);
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
+        report_late(list, list->tasks[job->task_index], job->flight);
+        free_parked(job);
+    }
+}
+
 /* ---- issuing ----------------------------------------------------------------------------------------------------- */
 
 void issue_wrapped(const struct task *task, struct job *job)
@@ -267,19 +283,4 @@ void issue_specially(struct list *list, struct task *task, struct job *job)
         give_late(task, job);
     else
         issue_now(task, job);
-}
-
-void retire_parked(struct list *list)
-{
-    struct late *late = list->running->late;
-    if (!late)
-        return;
-    pthread_mutex_lock(&late->lock);
-    struct job_queue ended = late->ended;
-    late->ended.first = NULL;
-    pthread_mutex_unlock(&late->lock);
-    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
-        report_late(list, list->tasks[job->task_index], job->flight);
-        free_parked(job);
-    }
 }
