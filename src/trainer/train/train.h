@@ -18,7 +18,7 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "this_life.h"                 /* defines: this_process */
+#include "this_process.h"              /* defines: this_process */
 #include "trainer/data/data.h"         /* defines: dataset */
 #include "trainer/model/model.h"       /* defines: model, replica, config, params, batch */
 #include "trainer/run/run.h"           /* defines: list, task, tensor, machine, execute, execution, observer */

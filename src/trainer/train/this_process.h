@@ -1,10 +1,10 @@
-/* this_life.h - what this process knows of itself: this_life.c.
+/* this_process.h - what this process knows of itself: this_process.c.
  *
  * With --restart a process starts trainings in children, one after another.  Then this is memory that they share: the
  * process that starts trainings sets the first three fields, and a training tells it the last two.
  */
-#ifndef THIS_LIFE_H
-#define THIS_LIFE_H
+#ifndef THIS_PROCESS_H
+#define THIS_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
