@@ -21,7 +21,7 @@ start() { # WORDS...: yard in the background; sets: child
 ended() { # NAME CODE 'part of the sentence': two checks of the run in the background
     wait "$child"
     code=$?
-    check "$1: the exit code is $2; it was $code" [ "$code" -eq "$2" ]
+    exit_code "$1: the exit code is $2" "$code" "$2"
     check "$1: it says '$3'" grep -qF -- "$3" "$TMP/err"
 }
 

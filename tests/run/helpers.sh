@@ -9,10 +9,15 @@
 #
 # It reports single checks, in TAP (see run.sh).  Each check has one of these forms:
 #
-#     check NAME WORDS...         it is well if the command WORDS succeeds; else $TMP/err tells what was said last
+#     check NAME WORDS...         it is well if the command WORDS succeeds
+#     same NAME GOT EXPECTED      it is well if both are the same text, which a number is too
+#     exit_code NAME GOT EXPECTED the same for the exit code of the last command, whose stderr is in $TMP/err
 #     finds_nothing NAME WORDS... it is well if the command WORDS, which looks for mistakes, succeeds and prints nothing
 #     no_complaints FILE NAME     it is well if FILE, which lists what is wrong, is there and empty
 #     skip NAME WHY               it cannot be made here
+#
+# Where a check fails, there are lines below it that tell why: what `same` was given; the words of a `[`; what WORDS
+# wrote to $TMP/err, or else the file of $TMP that they end with, as in `check NAME grep -q 'a word' "$TMP/out"`.
 #
 # NAME is the fact that must hold.  WORDS are one simple command: where a fact takes several, they are a function with
 # a name, or checks of their own, which begin with the same words, as in `check "$name: the exit code is 4" ...`.  These
@@ -35,9 +40,9 @@
 #
 #     . tests/run/helpers.sh                                      ok 1 - the version is printed
 #     "$YARD" --version >"$TMP/out" 2>"$TMP/err"                  not ok 2 - the version is one line
-#     check 'the version is printed' [ $? -eq 0 ]                 #   (the lines of $TMP/err)
-#     check 'the version is one line' holds 'yard 1' "$TMP/out"   1..2
-#     finish
+#     exit_code 'the version is printed' $? 0                     #   yard 1
+#     check 'the version is one line' holds 'yard 1' "$TMP/out"   #   built without SDL2
+#     finish                                                      1..2
 #
 # Some scripts need more:
 #
@@ -77,8 +82,41 @@ verdict() { # CODE NAME FILE LINES: so many lines of FILE say what is wrong; set
 check() { # NAME WORDS...
     fact=$1
     shift
-    "$@"
-    verdict $? "$fact" "$TMP/err" 8
+    [ ! -f "$TMP/err" ] || touch -t 200001010000 "$TMP/err" # so that tell() sees whether the words write it
+    if "$@"; then
+        verdict 0 "$fact"
+    else
+        tell "$@" >"$TMP/told"
+        verdict 1 "$fact" "$TMP/told" 8
+    fi
+}
+
+tell() { # WORDS...: prints what tells why these words of a check have failed
+    if [ "$1" = '[' ]; then
+        echo "$*"
+    elif [ -n "$(find "$TMP/err" -size +0 -mtime -365 2>/dev/null)" ]; then
+        cat "$TMP/err"
+    else
+        shift $(($# - 1))
+        case $1 in
+        "$TMP"/*) grep -I '' "$1" 2>/dev/null ;; # -I: no bytes that are no text
+        esac
+    fi
+}
+
+same() { # NAME GOT EXPECTED
+    [ "$2" = "$3" ]
+    equal=$?
+    printf 'got      %s\nexpected %s\n' "$2" "$3" >"$TMP/told"
+    verdict $equal "$1" "$TMP/told" 30
+}
+
+exit_code() { # NAME GOT EXPECTED
+    [ "$2" -eq "$3" ]
+    equal=$?
+    echo "exit code $2, expected $3" >"$TMP/told"
+    [ ! -f "$TMP/err" ] || cat "$TMP/err" >>"$TMP/told"
+    verdict $equal "$1" "$TMP/told" 9
 }
 
 lacks() { # PATTERN FILE

@@ -69,7 +69,13 @@ refuse_with() { # VARIABLES CODE PART WORDS...
     shift 3
     $limit env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
-    check "$* -> $code: $part" is_refused $code "$expected" "$part"
+    finds_nothing "$* -> $expected: $part" not_refused $code "$expected" "$part"
+}
+
+not_refused() { # CODE EXPECTED PART: if what has ended with CODE was not refused as expected, prints what it did
+    is_refused "$@" && return
+    [ "$1" -eq "$2" ] || echo "exit code $1, expected $2"
+    cat "$TMP/err"
 }
 
 is_refused() { # CODE EXPECTED PART: what has ended with CODE was refused as expected, in one sentence
@@ -97,7 +103,7 @@ save_model() { # sets: before
 }
 
 unharmed() { # MISTAKES
-    check "the saved model is as it was after $1" [ "$(cksum <"$saved")" = "$before" ]
+    same "the saved model is as it was after $1" "$(cksum <"$saved")" "$before"
     beside=$(ls -A "$TMP/saved" | tr '\n' ' ')
-    check "nothing else lies beside the saved model after $1: $beside" [ "$beside" = 'model.safetensors step-2 ' ]
+    same "nothing else lies beside the saved model after $1" "$beside" 'model.safetensors step-2 '
 }

@@ -79,26 +79,26 @@ mended 'an entry that is too long'
 
 cp -r cl "$TMP/cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
-check 'kernels of another folder are compiled' [ $? -eq 0 ]
+exit_code 'kernels of another folder are compiled' $? 0
 check 'kernels of another folder compute the same' cmp -s "$TMP/now" "$TMP/reference"
 echo '#warning of ours' >>"$TMP/cl/gelu.cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
-check "what the driver's compiler warns of is not printed" [ $? -eq 0 ]
+exit_code "what the driver's compiler warns of is not printed" $? 0
 sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl"
 check 'gelu.cl has the number that is edited' differ cl/gelu.cl "$TMP/cl/gelu.cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now"
-check 'an edited kernel is compiled' [ $? -eq 0 ]
+exit_code 'an edited kernel is compiled' $? 0
 check 'an edited kernel computes something else' differ "$TMP/now" "$TMP/reference"
 entries >"$TMP/before"
 YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now"
-check 'kernels are compiled with other options' [ $? -eq 0 ]
+exit_code 'kernels are compiled with other options' $? 0
 entries >"$TMP/after"
 check 'other options of the compiler make other entries' differ "$TMP/after" "$TMP/before"
 
 # ---- a folder that is not there -------------------------------------------------------------------------------------
 
 YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
-check 'a folder that is not there ends the run' [ $? -eq 4 ]
+exit_code 'a folder that is not there ends the run' $? 4
 check 'a folder that is not there is named' \
     grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
 
@@ -112,7 +112,7 @@ check "$name: the second one succeeds" start "$TMP/two"
 check "$name: the first one succeeds" wait $first
 check "$name: the first one has the numbers" cmp -s "$TMP/one" "$TMP/reference"
 check "$name: the second one has the numbers" cmp -s "$TMP/two" "$TMP/reference"
-check "$name: only whole entries are left" [ -z "$(ls "$YARD_CACHE" | grep -v '\.program$')" ]
+same "$name: only whole entries are left" "$(ls "$YARD_CACHE" | grep -v '\.program$')" ''
 check "$name: a third one has the numbers" has_same_numbers
 
 finish

@@ -23,7 +23,7 @@ server='--hardware data/hardware/server.txt'
 name='options that say more about one that is off'
 check "$name are allowed and named" warns '--broadcast-slices has no effect without --broadcast-queues' \
     plan --model tiny --swap-what optimizer --broadcast-slices 2 --snapshot-slots 3
-check "$name: there are three warnings" [ "$(grep -c 'has no effect without' "$TMP/err")" -eq 3 ]
+same "$name: there are three warnings" "$(grep -c 'has no effect without' "$TMP/err")" 3
 name='options that another one overrules'
 check "$name are allowed and named: --lr-min" warns '--lr-min has no effect with --schedule constant' \
     train $short --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE --val-share 0.2
@@ -380,11 +380,11 @@ unharmed 'wrong devices'
 # ---- limits ---------------------------------------------------------------------------------------------------------
 
 (ulimit -v 150000 && yard plan --model tiny)
-check 'a tight address space: the exit code is 3' [ $? -eq 3 ]
+exit_code 'a tight address space: the exit code is 3' $? 3
 check 'a tight address space: the limit is named' grep -q 'ulimit -v' "$TMP/err"
 check 'a tight address space is not taken for a missing driver' lacks 'is installed' "$TMP/err"
 (ulimit -v 1500000 && yard plan --model gpt2 --batch 16 --micro-batch 16)
-check 'a limit that bounds the budget: the exit code is 2' [ $? -eq 2 ]
+exit_code 'a limit that bounds the budget: the exit code is 2' $? 2
 check 'a limit that bounds the budget is named' grep -q 'a limit of this process' "$TMP/err"
 (ulimit -n 40 && yard devices)
 check 'few open files are named before a driver fails for want of them' \
@@ -402,7 +402,7 @@ for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate 
     name="$words --view, without a display"
     check "$name goes on" yard_with "$no_display" $words --model tiny --view
     check "$name warns" grep -q 'warning: --view shows nothing' "$TMP/err"
-    check "$name leaves no file" [ -z "$(ls -A "$rings")" ]
+    same "$name leaves no file" "$(ls -A "$rings")" ''
 done
 
 # ---- help -----------------------------------------------------------------------------------------------------------
@@ -412,8 +412,8 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
     name="yard $command --help"
     check "$name is printed" in_silence "$command" --help
     check "$name begins with its usage" grep -q "^usage: yard $command" "$TMP/out"
-    check "$name has two examples" [ "$(grep -c "^  yard $command" "$TMP/out")" -eq 2 ]
-    check "$name has each group of options once" [ -z "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ]
+    same "$name has two examples" "$(grep -c "^  yard $command" "$TMP/out")" 2
+    same "$name has each group of options once" "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ''
 done
 # No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
 mistakes_of_help() {
@@ -434,7 +434,7 @@ check "yard --help names a tutorial that is there: $tutorial" [ -f "$tutorial" ]
 check 'yard help trace export prints the help of that command' prints 'usage: yard trace export' help trace export
 for words in --help 'train --help'; do
     "$YARD" $words >/dev/full 2>"$TMP/err"
-    check "yard $words to a full disk ends with exit code 4" [ $? -eq 4 ]
+    exit_code "yard $words to a full disk ends with exit code 4" $? 4
 done
 check 'yard --version is printed' in_silence --version
 check 'yard --version prints a number' grep -q '^yard [0-9]' "$TMP/out"

@@ -181,7 +181,7 @@ refuse 2 'or --gradients and no file' check --gradients tests/data/gpt2-tiny.saf
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'trace summary takes a path, not ""' trace summary ''
-check 'outputs onto inputs: no input was touched' [ "$(sum_of_inputs)" = "$inputs" ]
+same 'outputs onto inputs: no input was touched' "$(sum_of_inputs)" "$inputs"
 for output in x new.log new; do
     check "outputs onto inputs: no output was begun: $output" [ ! -e "$TMP/$output" ]
 done
@@ -228,12 +228,12 @@ for file in "$kinds"/*; do
     refuse 2 "--output $over" profile --model tiny -o "$file"
 done
 refuse 2 'x.jpg names another form: let it end with .png, not .jpg' plot "$kinds/log" --png "$TMP/x.jpg"
-check 'none of these files was touched, since each was of another kind than the output' \
-    [ "$(cat "$kinds"/* | cksum)" = "$kept" ]
+same 'none of these files was touched, since each was of another kind than the output' \
+    "$(cat "$kinds"/* | cksum)" "$kept"
 name='a file of the same kind as the output is replaced'
 check "$name: a log, a trace, a snapshot" \
     yard train $short --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
-check "$name: the log has 3 steps and a validation, and nothing older" [ "$(grep -c loss "$kinds/log")" -eq 4 ]
+same "$name: the log has 3 steps and a validation, and nothing older" "$(grep -c loss "$kinds/log")" 4
 check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
 check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
 check "$name: a packed one is made" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
@@ -389,7 +389,7 @@ foreign() { # CODE WORDS...: checks that it ends with CODE, and shows what a ter
     shift
     yard "$@"
     code=$?
-    check "foreign text in $1 $2: the exit code is $expected; it was $code" [ $code -eq "$expected" ]
+    exit_code "foreign text in $1 $2: the exit code is $expected" $code "$expected"
     check "foreign text in $1 $2 is shown with question marks" grep -q -F '?' "$TMP/out" "$TMP/err"
     nothing_raw "$1 $2"
 }
@@ -418,7 +418,7 @@ edited="YARD_KERNELS=$TMP/cl"
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
 sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
 env $edited "$YARD" train $short >"$TMP/out" 2>"$TMP/err"
-check 'a kernel that does not compile ends the run' [ $? -eq 1 ]
+exit_code 'a kernel that does not compile ends the run' $? 1
 check "the compiler's own message has the file and its line" grep -q "$TMP/cl/loss.cl:$line" "$TMP/err"
 cp cl/loss.cl "$TMP/cl/loss.cl"
 sed 's/void add(/void sum(/' cl/elementwise.cl >"$TMP/cl/elementwise.cl"

@@ -13,7 +13,7 @@ strace -o "$TMP/log" true 2>/dev/null ||
 
 "$YARD" train --model tiny -d 0:0x2 --zero 1 --steps 1 --sample-tokens 0 --val-batches 1 --save "$TMP/run" \
     >"$TMP/out" 2>"$TMP/err"
-check 'a run on two devices saves a checkpoint' [ $? -eq 0 ]
+exit_code 'a run on two devices saves a checkpoint' $? 0
 top=$PWD
 cd "$TMP" || exit 1
 from=run/step-1

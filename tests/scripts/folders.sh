@@ -74,7 +74,7 @@ modules() { # FILE...: names of the modules that these files register
 
 # Lines "plot command plot" and "pace option pace".
 awk -v as=words -f src/make/modules.awk src/*/*/*.c >"$TMP/names" 2>"$TMP/err"
-check 'the table of folders knows the words of all options and commands' [ $? -eq 0 ]
+exit_code 'the table of folders knows the words of all options and commands' $? 0
 
 options_of() { # FOLDER: names of the options that it registers
     sed -n "s/^$1 option //p" "$TMP/names"
@@ -103,7 +103,7 @@ refuse_without() { # 'PART' WORDS...: the program that was built without a folde
 check 'the whole program trains' train "$YARD" "$TMP/whole"
 
 make -s YARD="$TMP/yard" WITHOUT=all >"$TMP/out" 2>"$TMP/err"
-check 'the trainer builds alone' [ $? -eq 0 ]
+exit_code 'the trainer builds alone' $? 0
 check 'the trainer alone trains with the same bits' trains_alike "$TMP/whole"
 while read -r way; do
     name="the trainer alone with $way"
@@ -121,10 +121,10 @@ loss_of() { # PROGRAM: the loss of a model of llm.c
 }
 core_loss=$(loss_of "$TMP/yard")
 loss=$(loss_of "$YARD")
-check "the trainer alone evaluates a model of llm.c: $core_loss" [ -n "$core_loss" ]
-check "its loss is that of the whole program: $loss" [ "$core_loss" = "$loss" ]
+check "the trainer alone evaluates a model of llm.c" [ -n "$core_loss" ]
+same "its loss is that of the whole program" "$core_loss" "$loss"
 "$TMP/yard" sample --from "$TMP/less" --count 5 >"$TMP/out" 2>"$TMP/err"
-check 'the trainer alone samples from the model that it has saved' [ $? -eq 0 ]
+exit_code 'the trainer alone samples from the model that it has saved' $? 0
 "$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
     >"$TMP/out" 2>"$TMP/err" &
 child=$!
@@ -132,9 +132,9 @@ within 60 '[ -f "$TMP/killed/model.safetensors" ]'
 kill -9 $child
 wait $child 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
-check 'with --save-every the trainer alone has a model before the end' [ $? -eq 0 ]
+exit_code 'with --save-every the trainer alone has a model before the end' $? 0
 commands "$TMP/yard" >"$TMP/core-commands"
-check 'the trainer alone has two commands' [ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
+same 'the trainer alone has two commands' "$(tr '\n' ' ' <"$TMP/core-commands")" 'train sample '
 refuse_without '--zero 3 keeps parameters in shards, ... this yard was built without' train --zero 3 -d 0:0x2
 train "$YARD" "$TMP/learnt" --tokens bpe:300
 refuse_without 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens' \
@@ -145,7 +145,8 @@ refuse_without 'tokenizer of the kind "bpe", which is not read; this yard was bu
 builds_without() { # FOLDER: checks that it does, and trains; what goes along with it is told by the Makefile
     rm -rf "$TMP/yard" "$TMP/less"
     make -s YARD="$TMP/yard" WITHOUT="$1" >"$TMP/along" 2>"$TMP/err"
-    check "the program builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")" [ $? -eq 0 ]
+    code=$? # sed has an exit code too
+    exit_code "the program builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")" $code 0
     check "the program without $1 trains with the same bits" trains_alike "$TMP/whole"
 }
 
@@ -239,28 +240,28 @@ order_of() { # FOLDER AFTER [FOLDER AFTER...]: such folders, in the order that m
     awk 'NR > 1 { print $1 }' "$TMP/table" | tr '\n' ' '
 }
 order=$(order_of a '' b c c '')
-check "folders stand by name, but for one that must stand after another: $order" [ "$order" = 'a c b ' ]
+same "folders stand by name, but for one that must stand after another" "$order" 'a c b '
 order=$(order_of a 'c b' b c c '')
-check "each folder stands after all that it names: $order" [ "$order" = 'c b a ' ]
+same "each folder stands after all that it names" "$order" 'c b a '
 order_of a b b 'c' c a
-check 'folders that wait for each other are refused' [ $? -eq 2 ]
+exit_code 'folders that wait for each other are refused' $? 2
 check 'of folders that wait for each other one is named' \
     grep -q '^[^ ]*/a: .after = "b": this folder and those that it names wait for each other$' "$TMP/err"
 order_of a b b c c b
-check 'folders that wait for each other are refused, with one that waits for them' [ $? -eq 2 ]
+exit_code 'folders that wait for each other are refused, with one that waits for them' $? 2
 check 'not the one that waits for them is named, but one of them' grep -q '^[^ ]*/[bc]: .after = ' "$TMP/err"
 order_of a d
-check 'a folder that waits for an unknown one is refused' [ $? -eq 2 ]
+exit_code 'a folder that waits for an unknown one is refused' $? 2
 check 'the unknown folder is named' grep -q 'no folder registers itself as d$' "$TMP/err"
 
 # ---- and back -------------------------------------------------------------------------------------------------------
 
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err"
-check 'make with an empty WITHOUT= builds the program again' [ $? -eq 0 ]
+exit_code 'make with an empty WITHOUT= builds the program again' $? 0
 commands "$TMP/yard" >"$TMP/commands-again"
 check 'make with an empty WITHOUT= builds all folders again' cmp "$TMP/commands" "$TMP/commands-again"
 make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
-check 'WITHOUT= a folder that is unknown is refused' [ $? -eq 2 ]
+exit_code 'WITHOUT= a folder that is unknown is refused' $? 2
 check 'WITHOUT= a folder that is unknown says which may be named' \
     grep -q "no folder besides the trainer's registers itself by that name" "$TMP/err"
 finish

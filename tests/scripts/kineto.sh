@@ -73,7 +73,7 @@ print_list() { # LIST TO
     "$YARD" plan --list "$1" --print-list >"$2" 2>"$TMP/err"
 }
 "$YARD" plan --list "$TMP/list" --verify >"$TMP/out" 2>"$TMP/err"
-check 'the list is proved' [ $? -eq 0 ]
+exit_code 'the list is proved' $? 0
 check 'the list is printed' print_list "$TMP/list" "$TMP/once"
 check 'the printed list is read and printed again' print_list "$TMP/once" "$TMP/twice"
 check 'the printed lists are the same' cmp "$TMP/once" "$TMP/twice"
@@ -105,7 +105,7 @@ check 'a trace without steps is one list' becomes 3.794 "$TMP/all.json" --unknow
 wide=$(printf '\343\202\253%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14) # 14 characters of 3 bytes each
 sed "s/ampere_sgemm_128x64_tn/$wide/" $trace >"$TMP/wide.json"
 PYTHONIOENCODING=utf-8 becomes 1.270 "$TMP/wide.json" --unknown
-check 'a name is no longer in bytes than step files allow' [ $? -eq 0 ]
+exit_code 'a name is no longer in bytes than step files allow' $? 0
 
 not_converted() { # WHAT FILE OPTIONS...: notes in $TMP/wrong if $TMP/FILE is not refused in a sentence with WHAT
     what=$1 file=$2

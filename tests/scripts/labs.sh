@@ -166,7 +166,7 @@ tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
 check 'blank predictions are named' grep -q 'predictions.txt has no number for: waits period_ms step_ms' "$TMP/blank"
 check 'blank predictions get no point' grep -qx 'Score: 0/13' "$TMP/blank"
 tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
-check 'no report is written without predictions' [ $? -eq 2 ]
+exit_code 'no report is written without predictions' $? 2
 check 'a report without predictions is refused with a sentence' grep -q '^lab: predict first: ' "$TMP/err"
 sed 's/ =$/ = no idea/' "$copy/predictions.txt" >"$TMP/words"
 cp "$copy/predictions.txt" "$TMP/blanks"
@@ -192,7 +192,7 @@ for seed in 1 5 ''; do
     right_parts "$TMP/graded" >"$TMP/right$seed"
 done
 check 'the hidden cases of lab 4 follow from the seed' differ "$TMP/right1" "$TMP/right5"
-check 'one list of lab 4 and predicting get their points' [ "$(wc -l <"$TMP/right5")" -eq 2 ]
+same 'one list of lab 4 and predicting get their points' "$(wc -l <"$TMP/right5")" 2
 check 'without a seed, a lab that is drawn takes the seed of its copy' cmp "$TMP/right" "$TMP/right5"
 JSON=plain tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
 right_parts "$TMP/graded" >"$TMP/right"
@@ -205,13 +205,13 @@ check 'grading a copy with another seed than its own is noted' grep -q '^Note: .
 
 page=$TMP/report.html
 tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
-check 'the report is written' [ $? -eq 0 ]
-check 'the report has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" -eq 3 ]
+exit_code 'the report is written' $? 0
+same 'the report has a row for each question' "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" 3
 digits='[0-9][0-9.]*'
-check 'the report: two numbers are simulated by both programs' \
-    [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" -eq 2 ]
-check 'the report: one number is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" -eq 1 ]
-check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" -eq 2 ]
+same 'the report: two numbers are simulated by both programs' \
+    "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" 2
+same 'the report: one number is measured' "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" 1
+same 'the report says seed and versions' "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" 2
 check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"
 
 # ---- the JSON of autograders ----------------------------------------------------------------------------------------

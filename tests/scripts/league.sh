@@ -24,16 +24,12 @@ league() { # FILE...: the table
     sh $board "$@" >"$TMP/table" 2>"$TMP/err" </dev/null
 }
 
-scores() { # NAME: it has a rank in the table
-    cp "$TMP/table" "$TMP/err"
-    grep -qE "^ +[0-9]+\. +[0-9.]+ ms +bits [a-z-]+ +$1\$" "$TMP/table"
+scores() { # NAME TABLE: it has a rank there
+    grep -qE "^ +[0-9]+\. +[0-9.]+ ms +bits [a-z-]+ +$1\$" "$2"
 }
 
-has_no_rank() { # NAME WHY: it has none, and the sentence that follows says so
-    if scores "$1" || ! grep -qE "^ +$1 refused: .*$2" "$TMP/table"; then
-        cp "$TMP/table" "$TMP/err"
-        return 1
-    fi
+has_no_rank() { # NAME WHY TABLE: it has none, and the sentence that follows says so
+    ! scores "$1" "$3" && grep -qE "^ +$1 refused: .*$2" "$3"
 }
 
 # Each attack is one entry, and one line of $TMP/attacks: what it does, its name in the table, why it is refused.
@@ -207,11 +203,11 @@ cksum ./yard >"$TMP/before"
 league "$entries"/*
 for name in second.txt recompute.txt options mesh.txt honest.patch; do
     [ -e "$entries/$name" ] || continue
-    check "an honest entry scores: $name" scores "$name"
+    check "an honest entry scores: $name" scores "$name" "$TMP/table"
 done
 while IFS='|' read -r name what reason; do
     if grep -qE "^ +$name refused" "$TMP/table" || [ -e "$entries/$name" ]; then
-        check "nothing for an entry that $what" has_no_rank "$name" "$reason"
+        check "nothing for an entry that $what" has_no_rank "$name" "$reason" "$TMP/table"
     else
         skip "nothing for an entry that $what" 'unprivileged namespaces are not there'
     fi
@@ -238,7 +234,8 @@ finds_nothing 'a rerun gives the same scores' other_scores
 mkdir "$entries/elsewhere"
 cp "$entries/recompute.txt" "$entries/elsewhere/second.txt"
 league "$entries/second.txt" "$entries/elsewhere/second.txt" "$entries/third.txt"
-check 'nothing for a copy, though another entry has the name of its original' has_no_rank third.txt 'the list of'
+check 'nothing for a copy, though another entry has the name of its original' \
+    has_no_rank third.txt 'the list of' "$TMP/table"
 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
 cp "$TMP/table" "$TMP/one"
 SEED=2 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"

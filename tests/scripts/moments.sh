@@ -33,7 +33,7 @@ check 'what the step has chosen is told last, when all is stored' \
 "$YARD" plan --model tiny --memory --overlap all-cpu >"$TMP/whole" 2>/dev/null
 "$YARD" plan --model tiny --memory --overlap all-cpu --after overlap >"$TMP/after" 2>"$TMP/err"
 check 'plan --memory takes no notice of --after' cmp -s "$TMP/whole" "$TMP/after"
-check 'plan --memory says so once' [ "$(grep -c warning "$TMP/err")" -eq 1 ]
+same 'plan --memory says so once' "$(grep -c warning "$TMP/err")" 1
 check 'a sweep takes an option that it sets itself' \
     runs bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random
 check 'a sweep does not say that an option that it sets itself has no effect' lacks 'no effect' "$TMP/err"

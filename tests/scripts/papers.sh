@@ -32,7 +32,7 @@ check 'a list whose times were changed no longer agrees with its formula' \
 # A machine with the links of a point, without latency, is that point; of a profile both links are read.
 printf 'link upload = 8e9\nlink download = 8e9 # no latency\n' >"$TMP/eight"
 HARDWARE=$TMP/eight NAMES='megatrain checkmate' data/gallery/gallery.sh curves >"$TMP/err"
-check 'HARDWARE= with links of 8 GB/s is taken' [ $? -eq 0 ]
+exit_code 'HARDWARE= with links of 8 GB/s is taken' $? 0
 row_of() { # POINT: the rows of the curves at that point, without its name
     awk -v point="$1" '
         $1 == point {
@@ -42,20 +42,20 @@ row_of() { # POINT: the rows of the curves at that point, without its name
 }
 row_of 8 >"$TMP/rows-of-8"
 row_of yours >"$TMP/rows-of-yours"
-check 'HARDWARE= has a row in both curves' [ "$(wc -l <"$TMP/rows-of-yours")" -eq 2 ]
+same 'HARDWARE= has a row in both curves' "$(wc -l <"$TMP/rows-of-yours")" 2
 check 'HARDWARE= with links of 8 GB/s gives the steps of 8 GB/s' cmp "$TMP/rows-of-8" "$TMP/rows-of-yours"
 
 HARDWARE=tests/data/profile.txt NAMES=checkmate data/gallery/gallery.sh curves >"$TMP/err"
-check 'HARDWARE= takes a profile' [ $? -eq 0 ]
+exit_code 'HARDWARE= takes a profile' $? 0
 check 'HARDWARE= says what the links of a profile are' grep -q 'yours: 1 up, 2 down$' "$TMP/err"
 check 'HARDWARE= takes each link of a profile in its direction' grep -q '^ *yours  *8.0  *32.0 ' "$TMP/err"
 
 no_curves() { # WHAT TEXT CODE: in place of curves one sentence with that text, and that exit code
     NAMES=checkmate data/gallery/gallery.sh curves >"$TMP/out" 2>"$TMP/err"
     code=$?
-    check "$1: the exit code is $3; it was $code" [ $code -eq "$3" ]
+    exit_code "$1: the exit code is $3" $code "$3"
     check "$1: it says '$2'" grep -q "$2" "$TMP/err"
-    check "$1: it says one sentence" [ "$(wc -l <"$TMP/err")" -eq 1 ]
+    same "$1: it says one sentence" "$(wc -l <"$TMP/err")" 1
     check "$1: there are no curves" [ ! -s "$TMP/out" ]
 }
 
@@ -77,15 +77,15 @@ ENTRIES=$TMP/entries no_curves 'a damaged list is not taken for a budget' 'line 
 # The least budget of this list is 64 MiB.
 sed 's/--device-mem 160M/--device-mem 60M/' data/gallery/entries >"$TMP/entries"
 ENTRIES=$TMP/entries NAMES=megatrain-options data/gallery/gallery.sh curves >"$TMP/err" 2>&1
-check 'curves with a budget that is refused are drawn' [ $? -eq 0 ]
-check 'a budget that is refused is a -, at each of 8 points' [ "$(grep -c ' -$' "$TMP/err")" -eq 8 ]
+exit_code 'curves with a budget that is refused are drawn' $? 0
+same 'a budget that is refused is a -, at each of 8 points' "$(grep -c ' -$' "$TMP/err")" 8
 
 cp $page "$TMP/page" && data/gallery/gallery.sh fill "$TMP/page" >"$TMP/err" 2>&1
 diff $page "$TMP/page" >"$TMP/wrong" 2>&1
 no_complaints "$TMP/wrong" "tables of the page are what is simulated: data/gallery/gallery.sh fill $page"
 
 NAMES=checkmate data/gallery/gallery.sh papers "$TMP/site" >"$TMP/err"
-check 'the page of pictures is written' [ $? -eq 0 ]
-check 'the page of pictures has the three curves' [ "$(grep -c '<polyline' "$TMP/site/index.html")" -eq 3 ]
+exit_code 'the page of pictures is written' $? 0
+same 'the page of pictures has the three curves' "$(grep -c '<polyline' "$TMP/site/index.html")" 3
 check 'the page of pictures has the picture' [ -s "$TMP/site/checkmate.png" ]
 finish

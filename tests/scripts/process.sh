@@ -17,7 +17,7 @@
 
 only_whole() { # NAME FOLDER: checks that it holds checkpoints and the model, and nothing half-written
     found=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
-    check "$1: there are only checkpoints and a model; there were: $found" [ "$found" = 'model.safetensors step-N ' ]
+    same "$1: there are only checkpoints and a model" "$found" 'model.safetensors step-N '
     for checkpoint in "$2"/step-*; do
         check "$1: ${checkpoint##*/} has its manifest" [ -f "$checkpoint/manifest.json" ]
         check "$1: ${checkpoint##*/} has its file" [ -f "$checkpoint/rank-0.safetensors" ]
@@ -36,7 +36,7 @@ kill -INT "$child"
 name='a signal before the first step'
 ended "$name" 130 'yard: interrupted'
 check "$name: no step was made" lacks '^step  *1/' "$TMP/out"
-check "$name: nothing is saved" [ -z "$(ls -A "$TMP/set-up")" ]
+same "$name: nothing is saved" "$(ls -A "$TMP/set-up")" ''
 
 # Under nohup this script ignores SIGHUP, and so do its children: the last digit of the mask is odd then.
 signals='INT TERM HUP USR1 USR2 XCPU'
@@ -97,14 +97,14 @@ child=$!
 within 600 "$trained"
 kill -HUP "$child"
 wait "$child"
-check "$name is ignored" [ $? -eq 0 ]
+exit_code "$name is ignored" $? 0
 
 # ---- descriptors and limits -----------------------------------------------------------------------------------------
 
 # What the system refuses while a run goes on: standard descriptors, the end of its trace, a larger file.
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
-check 'a run trains with descriptors 0 to 2 closed' [ $? -eq 0 ]
+same 'a run trains with descriptors 0 to 2 closed: its exit code' $? 0
 check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' runs trace summary "$TMP/trace"
 
 rm -f "$TMP/log"
@@ -119,7 +119,7 @@ check "$name: training comes to the same" cmp -s "$TMP/cut/model.safetensors" "$
 
 # (A plan for a described machine starts no driver, which might have files of its own to write.)
 (ulimit -f 4 && exec "$YARD" plan --model tiny --hardware data/hardware/server.txt --print) >"$TMP/out" 2>"$TMP/err"
-check 'a limit on the size of files: the exit code is that of a full disk' [ $? -eq 4 ]
+exit_code 'a limit on the size of files: the exit code is that of a full disk' $? 4
 check 'a limit on the size of files: it asks whether the disk is full' grep -q 'is the disk full?' "$TMP/err"
 
 # ---- a full disk under the driver's kernels -------------------------------------------------------------------------
@@ -131,7 +131,7 @@ if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null &&
     # The mount is seen by this command alone.  The inner sh has the folder as $0 and the run's words as $@.
     unshare --mount sh -c 'mount -t tmpfs -o size=600k tmpfs "$0" && POCL_CACHE_DIR=$0/cache "$@"' "$TMP/small" \
         "$YARD" train --model nano --steps 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err"
-    check 'a full disk under the cache of kernels ends the run' [ $? -eq 4 ]
+    exit_code 'a full disk under the cache of kernels ends the run' $? 4
     check 'a full disk under the cache of kernels is named' grep -q 'is full; make room there' "$TMP/err"
 else
     skip 'a full disk under the cache of kernels' 'a small disk can be mounted by root alone'
@@ -144,8 +144,8 @@ fi
 
 check 'a trace and a log may lie in the folder that --save makes' \
     runs $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
-check 'the folder has the trace, the log, the model and a checkpoint' \
-    [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
+same 'the folder has the trace, the log, the model and a checkpoint' \
+    "$(ls "$TMP/new" | tr '\n' ' ')" 'log model.safetensors step-3 trace '
 
 rm "$TMP/log"
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
@@ -165,8 +165,8 @@ check 'what a process that lives is writing stays: its checkpoint' [ -e "$TMP/st
 check 'what a process that lives is writing stays: its model' [ -e "$TMP/strays/model.safetensors.tmp-$$" ]
 check 'a file of the user stays' [ -e "$TMP/strays/mine.tmp-$child" ]
 files=$(ls -A "$TMP/strays" | tr '\n' ' ')
-check "nothing else is there: $files" \
-    [ "$files" = "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
+same "nothing else is there" \
+    "$files" "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ "
 
 # ---- two writers, one file ------------------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ mv "$TMP/err" "$TMP/live.err" # the run goes on writing there; `err` is now of o
 busy() { # WORDS...: they are refused, since another run writes there
     runs "$@"
     code=$?
-    check "while a run goes on: $*: the exit code is 2; it was $code" [ $code -eq 2 ]
+    exit_code "while a run goes on: $*: the exit code is 2" $code 2
     check "while a run goes on: $*: it says one sentence" said_times 1 '^yard: ' "$TMP/err"
     check "while a run goes on: $*: it says why" grep -q 'another run is writing' "$TMP/err"
 }
@@ -205,7 +205,7 @@ kill -INT "$child"
 name='the run that went on'
 ended "$name" 130 ', saved'
 only_whole "$name" "$TMP/live"
-check "$name: its log begins with its description" [ "$(head -c 8 "$TMP/log")" = '{"run":{' ]
+same "$name: its log begins with its description" "$(head -c 8 "$TMP/log")" '{"run":{'
 grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' |
     awk '$0 != NR { print "line " NR " is of step " $0 }' >"$TMP/wrong"
 no_complaints "$TMP/wrong" "$name: its log has every step"
@@ -218,7 +218,7 @@ cat "$TMP/fifo" >"$TMP/piped" &
 reader=$!
 check 'a log may be a pipe' runs $train --steps 3 --log "$TMP/fifo"
 wait $reader
-check 'the pipe has had all lines: the run, 3 steps, the end' [ "$(wc -l <"$TMP/piped")" -eq 5 ]
+same 'the pipe has had all lines: the run, 3 steps, the end' "$(wc -l <"$TMP/piped")" 5
 check 'a log may be what stdout leads to' runs $train --steps 3 --log /dev/stdout
 check 'stdout has all lines of the log' said_times 5 '^{"' "$TMP/out"
 check 'stdout has what the run prints in the beginning' grep -q '^devices ' "$TMP/out"
@@ -229,7 +229,7 @@ check 'stdout has what the run prints in the end' grep -q '^sample:\|validation'
 # A run that cannot write its log any more trains on to its end, and ends with 4.
 
 loses_log() { # NAME CODE: three checks of a run that has ended with that code
-    check "$1: the exit code is 4; it was $2" [ "$2" -eq 4 ]
+    exit_code "$1: the exit code is 4" "$2" 4
     check "$1: a warning asks whether the disk is full" \
         grep -q 'warning: cannot write the log .*is the disk full?.*training goes on' "$TMP/err"
     check "$1: that is all that is said" said_times 1 '^yard: ' "$TMP/err"
@@ -247,7 +247,7 @@ head -n 3 "$TMP/left" >"$TMP/read" &
 reader=$!
 name='a log whose reader goes away'
 runs $train --steps 9 --log "$TMP/left" --save "$TMP/unread"
-check "$name: the exit code is 4" [ $? -eq 4 ]
+exit_code "$name: the exit code is 4" $? 4
 wait $reader
 check "$name: a warning says so" grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
 check "$name: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
@@ -272,7 +272,7 @@ loses_log 'a log that is cut short' $?
 check 'a log that is cut short: training goes on to its end' grep -q 'step 120/120  validation loss' "$TMP/out"
 tail -n 1 "$TMP/short.log" >"$TMP/last"
 check 'a log that is cut short: its last line is whole' grep -q '^{"step":6[0-9],.*}$' "$TMP/last"
-check 'a log that is cut short: it ends with the end of a line' [ -z "$(tail -c 1 "$TMP/short.log")" ]
+same 'a log that is cut short: it ends with the end of a line' "$(tail -c 1 "$TMP/short.log")" ''
 
 rm -f "$TMP/short.log" "$TMP/log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
@@ -303,9 +303,9 @@ check "$name: a new checkpoint takes its place" runs $train --steps 3 --save "$T
 check "$name: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
 
 files=$(ls -A "$TMP/anew" | sed 's/kept-.*/kept/' | tr '\n' ' ')
-check "$name: nothing else is left beside the checkpoints: $files" \
-    [ "$files" = 'model.safetensors rest step-3 step-3.kept ' ]
+same "$name: nothing else is left beside the checkpoints" \
+    "$files" 'model.safetensors rest step-3 step-3.kept '
 files=$(ls -A "$TMP/anew/rest" | tr '\n' ' ')
-check "$name: nothing else is left of the old checkpoint: $files" [ "$files" = 'mine.txt plots ' ]
+same "$name: nothing else is left of the old checkpoint" "$files" 'mine.txt plots '
 
 finish

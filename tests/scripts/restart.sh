@@ -88,7 +88,7 @@ done
 ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
     (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"
     code=$?
-    check "--restart $3: the exit code is $1; it was $code" [ $code -eq "$1" ]
+    exit_code "--restart $3: the exit code is $1" $code "$1"
     check "--restart $3: it says '$2'" grep -qF -- "$2" "$TMP/err"
     check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
 }

@@ -31,14 +31,14 @@ for tokens in bytes chars bpe:300; do
     name="a model of $tokens"
     "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 \
         --steps 400 --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err"
-    check "$name is trained" [ $? -eq 0 ]
+    exit_code "$name is trained" $? 0
     "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err"
-    check "$name is exported" [ $? -eq 0 ]
+    exit_code "$name is exported" $? 0
     "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err"
-    check "$name goes on in yard: $(head -n 1 "$TMP/ours")" [ $? -eq 0 ]
+    exit_code "$name goes on in yard" $? 0
     HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" \
         >"$TMP/theirs-of-$tokens" 2>"$TMP/err"
-    check "$name goes on in transformers" [ $? -eq 0 ]
+    exit_code "$name goes on in transformers" $? 0
     check "$name: transformers warns of nothing" lacks '[Ww]arn\|WARN\|_token_id' "$TMP/err"
     check "$name goes on in the same way" cmp "$TMP/ours" "$TMP/theirs-of-$tokens"
 done
@@ -46,7 +46,7 @@ for folder in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-th
     bpe:300-theirs-whole bpe:300-theirs-shards; do # metadata are gone
     name="what transformers saves in $folder"
     "$YARD" sample --from "$TMP/$folder" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err"
-    check "$name goes on in yard" [ $? -eq 0 ]
+    exit_code "$name goes on in yard" $? 0
     check "$name: yard warns of nothing" [ ! -s "$TMP/err" ]
     check "$name goes on in the same way" cmp "$TMP/again" "$TMP/theirs-of-${folder%%-*}"
 done

@@ -39,7 +39,7 @@ printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms rea
 export TMPDIR="$TMP" # where a simulation would be left
 refuse 2 'before anything is written to it' view "$TMP/unwritten.txt" --json
 unset TMPDIR
-check 'of a list that is refused no simulation stays behind' [ -z "$(ls "$TMP" | grep '^yard-.*\.trace$')" ]
+same 'of a list that is refused no simulation stays behind' "$(ls "$TMP" | grep '^yard-.*\.trace$')" ''
 refuse 2 '--output' view data/steps/chain.txt --json -o data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --size 1280
@@ -66,9 +66,9 @@ fi
 name='without a display'
 if [ $has_window = yes ]; then
     (unset SDL_VIDEODRIVER && "$YARD" view "$TMP/a.trace") >"$TMP/out" 2>"$TMP/err"
-    check "$name: the exit code is 4" [ $? -eq 4 ]
+    exit_code "$name: the exit code is 4" $? 4
     check "$name: that there is no window is said" grep -q '^yard: cannot open a window' "$TMP/err"
-    check "$name: no library says another sentence" [ "$(wc -l <"$TMP/err")" -eq 1 ]
+    same "$name: no library says another sentence" "$(wc -l <"$TMP/err")" 1
 else
     skip "$name: one sentence is said" 'built without SDL2'
 fi
@@ -87,8 +87,8 @@ check "$name: the pictures are the same" cmp "$TMP/1.png" "$TMP/2.png"
 
 name='a script selects the first backward'
 check "$name: it runs" runs view "$TMP/a.trace" --step 2 --script 'n n n n n' --json
-check "$name: that task is selected" [ "$(value task)" = backward ]
-check "$name: its trace has ended" [ "$(value state)" = ended ]
+same "$name: that task is selected" "$(value task)" backward
+same "$name: its trace has ended" "$(value state)" ended
 sed -n '/"needs"/,/\]/p' "$TMP/out" | tr -d ' \n' >"$TMP/needs"
 check "$name: a task that it needs has its layer, its lane and its step" \
     grep -qF '{"task":"forward","layer":3,"micro":-1,"lane":"gpucompute","step":2}' "$TMP/needs"
@@ -96,7 +96,7 @@ check "$name: a task that it needs has its layer, its lane and its step" \
 name='the key t marks the time under the mouse'
 check "$name: the script runs" runs view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json
 marks=$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')
-check "$name: two times are marked; marked: $marks" [ "$marks" -eq 2 ]
+same "$name: two times are marked" "$marks" 2
 
 # ---- a task is moved ------------------------------------------------------------------------------------------------
 
@@ -111,9 +111,9 @@ cp data/steps/broadcast.txt "$TMP/list.txt"
 name='a task is dragged and the list is saved'
 check "$name: the script runs" \
     runs view "$TMP/list.txt" --step 2 --script "- drag:$send_to_a,$behind_sends s" --png "$TMP/moved.png" --json
-check "$name: one task is moved; moved: $(value moved)" [ "$(value moved)" = 1 ]
-check "$name: the period as written is 9 ms; written_ms: $(value written_ms)" [ "$(value written_ms)" = 9.0 ]
-check "$name: the period is 8 ms now; period_ms: $(value period_ms)" [ "$(value period_ms)" = 8.0 ]
+same "$name: one task is moved" "$(value moved)" 1
+same "$name: the period as written is 9 ms" "$(value written_ms)" 9.0
+same "$name: the period is 8 ms now" "$(value period_ms)" 8.0
 check "$name: the list that was read stays as it was" cmp data/steps/broadcast.txt "$TMP/list.txt"
 check "$name: the saved list can be read" runs plan --list "$TMP/list.moved.txt" --simulate --verify
 check "$name: the saved list takes the time that was shown" grep -q '^simulated step: 8.000 ms' "$TMP/out"
@@ -128,13 +128,13 @@ check "$name: both lists are the same" cmp "$TMP/a.txt" "$TMP/b.txt"
 name='a task is dragged in front of one that it needs'
 check "$name: the script runs" \
     runs view "$TMP/list.txt" --step 2 --script "- drag:$backward,$forward" --json
-check "$name: nothing is moved" [ "$(value moved)" = 0 ]
+same "$name: nothing is moved" "$(value moved)" 0
 check "$name: what is in the way is named" \
     grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
 
 name='a list that is shown is not written over'
 runs view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json
-check "$name: the exit code is 2" [ $? -eq 2 ]
+exit_code "$name: the exit code is 2" $? 2
 check "$name: the JSON says why" grep -q 'is shown here' "$TMP/out"
 check "$name: the command says why" grep -q 'is shown here' "$TMP/err"
 
@@ -173,7 +173,7 @@ if [ $has_window = yes ]; then
     check "$name: its trace says so" within 20 'in_state paused'
     before=$(lines)
     sleep 0.5 # in which a trainer that is not paused makes many steps
-    check "$name: it makes no step" [ "$(lines)" -eq "$before" ]
+    same "$name: it makes no step" "$(lines)" "$before"
     kill -KILL "$viewer"
     check "$name: it goes on when the viewer is killed" within 20 '[ "$(lines)" -gt $((before + 3)) ]'
 else
@@ -226,12 +226,12 @@ elif ! start_screen >/dev/null 2>&1; then
     skip 'a real window takes keys and mouse' "Xvfb does not come up here: $(tail -n 1 "$TMP/screen")"
 else
     (smoke "$(cat "$TMP/display")")
-    check 'a real window takes keys and mouse while the trainer is stopped, and quits' [ $? -eq 0 ]
+    exit_code 'a real window takes keys and mouse while the trainer is stopped, and quits' $? 0
 fi
 
 kill -CONT "$child"
 kill -INT "$child"
 wait "$child"
-check 'the trainer has come through all that' [ $? -eq 130 ]
+same 'the trainer has come through all that: its exit code' $? 130
 child=
 finish

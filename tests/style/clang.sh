@@ -7,5 +7,5 @@ make --no-print-directory CC=clang BUILD=build/clang YARD=build/yard-clang build
 code=$?
 cat "$TMP/out"
 grep -E 'error|warning' "$TMP/out" >"$TMP/err"
-check 'clang compiles the program without a warning' [ $code -eq 0 ]
+exit_code 'clang compiles the program without a warning' $code 0
 finish

@@ -15,7 +15,7 @@ if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"
     code=$?
     sed 's/^/# /' "$TMP/err"
-    check 'statements do one thing each, and lines are not dense' [ $code -eq 0 ]
+    exit_code 'statements do one thing each, and lines are not dense' $code 0
 else
     skip 'functions of plain.py give what their examples say' 'python3 is not installed'
     skip 'statements do one thing each' 'python3 is not installed'
