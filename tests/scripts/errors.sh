@@ -3,9 +3,9 @@
 # sentence, and harms nothing that is saved.  errors_files.sh has the mistakes with files.
 #
 # A mistake is one line.  This one fails unless `yard train --steps ten` ends with exit code 2 and says one sentence
-# that has "not "ten"" in it:
+# that has the words in quotes:
 #
-#     refuse 2 'not "ten"' train --steps ten
+#     refuse 2 '--steps takes a whole number from 1 to 1000000000, not "ten"' train --steps ten
 #
 # To add one, write such a line into the section of its kind.  refuse_train adds the words of a short training, and
 # unharmed, at a section's end, looks at the model that is saved (mistakes.sh has them all).  Exit codes: 1 a file is
@@ -41,7 +41,7 @@ refuse 2 'there is no command "trac"; did you mean `yard trace`?' trac
 refuse 2 'unknown option --bat; did you mean --batch?' train --bat 5
 refuse 2 'unknown option --foo; `yard train --help` lists all options' train --foo 5
 refuse 2 'there is no command "--steps"' --steps 5
-refuse 2 'did you mean' train --stesp 5
+refuse 2 'unknown option --stesp; did you mean --steps?' train --stesp 5
 
 # What other programs call it, and what is said of that: our word, or why there is none.
 while read -r word ours; do
@@ -63,12 +63,13 @@ gpu devices: the first GPU is taken
 cuda devices: the first GPU is taken
 device devices: the first GPU is taken
 END
-refuse 2 'there is no dropout here' train --dropout 0.1
+refuse 2 'unknown option --dropout; there is no dropout here; use --weight-decay' train --dropout 0.1
 refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --Learning_Rate=1e-3
-refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
+refuse 2 'unknown option --weight_decay; here it is called --weight-decay' train --weight_decay 0.1
 refuse 2 '"n_layer=3" is not an option: options start with --; here it is called --layers' train n_layer=3
 refuse 2 '"README.md" is a file that no option takes: write --data FILE' train README.md
-refuse 2 'is a file that no option takes: write --list FILE for a step file' plan data/steps/swap.txt
+refuse 2 '"data/steps/swap.txt" is a file that no option takes: write --list FILE for a step file' \
+    plan data/steps/swap.txt
 refuse 2 'unknown option --model; here it is called --from' sample --model x
 refuse 2 '--data is given twice, and takes one path: leave one out; for several files' \
     train --data LICENSE --data README.md
@@ -77,7 +78,7 @@ refuse 4 'nothing of that name is here; to use a model from the web, fetch' trai
 mkdir -p "$TMP/described"
 echo '{"n_head": 4}' >"$TMP/described/config.json"
 refuse 2 'has a config.json, but no model.safetensors' train --init "$TMP/described"
-refuse 2 'here it is called --count' sample --max_new_tokens 5
+refuse 2 'unknown option --max_new_tokens; here it is called --count' sample --max_new_tokens 5
 refuse 2 '--steps, as it is called here, is an option of another command' plan --max-iters 5
 refuse 2 'there is no command "generate"; here that is `yard sample`' generate
 printf 'n_embd = 3\n' >"$TMP/config"
@@ -89,9 +90,10 @@ refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$
 float='(0, or at least 1.2e-38)'
 refuse 2 '--steps needs a value: a whole number from 1' train --steps
 refuse 2 '--steps takes a whole number from 1 to 1000000000, not ""' train --steps=
-refuse 2 'not "ten"' train --steps ten
-refuse 2 'from 1 to 1000000000, not "0"' train --steps 0
-refuse 2 'from 1 to 1000000000, not "99999999999999999999"' train --steps 99999999999999999999
+refuse 2 '--steps takes a whole number from 1 to 1000000000, not "ten"' train --steps ten
+refuse 2 '--steps takes a whole number from 1 to 1000000000, not "0"' train --steps 0
+refuse 2 '--steps takes a whole number from 1 to 1000000000, not "99999999999999999999"' \
+    train --steps 99999999999999999999
 refuse 2 '--seq-len takes a whole number from 1 to 1000000, not "-1"' train --seq-len -1
 refuse 2 '--val-share takes a number from 0 to 0.9, not "0.95"' train --val-share 0.95
 refuse 2 "--lr takes a number from 0 to 1000 $float, not \"nan\"" train --lr nan
@@ -100,7 +102,7 @@ refuse 2 "--beta1 takes a number from 0 to 0.9999999404 $float, not \"1.5\"" tra
 # Numbers are judged as the 32-bit floats that they become.
 refuse_train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
 for option in lr lr-min clip weight-decay beta1; do
-    refuse_train 2 "--$option takes" "--$option" 1e-50
+    refuse_train 2 "--$option takes a number from ... $float, not \"1e-50\"" "--$option" 1e-50
 done
 refuse_train 2 "from 0 to 0.9999999404 $float, not \"0.99999999\"" --beta1 0.99999999
 refuse_train 2 "--beta2 takes a number from 0 to 0.9999999404 $float, not \"1\"" --beta2 1
@@ -108,7 +110,7 @@ refuse 2 "--temperature takes a number from 0 to 100 $float, not \"1e-50\"" samp
 refuse 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' \
     check tests/data/gpt2-tiny.safetensors --eps 1e-50
 printf 'eps = 1e-50\n' >"$TMP/config"
-refuse 2 'line 1: eps takes' train --config "$TMP/config"
+refuse 2 'line 1: eps takes a number from 1.175494351e-38 to 1, not "1e-50"' train --config "$TMP/config"
 refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"' train --device-mem 12Q
 refuse 2 '--schedule takes one of cosine|constant|linear|wsd, not "sine"' train --schedule sine
 refuse 2 '--gemm takes one of auto|own|clblast, not "fast"' train --gemm fast
@@ -118,33 +120,34 @@ refuse 2 '"extra" is not an option: options start with --' train extra
 refuse 2 '"extra" is not an option: options start with --' plan extra
 refuse 2 '"extra" is not an option: options start with --' devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
-refuse 2 'the data bring their own vocabulary' plan --vocab 99 --data README.md
-refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
-refuse 2 'option of another command, not of `yard train`' train --vocab 99
+refuse 2 '--vocab and --data: the data bring their own vocabulary; leave one out' plan --vocab 99 --data README.md
+refuse 2 '--vocab and --init: a model brings its own sizes; leave one out' \
+    plan --vocab 99 --init tests/data/llmc-tiny.bin
+refuse 2 '--vocab is an option of another command, not of `yard train`' train --vocab 99
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
-refuse 4 'nowhere.txt' plan --list nowhere.txt
+refuse 4 'cannot open nowhere.txt: No such file or directory' plan --list nowhere.txt
 refuse 2 'has its own machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'has its own machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
     $server
 refuse 2 'README.md, line 3: "Trainyard": expected device, lane' plan --list README.md
-refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
+refuse 2 '--print-list needs times: add --profile, --hardware or --list' plan --model tiny --print-list
 refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
     --what-if mem=2G
 search="plan --model tiny --search --hardware data/hardware/server.txt"
-refuse 2 'is described: add --hardware FILE' plan --model tiny --search -d 4
+refuse 2 '--search plans for a machine that is described: add --hardware FILE' plan --model tiny --search -d 4
 refuse 2 'dp times --micro-batch must divide --batch 4' $search -d 2 --batch 4 --micro-batch 3
-refuse 2 'use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
-refuse 2 'leave --search out' plan --list data/steps/chain.txt --search
-refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
-refuse 2 'needs -d N' $search -d 0:0
+refuse 2 'more than the budget of 1 B: use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
+refuse 2 'has its own machine, sizes and times: leave --search out' plan --list data/steps/chain.txt --search
+refuse 2 '--search needs -d N, the number of devices of data/hardware/server.txt' $search
+refuse 2 '--search needs -d N, the number of devices of data/hardware/server.txt' $search -d 0:0
 refuse 2 '-d 9: data/hardware/server.txt has devices = 8: use a smaller -d' $search -d 9
 refuse 2 '7 devices cannot be arranged for this training' $search -d 7
 refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
     $search -d 4 --device-mem 10K
 refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M
-refuse 2 'the search chooses it; leave one out' $search -d 4 --mesh dp=4
+refuse 2 '--search and --mesh: the search chooses it; leave one out' $search -d 4 --mesh dp=4
 refuse 2 'prints a table and nothing else; leave one out' $search -d 4 --simulate
 refuse 2 '-d 0: a plan can use 1 to 1024 devices' plan --model tiny --hardware data/hardware/server.txt -d 0
 for look in --simulate --verify --print --print-list; do
@@ -177,10 +180,10 @@ check 'iterations without an update are stored too' \
 # ---- meshes ---------------------------------------------------------------------------------------------------------
 
 plan='plan --model tiny'
-refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=x
-refuse 2 'each once' $plan -d 0:0x2 --mesh dp=2,dp=2
+refuse 2 'with numbers from 1 to 4096, not "dp=x"' $plan --mesh dp=x
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' $plan -d 0:0x2 --mesh dp=2,dp=2
 refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
-refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
+refuse 2 'with numbers from 1 to 4096, not "dp=4294967297"' $plan --mesh dp=4294967297
 refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or use one as 2' $plan --mesh dp=2
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or use one as 3' $plan --mesh dp=3 -d 0:0x2
 refuse 2 'asks for 8192 devices, the product of its numbers; 4096 are possible' $plan --mesh dp=4096,pp=2
@@ -190,14 +193,14 @@ refuse 2 'with 2 stages per device needs at least 4 layers, the model has 2: use
     $plan -d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2
 refuse 2 'needs a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2' \
     $plan -d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved
-refuse 2 'use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
+refuse 2 'dp=8 x --micro-batch 1000000: use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
 refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $plan -d 0:0x3 --mesh tp=3
-refuse 2 '`yard plan --hardware FILE` takes more' $plan -d 0:0x17
-refuse 2 'n and N are 1 or more' $plan -d 0:0x0
-refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
+refuse 2 '-d names more than 16 devices; `yard plan --hardware FILE` takes more' $plan -d 0:0x17
+refuse 2 'not "0:0x0"; `yard devices` lists them, and n and N are 1 or more' $plan -d 0:0x0
+refuse 2 '--stages 1: expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
 refuse 2 '2,1 has 3 layers in all, and must have 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
 refuse 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
-refuse 2 'with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
+refuse 2 '--grad-groups 2 stands for dp=2 on one device: with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
 refuse 2 'from three groups on a tied head needs pp=1' \
     $plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
 refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
@@ -211,32 +214,39 @@ refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --
 # ---- how long tasks take --------------------------------------------------------------------------------------------
 
 laptop=data/hardware/laptop.txt
-refuse 2 '--simulate needs times' plan --simulate
-refuse 2 'add --simulate' plan --what-if link=2x
-refuse 2 'add --simulate' plan --trace x
-refuse 2 'leave one out' plan --simulate --hardware $laptop --profile x
-refuse 4 'no/such/file' plan --simulate --hardware no/such/file
-refuse 4 'no/such/file' plan --simulate -d 0:0 --profile no/such/file
-refuse 2 'not "link=fast"' plan --simulate --hardware $laptop --what-if link=fast
-refuse 2 'laptop.txt' plan --simulate --hardware $laptop --mesh dp=2
-refuse 2 'does not fit' plan --simulate --hardware $laptop --what-if mem=1M --model char
-refuse 2 'README.md, line ' plan --simulate --hardware README.md
-refuse 4 'no/such/file' train --pace no/such/file
-refuse 2 '--serial' train --serial --pace $laptop
-refuse 2 '--serial' train --serial --delay-seed 1
-refuse 2 'leave one out' train --delay-seed 1 --pace $laptop
-refuse 2 '-o FILE' profile
-refuse 4 'no/such/folder/file' profile --model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0 \
+refuse 2 '--simulate needs times: add --profile, --hardware or --list' plan --simulate
+refuse 2 '--what-if changes what is predicted: add --simulate' plan --what-if link=2x
+refuse 2 'plan --trace writes what is simulated: add --simulate' plan --trace x
+refuse 2 '--profile and --hardware: both say how long tasks take; leave one out' \
+    plan --simulate --hardware $laptop --profile x
+refuse 4 'cannot open no/such/file: No such file or directory' plan --simulate --hardware no/such/file
+refuse 4 'cannot open no/such/file: No such file or directory' plan --simulate -d 0:0 --profile no/such/file
+refuse 2 '--what-if takes words such as link=2x ... with factors of 1e-6 to 1e6, not "link=fast"' \
+    plan --simulate --hardware $laptop --what-if link=fast
+refuse 2 'laptop.txt has devices = 1, not 2: use a smaller --mesh, or -d' plan --simulate --hardware $laptop --mesh dp=2
+refuse 2 'more than the budget of 1.00 MiB: use a smaller model, or a larger --device-mem' \
+    plan --simulate --hardware $laptop --what-if mem=1M --model char
+refuse 2 'README.md, line 3: expected `name = value`, found "Trainyard is' plan --simulate --hardware README.md
+refuse 4 'cannot open no/such/file: No such file or directory' train --pace no/such/file
+refuse 2 '--serial and --pace: tasks run one after another, as fast as they can; leave one out' \
+    train --serial --pace $laptop
+refuse 2 '--serial and --delay-seed: tasks run one after another, as fast as they can; leave one out' \
+    train --serial --delay-seed 1
+refuse 2 '--pace and --delay-seed: both decide when tasks end; leave one out' train --delay-seed 1 --pace $laptop
+refuse 2 'profile needs -o FILE, the profile to write' profile
+refuse 4 'cannot create no/such/folder/file: No such file or directory' \
+    profile --model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0 \
     -o no/such/folder/file
 
 # ---- snapshots ------------------------------------------------------------------------------------------------------
 
-refuse 2 '--snapshot takes a path' train --snapshot ''
+refuse 2 '--snapshot takes a path, not ""' train --snapshot ''
 refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --save x
 refuse 2 'a step file cannot describe slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
-refuse 2 '--snapshot-slots takes a whole number from 1 to 16' plan --list data/steps/chain.txt --snapshot x \
+refuse 2 '--snapshot-slots takes a whole number from 1 to 16, not "0"' plan --list data/steps/chain.txt --snapshot x \
     --snapshot-slots 0
-refuse 2 'of the state that is kept from step to step does not fit. ' $plan $server --snapshot x --simulate \
+refuse 2 'more than the budget of 512 KiB: use a smaller model, or a larger --host-mem' \
+    $plan $server --snapshot x --simulate \
     --host-mem 512K
 
 # ---- room -----------------------------------------------------------------------------------------------------------
@@ -249,8 +259,8 @@ check '--recompute auto does not advise --recompute full, which makes no more ro
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 refuse_train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
 refuse_train 2 '--warmup 2 leaves no step at the full learning rate, since --steps is 2' --warmup 2
-refuse_train 2 'give a smaller --warmup, or more --steps' --warmup 3
-refuse_train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
+refuse_train 2 'since --steps is 2: give a smaller --warmup, or more --steps' --warmup 3
+refuse_train 2 'the final learning rate 0.001 is above the learning rate 0.0001' --lr 1e-4 --lr-min 1e-3
 refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5 \
     --lr-min 1e-3
 check 'a resumed run with nothing left to train names --steps' \
@@ -279,9 +289,8 @@ check 'a run whose data have moved goes on with --data and --val-data' goes_on_w
 # ---- config files ---------------------------------------------------------------------------------------------------
 
 printf 'steps = 5\nchanels = 3\n' >"$TMP/config"
-refuse 2 'channels' train --config "$TMP/config"
-refuse 2 "$TMP/config" train --config "$TMP/config"
-refuse 4 "$TMP/none" train --config "$TMP/none"
+refuse 2 "$TMP/config, line 2: unknown option \"chanels\"; did you mean channels?" train --config "$TMP/config"
+refuse 4 "cannot open $TMP/none: No such file or directory" train --config "$TMP/none"
 printf 'steps = 1\nlog = %s\n' "$TMP/log" >"$TMP/first"
 printf 'layers = 1\n' >"$TMP/second"
 name='of two config files'
@@ -290,24 +299,27 @@ check "$name the first is not read" in_silence train --model tiny --val-share 0 
 check "$name the last counts" grep -q '"layers": *1,' "$TMP/log"
 check "$name the last is logged" grep -q '"config": *"[^"]*/second"' "$TMP/log"
 printf 'config = x\n' >"$TMP/config"
-refuse 2 'belongs on the command line, not into a config file' train --config "$TMP/config"
+refuse 2 '--config belongs on the command line, not into a config file' train --config "$TMP/config"
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 refuse_train 2 '--channels 30 is not a multiple of --heads 4: change one' --channels 30 --heads 4
-refuse_train 2 'the nearest that works is --batch 6' --batch 7 --micro-batch 3
-refuse_train 2 'the nearest that works is --batch 6' --batch 5 -d 0:0x2
-refuse_train 2 'the nearest that works is --batch 2' --batch 1 -d 0:0x2
-refuse_train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
+refuse_train 2 '--batch 7 is not a multiple of dp=1 x --micro-batch 3: the nearest that works is --batch 6' \
+    --batch 7 --micro-batch 3
+refuse_train 2 '--batch 5 cannot be shared by dp=2: the nearest that works is --batch 6' --batch 5 -d 0:0x2
+refuse_train 2 '--batch 1 cannot be shared by dp=2: the nearest that works is --batch 2' --batch 1 -d 0:0x2
+refuse_train 2 'a layer of 130.0 or an embedding of ... billion parameters is beyond this program' \
+    --layers 1000 --channels 100000 --heads 1
 refuse_train 2 'which needs 1000001: use more data, or a smaller --seq-len' --seq-len 1000000
-refuse 2 '2e9 elements: use a smaller --micro-batch' plan $server --batch 1000000
+refuse 2 'a tensor of more than 2e9 elements: use a smaller --micro-batch' plan $server --batch 1000000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
 sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
 refuse 2 'more than the 1000000 tasks that can be planned' \
     plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
-refuse 2 '2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
-refuse 2 'enough would be' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
+refuse 2 'a tensor of more than 2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
+refuse 2 'does not fit in the budget of 1.00 MiB; enough would be ... for each device: raise --device-mem' \
+    train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
     --device-mem 1M
 refuse 2 'or use --recompute full, --swap-what parameters,gradients,optimizer,activations, a smaller --micro-batch' \
     plan --model tiny --swap layer --device-mem 700K
@@ -317,26 +329,27 @@ unharmed 'wrong sizes'
 
 # ---- devices --------------------------------------------------------------------------------------------------------
 
-refuse 2 '--devices (-d) takes P:D' train -d 0
-refuse 2 '--devices (-d) takes P:D' train -d 0:0,
-refuse 2 '--devices (-d) takes P:D' train -d 0:0/0
-refuse 2 '--devices (-d) takes P:D' train -d gpu
+refuse 2 '--devices (-d) takes P:D, P:D/n or P:DxN, ... not "0"; `yard devices` lists them' train -d 0
+refuse 2 '--devices (-d) takes P:D, P:D/n or P:DxN, ... not "0:0,"' train -d 0:0,
+refuse 2 '--devices (-d) takes P:D, P:D/n or P:DxN, ... not "0:0/0"' train -d 0:0/0
+refuse 2 '--devices (-d) takes P:D, P:D/n or P:DxN, ... not "gpu"' train -d gpu
 refuse 2 'as in -d 0:0/2, not "-1"' plan --devices -1
 refuse 3 '-d 77:0: there is no such device; `yard devices` describes those that there are: 0:0' train -d 77:0
 refuse 3 '-d 0:99: there is no such device; `yard devices` describes those that there are: 0:0' train -d 0:99
-refuse 2 '; 0:0xN makes N logical devices of it, up to 16' train -d 0:0/999
+refuse 2 'can be cut into at most ...; 0:0xN makes N logical devices of it, up to 16' train -d 0:0/999
 refuse 2 '--vector 3: take 1, 4, 8 or 16, and at most ...has vectors of that many floats' train --vector 3
-refuse 2 'more than 16 devices' train -d 0:0x17
-refuse 2 'compute units' train -d 0:0,0:0
+refuse 2 '-d names more than 16 devices' train -d 0:0x17
+refuse 2 '-d names device 0:0 twice, whose compute units are there once: cut it with /n' train -d 0:0,0:0
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
 refuse 2 '--mesh pp=2 needs 2 devices, and without -d there is 1' train --mesh pp=2
-refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' train --mesh rows
-refuse_train 2 'use a smaller model, or a larger --device-mem' --device-mem 200K
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "rows"; an omitted axis is 1' train --mesh rows
+refuse_train 2 'more than the budget of 200 KiB: use a smaller model, or a larger --device-mem' --device-mem 200K
 refuse_train 2 'tensor head (activations, 128 KiB) of task head (micro-batch 0) of the train list does not fit. All' \
     --device-mem 700K
 check 'what does not fit is refused before the first step' lacks '^step ' "$TMP/out"
-refuse_train 2 '--host-mem' --host-mem 1K
-refuse 2 '--device-mem' plan --model gpt2 --device-mem 1G
+refuse_train 2 'more than the budget of 1.00 KiB: use a smaller model, or a larger --host-mem' --host-mem 1K
+refuse 2 'more than the budget of 1.00 GiB: use a smaller model, or a larger --device-mem' \
+    plan --model gpt2 --device-mem 1G
 check 'a training runs on 16 devices, which is the most there may be' \
     yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
 
@@ -393,8 +406,9 @@ check 'few open files are named before a driver fails for want of them' \
 # ---- looking on -----------------------------------------------------------------------------------------------------
 
 refuse 2 'plan --view shows what is simulated: add --simulate' plan --model tiny --view
-refuse 4 'cannot create' view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
-refuse 1 'is not a JSON object' plot README.md
+refuse 4 "cannot create $TMP/nowhere/list.txt: No such file or directory" \
+    view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
+refuse 1 'README.md, line 1 is not a JSON object; `yard plot` reads what' plot README.md
 rings=$TMP/rings # where a trace that is looked at would lie
 mkdir "$rings"
 no_display="-u DISPLAY -u WAYLAND_DISPLAY -u SDL_VIDEODRIVER -u XDG_RUNTIME_DIR TMPDIR=$rings"

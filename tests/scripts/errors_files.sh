@@ -29,17 +29,19 @@ cp tests/data/llmc-tokens.bin "$TMP/mixed/b.bin"
 head -c 3001 tests/data/llmc-tokens.bin >"$TMP/cut.bin"
 head -c 500 tests/data/llmc-tokens.bin >"$TMP/header.bin"
 printf 'abc' >"$TMP/odd.bin"
-refuse_train 4 "$TMP/none.txt" --data "$TMP/none.txt"
-refuse_train 4 'none*.txt' --data "$TMP/none*.txt"
-refuse_train 4 'no file matches' --data "$TMP/nothing"
-refuse_train 2 'mixes kinds of data' --data "$TMP/mixed"
+refuse_train 4 "no file matches $TMP/none.txt; expected a file, a folder with files or a pattern" --data "$TMP/none.txt"
+refuse_train 4 "no file matches $TMP/none*.txt; expected" --data "$TMP/none*.txt"
+refuse_train 4 "no file matches $TMP/nothing/*; expected" --data "$TMP/nothing"
+refuse_train 2 "mixes kinds of data: $TMP/mixed/a.txt is text, $TMP/mixed/b.bin is an llm.c token shard" \
+    --data "$TMP/mixed"
 refuse_train 2 'has 0 tokens for training' --data "$TMP/empty.txt"
-refuse_train 2 'which needs 33' --data "$TMP/short.txt"
-refuse_train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
-refuse_train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
-refuse_train 1 "$TMP/header.bin" --data "$TMP/header.bin"
-refuse_train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
-refuse_train 2 'a smaller --batch or --seq-len, or another --order' \
+refuse_train 2 'has 8 tokens for training, which needs 33' --data "$TMP/short.txt"
+refuse_train 2 'is not valid UTF-8 at byte 41 (0xC3); use --tokens bytes' --tokens chars --data "$TMP/latin.txt"
+refuse_train 1 'its header promises 40000 tokens of 2 bytes after 1024 bytes, but it has 3001 bytes' \
+    --data "$TMP/cut.bin"
+refuse_train 1 'it has 500 bytes, but an llm.c token shard begins with a header of 1024 bytes' --data "$TMP/header.bin"
+refuse_train 1 'has an odd number of bytes (3)' --data "$TMP/odd.bin"
+refuse_train 2 'needs 320001: use more data, or a smaller --batch or --seq-len, or another --order' \
     --data tests/data/llmc-tokens.bin --order file --batch 10000
 refuse_train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
 refuse_train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
@@ -70,28 +72,31 @@ refuse_train 1 'has shape [144, 48], expected [48, 144]' --init "$TMP/shape.safe
 refuse 1 'has no tensor h.1.ln_1.weight' check "$TMP/name.safetensors"
 refuse 1 'has no tensor h.0.ln_2.bias' check "$TMP/bias.safetensors"
 refuse 1 'cannot tell how many heads' check "$TMP/heads.safetensors"
-refuse_train 1 "$TMP/cut-llmc.bin" --init "$TMP/cut-llmc.bin"
-refuse_train 1 'version' --init "$TMP/version-llmc.bin"
-refuse_train 1 "$TMP/magic-llmc.bin" --init "$TMP/magic-llmc.bin"
-refuse_train 4 "$TMP/none" --init "$TMP/none"
-refuse_train 2 'channels, not 32: leave' --init $llmc --channels 32
-refuse_train 2 'longer than the 64 positions' --init $llmc --seq-len 65
-refuse 2 'needs --from' sample
-refuse 4 "$TMP/none" sample --from "$TMP/none"
-refuse 4 "$TMP/nothing" sample --from "$TMP/nothing"
-refuse 1 "$TMP/cut.safetensors" sample --from "$TMP/cut.safetensors"
+refuse_train 1 'its header asks for 120576 parameters, that is 483328 bytes, but it has 200000' \
+    --init "$TMP/cut-llmc.bin"
+refuse_train 1 'has version 9 in header word 1, expected 3' --init "$TMP/version-llmc.bin"
+refuse_train 1 'its first 8 bytes announce a header of 14906062968 bytes, expected at most 100000000' \
+    --init "$TMP/magic-llmc.bin"
+refuse_train 4 "cannot open $TMP/none: nothing of that name is here" --init "$TMP/none"
+refuse_train 2 'has 64 channels, not 32: leave --channels out' --init $llmc --channels 32
+refuse_train 2 '--seq-len 65 is longer than the 64 positions' --init $llmc --seq-len 65
+refuse 2 'sample needs --from DIR or --from FILE' sample
+refuse 4 "cannot open $TMP/none: nothing of that name is here" sample --from "$TMP/none"
+refuse 4 "$TMP/nothing holds no complete checkpoint" sample --from "$TMP/nothing"
+refuse 1 'its tensors take 736364 bytes of data, but 291632 follow the header: it is cut short' \
+    sample --from "$TMP/cut.safetensors"
 refuse 2 '--prompt is empty' sample --from "$saved" --prompt ''
-refuse 2 'takes one reference file' check
-refuse 1 'needs tokens and targets' check "$saved"
+refuse 2 'check takes one reference file, ... or --gradients and no file' check
+refuse 1 'a reference file needs tokens and targets, I32 of shape [batch, seq-len]' check "$saved"
 { printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
-refuse 1 'was cut off' train --resume "$TMP/cut.snap"
+refuse 1 'was cut off: it has 3008 bytes, and any snapshot has at least 8192' train --resume "$TMP/cut.snap"
 unharmed 'wrong models'
 
 # ---- files that cannot be written -----------------------------------------------------------------------------------
 
 # Below a regular file nothing can be made, not even by root.
 below=$TMP/short.txt/x
-refuse_train 4 "$below" --log "$below"
+refuse_train 4 "cannot write --log $below: Not a directory" --log "$below"
 refuse_train 4 "$below" --trace "$below"
 refuse 4 "$TMP/short.txt" train $short --save "$below"
 unharmed 'files that cannot be written'

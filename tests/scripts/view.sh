@@ -31,26 +31,29 @@ check 'a step file is simulated into a trace' \
 
 refuse 2 'takes one trace or two, but 0 were given' view
 refuse 2 'takes one trace or two, but 3 were given' view "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
-refuse 4 'No such file' view "$TMP/none.trace"
-refuse 1 'is not a trace' view README.md
+refuse 4 "cannot open $TMP/none.trace: No such file or directory" view "$TMP/none.trace"
+refuse 1 'README.md is not a trace: it does not start with "YARDTRC1"' view README.md
 echo 'device gpu' >"$TMP/bad.txt"
-refuse 2 'bad.txt, line 1' view "$TMP/bad.txt"
+refuse 2 'bad.txt, line 1: "gpu": expected memory=BYTES after it' view "$TMP/bad.txt"
 printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms reads=x\n' >"$TMP/unwritten.txt"
 export TMPDIR="$TMP" # where a simulation would be left
-refuse 2 'before anything is written to it' view "$TMP/unwritten.txt" --json
+refuse 2 'task 0 read reads tensor x before anything is written to it' view "$TMP/unwritten.txt" --json
 unset TMPDIR
 same 'of a list that is refused no simulation stays behind' "$(ls "$TMP" | grep '^yard-.*\.trace$')" ''
-refuse 2 '--output' view data/steps/chain.txt --json -o data/steps/chain.txt
-refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
-refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --size 1280
+refuse 2 '--output data/steps/chain.txt would overwrite what view reads' \
+    view data/steps/chain.txt --json -o data/steps/chain.txt
+refuse 2 '--size takes WIDTHxHEIGHT in pixels, 800x400 to 16384x16384, ... not "10x10"' \
+    view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
+refuse 2 '--size takes WIDTHxHEIGHT in pixels, 800x400 to 16384x16384, ... not "1280"' \
+    view "$TMP/a.trace" --size 1280
 refuse 2 'has "nokey", which is not a key' view "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
 for word in click:1 click:1,2,3 drag:1,2,3,nan wheel:1e9 wheel; do
-    refuse 2 "$word" view "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
+    refuse 2 "--script has \"$word\", which is not a key" view "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
 done
-refuse 2 '--step' view "$TMP/a.trace" --step 0
+refuse 2 '--step takes a whole number from 1 to 2147483647, not "0"' view "$TMP/a.trace" --step 0
 refuse 2 'holds the steps 1 to 5, but --step asks for 99' view "$TMP/a.trace" --step 99
-refuse 4 'x.png' view "$TMP/a.trace" --png "$TMP/none/x.png"
-refuse 2 '--png' view "$TMP/a.trace" --png "$TMP/a.trace"
+refuse 4 "cannot create $TMP/none/x.png: No such file or directory" view "$TMP/a.trace" --png "$TMP/none/x.png"
+refuse 2 "--png $TMP/a.trace would overwrite what view reads" view "$TMP/a.trace" --png "$TMP/a.trace"
 export SDL_VIDEODRIVER=x11
 if "$YARD" view "$TMP/a.trace" 2>&1 | grep -q 'built without SDL2'; then
     has_window=no
