@@ -64,10 +64,16 @@ head -c 2000 /dev/zero >"$TMP/zeros.bin" # tokens of any vocabulary
 head -c 200000 $llmc >"$TMP/cut-llmc.bin"
 { head -c 4 $llmc && printf '\011' && tail -c +6 $llmc; } >"$TMP/version-llmc.bin"
 { printf 'xxxx' && tail -c +5 $llmc; } >"$TMP/magic-llmc.bin"
-for file in cut.safetensors header.safetensors five.safetensors huge.safetensors json.safetensors; do
-    refuse_train 1 "$TMP/$file" --init "$TMP/$file"
-    refuse 1 "$TMP/$file" check "$TMP/$file"
-done
+while read -r file wrong; do
+    refuse_train 1 "$TMP/$file.safetensors is not a valid safetensors file: $wrong" --init "$TMP/$file.safetensors"
+    refuse 1 "$TMP/$file.safetensors is not a valid safetensors file: $wrong" check "$TMP/$file.safetensors"
+done <<'END'
+cut its tensors take 736364 bytes of data, but 291632 follow the header
+header its first 8 bytes announce a header of 8360 bytes, ... but only 92 follow
+five it has 5 bytes, expected at least 8
+huge its first 8 bytes announce a header of 9223372036854775807 bytes, expected at most 100000000
+json its JSON header must start with { at byte 8
+END
 refuse_train 1 'has shape [144, 48], expected [48, 144]' --init "$TMP/shape.safetensors" --data "$TMP/zeros.bin"
 refuse 1 'has no tensor h.1.ln_1.weight' check "$TMP/name.safetensors"
 refuse 1 'has no tensor h.0.ln_2.bias' check "$TMP/bias.safetensors"
@@ -97,8 +103,8 @@ unharmed 'wrong models'
 # Below a regular file nothing can be made, not even by root.
 below=$TMP/short.txt/x
 refuse_train 4 "cannot write --log $below: Not a directory" --log "$below"
-refuse_train 4 "$below" --trace "$below"
-refuse 4 "$TMP/short.txt" train $short --save "$below"
+refuse_train 4 "cannot create $below: Not a directory" --trace "$below"
+refuse 4 "cannot make the folder $TMP/short.txt: a file of that name is in the way" train $short --save "$below"
 unharmed 'files that cannot be written'
 
 # ---- one file twice -------------------------------------------------------------------------------------------------
@@ -128,12 +134,13 @@ for output in --log --trace; do
     refuse 2 'would overwrite what --val-data reads' train $output "$TMP/text.txt" --val-data "$TMP/text.txt"
     refuse 2 'would overwrite what --config reads' train $output "$TMP/config" --config "$TMP/config"
     refuse 2 'would overwrite what --pace reads' train $output "$TMP/server" --pace "$TMP/server"
-    refuse_train 2 'would overwrite what' $output "$saved"
+    refuse_train 2 "--save $saved would overwrite what $output writes" $output "$saved"
     refuse 2 "$output takes a path, not \"\"" train $output ''
 done
 refuse_train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
 refuse_train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
-refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
+refuse 2 "--save $TMP/new/model.safetensors would overwrite what --log writes" \
+    train --save "$TMP/new" --log "$TMP/new/model.safetensors"
 refuse_with "YARD_KERNELS=$TMP/cl" 2 'would overwrite what the kernel compiler reads' \
     train --model tiny --steps 1 --trace "$TMP/cl/gelu.cl"
 refuse 2 'would overwrite what --init reads' train --init "$saved" --save "$TMP/saved"
@@ -156,14 +163,16 @@ printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
 refuse 2 'ckpt needs a word that says what to do: ls, verify, diff, reshard or export' ckpt
 refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
-refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
+refuse 2 'more than the budget of 4.00 KiB: use a smaller model, or a larger --device-mem' \
+    sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
 mkdir "$TMP/damaged"
 cp -r "$TMP/saved/step-2" "$TMP/damaged/step-2"
 printf 'x' | dd of="$TMP/damaged/step-2/rank-0.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
-refuse 1 'take another checkpoint' train --resume "$TMP/damaged/step-2"
+damaged='rank-0.safetensors is damaged: tensor wte.weight, ... take another checkpoint'
+refuse 1 "$damaged" train --resume "$TMP/damaged/step-2"
 mkdir "$TMP/empty-folder"
-refuse 1 'take another checkpoint' ckpt reshard "$TMP/damaged/step-2" "$TMP/empty-folder"
+refuse 1 "$damaged" ckpt reshard "$TMP/damaged/step-2" "$TMP/empty-folder"
 check 'the empty folder for a checkpoint that is damaged is still there' [ -d "$TMP/empty-folder" ]
 refuse 4 "$TMP/no/x: No such file or directory; does the folder exist in which it would lie" \
     ckpt export "$TMP/saved" "$TMP/no/x"
@@ -171,10 +180,10 @@ rm "$TMP/damaged/step-2/rank-0.safetensors"
 refuse 4 'it lacks rank-0.safetensors, which its manifest names; take another checkpoint' \
     train --resume "$TMP/damaged/step-2"
 refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
-refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
+refuse 2 '--grad-groups needs a multiple of 2 micro-batches, not 1' bench --model tiny --grad-groups 2
 check 'bench refuses before it measures' [ ! -s "$TMP/out" ]
 refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
-refuse 2 '--mesh takes dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=x"' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
 for option in --save --init --resume --config --data --val-data --pace; do
     refuse 2 "$option takes a path, not \"\"" train $option ''
 done
@@ -182,7 +191,8 @@ printf 'log =\n' >"$TMP/empty.conf"
 refuse 2 'log takes a path, not ""' train --config "$TMP/empty.conf"
 refuse 2 'check takes a path, not ""' check ''
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 tests/data/gpt2-tiny.safetensors
-refuse 2 'or --gradients and no file' check --gradients tests/data/gpt2-tiny.safetensors
+refuse 2 'check takes one reference file, ... or --gradients and no file' \
+    check --gradients tests/data/gpt2-tiny.safetensors
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'trace summary takes a path, not ""' trace summary ''
@@ -195,7 +205,8 @@ unharmed 'outputs onto inputs'
 # A model is saved over another one only if it goes on with that.
 refuse 2 'has another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' \
     train --model tiny --layers 1 --save "$TMP/saved" --trace "$TMP/x"
-refuse 2 'vocabulary 256' train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
+refuse 2 'has another model (... vocabulary 256, tied head)' \
+    train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
 check 'another model is refused before anything is written' [ ! -e "$TMP/x" ]
 unharmed 'another model'
 cp -r "$TMP/saved" "$TMP/other"
@@ -322,12 +333,13 @@ refuse 1 'tensor h.9999.x is of a layer beyond the 1000' train --init "$TMP/deep
 refuse 1 'tensor h.4294967296.x is of a layer beyond the 1000' train --init "$TMP/wrap.safetensors"
 refuse 1 'has no tensor h.0.' train --init "$TMP/gap.safetensors"
 refuse 1 'wpe.weight has shape [2147483653, 0], expected two dimensions below 2^31' check "$TMP/rows.safetensors"
-refuse 2 '--devices (-d) takes P:D' train -d 4294967296:0
-refuse 2 '--devices (-d) takes P:D' train -d 0:4294967296
-refuse 2 '--devices (-d) takes P:D' train -d 0:0x4294967297
-refuse 2 'takes dp=A' train --mesh dp=4294967297
-refuse 2 'takes dp=A' train --mesh dp=-1
-refuse 2 'takes dp=A' plan --simulate $server --mesh dp=18446744073709551617
+refuse 2 '--devices (-d) takes P:D, ... not "4294967296:0"' train -d 4294967296:0
+refuse 2 '--devices (-d) takes P:D, ... not "0:4294967296"' train -d 0:4294967296
+refuse 2 '--devices (-d) takes P:D, ... not "0:0x4294967297"' train -d 0:0x4294967297
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=4294967297"' train --mesh dp=4294967297
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=-1"' train --mesh dp=-1
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=18446744073709551617"' \
+    plan --simulate $server --mesh dp=18446744073709551617
 refuse 2 'millions of tasks' plan --simulate $server --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
     sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"

@@ -64,6 +64,25 @@ static inline void check_close(const char *what, double found, double expected, 
     _fail(file, line);
 }
 
+/* Each fails, and prints both numbers, unless the one that was found is on that side of the limit, and not at it. */
+#define assert_above(found, low) check_above(#found, found, low, __FILE__, __LINE__)
+#define assert_below(found, high) check_below(#found, found, high, __FILE__, __LINE__)
+static inline void check_above(const char *what, double found, double low, const char *file, int line)
+{
+    if (found > low)
+        return;
+    print_error("%s is %.17g, but expected is more than %.17g\n", what, found, low);
+    _fail(file, line);
+}
+
+static inline void check_below(const char *what, double found, double high, const char *file, int line)
+{
+    if (found < high)
+        return;
+    print_error("%s is %.17g, but expected is less than %.17g\n", what, found, high);
+    _fail(file, line);
+}
+
 struct outcome {
     int code;        /* exit code, -1 when a signal ended it */
     int signal;      /* 0 when it exited */

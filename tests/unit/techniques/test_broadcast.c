@@ -166,7 +166,9 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 {
     struct bare bare[2] = {{.copies = 0}}; /* without clipping, and with it */
     for (size_t n = first; n < first + rounds; n++) {
-        bool clip = n / COUNT(ways) % 2 != n % 2; /* each way meets both, in ten rounds and more */
+        /* A way comes again after an even number of meshes: so each way is clipped in every other of its turns. */
+        const bool odd_mesh = n % 2 == 1, odd_turn = n / COUNT(ways) % 2 == 1;
+        const bool clip = odd_mesh != odd_turn;
         char *options = lasting("%s --clip %d", mesh, clip);
         if (!bare[clip].state.values)
             bare[clip].state = train_on(options, "--serial", false, &bare[clip].copies);
@@ -356,41 +358,41 @@ static const struct {
     /* a chain: b sends on what it gets */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
            "copy x wc wb role=broadcast msg=1\n",
-     8, 4, 4096},
+     .copies = 8, .slices = 4, .bytes = 4096},
     /* what waits for more than its source is not cut */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
            "copy x wc wa role=broadcast msg=1 reads=g\n",
-     5, 4, 4096},
+     .copies = 5, .slices = 4, .bytes = 4096},
     /* staged, the uploads far from each other */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast msg=1\n"
            "copy x wb h role=broadcast msg=1\ntask s a.compute 1us reads=wa\ncopy x wc h role=broadcast msg=1\n",
-     12, 4, 4096},
+     .copies = 12, .slices = 4, .bytes = 4096},
     /* updated on the host */
     {THREE "task u host.cpu 1us layer=2 role=update writes=h\ncopy x wa h layer=2 role=broadcast msg=1\n"
            "copy x wb h layer=2 role=broadcast msg=1\n",
-     8, 4, 4096},
+     .copies = 8, .slices = 4, .bytes = 4096},
     /* c's old value is read between the copies: they cannot come together */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1 layer=1\n"
            "task r c.compute 1us reads=wc\ncopy x wc wa role=broadcast msg=1 layer=1\n",
-     8, 4, 4096},
+     .copies = 8, .slices = 4, .bytes = 4096},
     /* two tensors of a layer are one shard of 4000 bytes: 4 slices, of which one lies in both */
     {THREE "tensor va a 500 parameters\ntensor vb b 500 parameters\ntask u a.compute 1us role=update writes=wa,va\n"
            "copy x wb[0:3500] wa[0:3500] role=broadcast layer=0\ncopy x vb va role=broadcast layer=0\n",
-     5, 4, 4000},
+     .copies = 5, .slices = 4, .bytes = 4000},
     /* too small to be cut, and in every second step only */
     {THREE "task u a.compute 1us role=update writes=wa every=2\ncopy x wb[8:1030] wa[8:1030] role=broadcast every=2\n",
-     1, 1, 1022},
+     .copies = 1, .slices = 1, .bytes = 1022},
     /* with times of their own, in the order in which backward ends */
     {THREE "task u a.compute 1us layer=1 role=update writes=wa[2048:4096]\n"
            "copy x wb[2048:4096] wa[2048:4096] role=broadcast layer=1 time=4ms\n"
            "task u a.compute 1us layer=0 role=update writes=wa[0:2048]\n"
            "copy x wb[0:2048] wa[0:2048] role=broadcast layer=0 time=4ms lane=a.compute\n",
-     8, 4, 2048},
+     .copies = 8, .slices = 4, .bytes = 2048},
     /* cut at multiples of 512, and an end that is none */
     {"device a memory=1M align=512\ndevice b memory=1M align=512\ntensor wa a 4100 parameters\n"
      "tensor wb b 4100 parameters\ntask f b.compute 1us role=forward reads=wb\n"
      "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\n",
-     4, 4, 4100},
+     .copies = 4, .slices = 4, .bytes = 4100},
 };
 
 static void expect_shape(size_t i, const char *options)

@@ -31,51 +31,105 @@ static int selected_layer(const struct view *view)
 }
 
 /* overlap-pays has four layers, so tasks 0 to 3 are forwards of 1 ms, and the fifth is the backward of layer 3, of 2
- * ms.  It has five steps of 14.5 ms. */
-TEST(keys_do_what_the_help_says)
+ * ms.  It has five steps of 14.5 ms.  `run_script(view, "pagedown")` shows step 2. */
+static struct view *open_five_steps(void)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
+    free(trace);
     assert_int_equal(view->sight.anchor, 1);
+    return view;
+}
+
+TEST(pagedown_and_pageup_go_from_step_to_step)
+{
+    struct view *view = open_five_steps();
     run_script(view, "pagedown");
     assert_int_equal(view->sight.anchor, 2);
-    assert_true(view->sight.from < 0);
-    assert_true(view->sight.from > -1e6);
-    assert_true(view->sight.to > 14.5e6);
-    assert_true(view->sight.to < 15.5e6);
+    assert_below(view->sight.from, 0);
+    assert_above(view->sight.from, -1e6);
+    assert_above(view->sight.to, 14.5e6);
+    assert_below(view->sight.to, 15.5e6);
     run_script(view, "pagedown pagedown pagedown");
     assert_int_equal(view->sight.anchor, 5);
     run_script(view, "pageup");
     assert_int_equal(view->sight.anchor, 4);
-    run_script(view, "n");
+    end_view(view);
+}
+
+TEST(n_selects_the_next_task)
+{
+    struct view *view = open_five_steps();
+    run_script(view, "pagedown n");
     assert_string_equal(selected_name(view), "forward");
     assert_int_equal(selected_layer(view), 0);
     run_script(view, "n n n n");
     assert_string_equal(selected_name(view), "backward");
     assert_int_equal(selected_layer(view), 3);
+    end_view(view);
+}
+
+TEST(a_search_takes_either_case_and_leaves_the_selection)
+{
+    struct view *view = open_five_steps();
+    run_script(view, "pagedown n n n n n");
     run_script(view, "/nosuch");
     assert_non_null(strstr(view->message, "no task has that in its name"));
-    run_script(view, "/Back"); /* case does not matter, and the selection stays */
+    run_script(view, "/Back");
     assert_null(strstr(view->message, "no task"));
-    view->selection.search[0] = '\0';
-    run_script(view, "p z");
+    assert_string_equal(selected_name(view), "backward");
+    assert_int_equal(selected_layer(view), 3);
+    run_script(view, "/upd");
+    assert_string_equal(view->selection.search, "upd");
+    end_view(view);
+}
+
+TEST(p_selects_the_task_before_and_z_zooms_to_it)
+{
+    struct view *view = open_five_steps();
+    run_script(view, "pagedown n n n n n p z");
+    assert_string_equal(selected_name(view), "forward");
     assert_int_equal(selected_layer(view), 3);
     assert_close(view->sight.to - view->sight.from, 3e6, 1e3); /* three times the task */
-    run_script(view, "escape k c /upd");
+    end_view(view);
+}
+
+TEST(escape_k_and_c_change_what_is_marked)
+{
+    struct view *view = open_five_steps();
+    run_script(view, "pagedown n escape");
     assert_false(is_picked(&view->selection.task));
+    run_script(view, "k");
     assert_int_equal(view->colour, BY_LAYER);
+    run_script(view, "c");
     assert_true(view->selection.critical);
     assert_true(view->selection.n_path > 0);
-    assert_string_equal(view->selection.search, "upd");
+    end_view(view);
+}
+
+TEST(plus_zooms_in)
+{
+    struct view *view = open_five_steps();
     double length = view->sight.to - view->sight.from;
-    run_script(view, "escape +");
+    run_script(view, "+");
     assert_close(length / (view->sight.to - view->sight.from), 1.5, 1e-9);
+    end_view(view);
+}
+
+TEST(space_says_that_no_trainer_is_there)
+{
+    struct view *view = open_five_steps();
     run_script(view, "space");
     assert_non_null(strstr(view->message, "no trainer"));
+    end_view(view);
+}
+
+TEST(q_quits)
+{
+    struct view *view = open_five_steps();
     run_script(view, "q");
     assert_true(view->quit);
     end_view(view);
-    free(trace);
 }
 
 TEST(the_mouse_selects_drags_measures_and_zooms)

@@ -202,8 +202,8 @@ CASE(over_budget)
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
     struct pool *pool = new_pool(machine);
     struct list *list = new_chain(pool, 3, 1000);
-    add_accumulate(list, "straw", list->tasks[2]->accesses[0].tensor,
-                   new_array(pool, &machine->devices[0], "camel", 1000, TRANSIENT));
+    add_accumulate(list, "last", list->tasks[2]->accesses[0].tensor,
+                   new_array(pool, &machine->devices[0], "too_much", 1000, TRANSIENT));
     list->tasks[3]->layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
         add_access(list->tasks[3], list->tasks[k]->accesses[0].tensor, ACCESS_READ);
@@ -243,7 +243,8 @@ CASE(larger_than_a_slab)
 
 TEST(place_refuses_what_does_not_fit)
 {
-    expect_case("over_budget", 2, "tensor camel", "3.91 KiB", "task straw (layer 4", "19.5 KiB", "--device-mem", NULL);
+    expect_case("over_budget", 2, "tensor too_much", "3.91 KiB", "task last (layer 4", "19.5 KiB", "--device-mem",
+                NULL);
     expect_case("over_host_budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
     expect_case("shared_memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
     expect_case("larger_than_a_slab", 2, "device 0:0", "tensor t0 (activations, 19.5 KiB)", "in one piece", NULL);
