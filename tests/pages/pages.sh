@@ -10,17 +10,13 @@
 # add one, write these two.  A function that looks at what a pattern finds also says, with enough(), how much that must
 # be: else a table whose form has changed would have no mistakes any more.
 . tests/run/helpers.sh
+. tests/run/help.sh
 
 pages="README.md $(echo tutorials/*.md)"
 
 # ---- the pages' own length ------------------------------------------------------------------------------------------
 
-long_lines() { # characters count, not bytes: the continuation bytes of UTF-8 are taken away
-    awk '
-        { gsub(/[\200-\277]/, "") }
-        length > 119 { print FILENAME ", line " FNR ": " length " characters" }' $pages
-}
-finds_nothing 'lines have fewer than 120 characters' long_lines
+finds_nothing 'lines have fewer than 120 characters' awk -v most=119 -f tests/style/long_lines.awk $pages
 
 finds_nothing 'the README is a front page of about 1,200 words' awk -f tests/pages/readme.awk README.md
 
@@ -95,14 +91,8 @@ finds_nothing 'the tables of folders name the files of src, and only those' file
 
 # ---- options and targets --------------------------------------------------------------------------------------------
 
-commands_of_yard() {
-    "$YARD" --help | awk '/^  [a-z]/ { print $1 }'
-    printf '%s\n' 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'
-}
-all_help() { # of yard's commands, and of the tutorials' programs in Python: "--name,"
-    commands_of_yard | while read -r command; do
-        "$YARD" $command --help </dev/null | sed '/^Words of other programs/,$d'
-    done
+options_of_programs() { # of yard's commands, their help; of the tutorials' programs in Python, "--name,"
+    all_help "$YARD" 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'
     sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py
 }
 list_options() { # "PAGE --NAME"
@@ -114,7 +104,7 @@ is_option() { # PAGE --NAME: of a command, or of a table of options that the pag
     grep -qE -- "$2( |,|\$)" "$TMP/help" || grep -qF "{.name = \"${2#--}\"," "$1"
 }
 unknown_options() {
-    all_help >"$TMP/help"
+    options_of_programs >"$TMP/help"
     list_options >"$TMP/options"
     enough 500 "$TMP/options" 'options'
     while read -r page option; do

@@ -11,6 +11,7 @@
 #     $TMP/commands    its commands                            $TMP/order   an order of folders
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
+. tests/run/help.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------
 
@@ -83,15 +84,6 @@ commands_of() { # FOLDER: names of its commands
     sed -n "s/^$1 command //p" "$TMP/names"
 }
 
-commands() { # PROGRAM: names of its commands
-    "$1" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'
-}
-
-all_help() { # PROGRAM: the help of each of its commands, without the words that other programs have
-    for helped in $(commands "$1"); do
-        "$1" "$helped" --help 2>/dev/null | sed '/^Words of other programs/,$d'
-    done
-}
 all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device P:D  which one" gives "--device"
     all_help "$1" | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
 }

@@ -10,13 +10,8 @@
 
 # ---- width ----------------------------------------------------------------------------------------------------------
 
-long_lines() { # FILE...: characters count, not bytes: the continuation bytes of UTF-8 are taken away
-    awk '
-        { gsub(/[\200-\277]/, "") }
-        length > 120 { print FILENAME ":" FNR ": more than 120 characters" }' "$@"
-}
-finds_nothing 'lines have at most 120 characters' \
-    long_lines src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
+finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style/long_lines.awk \
+    src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
     tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
     tutorials/labs/*.sh data/gallery/*.sh data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
 

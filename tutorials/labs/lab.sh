@@ -83,10 +83,14 @@ folder_of() { # N: the lab's folder
     done
 }
 
-# Where the task itself follows from the seed (labs 1 and 4), answers are right for one seed only.  So the copy is
-# graded with the seed in its predictions.txt, unless the caller names one.
+is_drawn() { # LAB: the task itself follows from the seed, as in labs 1 and 4: a FILE.txt.sh draws what is given
+    ls "$1"/*.txt.sh >/dev/null 2>&1
+}
+
+# Answers of a lab that is drawn are right for one seed only.  So the copy is graded with the seed in its
+# predictions.txt, unless the caller names one.
 take_seed_of_copy() { # LAB TREE
-    ls "$1"/*.*.sh >/dev/null 2>&1 || return 0
+    is_drawn "$1" || return 0
     drawn_with=$(cd "$2" && predicted_for seed)
     case $drawn_with in '' | *[!0-9]*) return ;; esac
     [ -n "$SEED_SAID" ] || SEED=$drawn_with
