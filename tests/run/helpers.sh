@@ -86,8 +86,8 @@ check() { # NAME WORDS...
     if "$@"; then
         verdict 0 "$fact"
     else
-        tell "$@" >"$TMP/told"
-        verdict 1 "$fact" "$TMP/told" 8
+        tell "$@" >"$TMP/failure"
+        verdict 1 "$fact" "$TMP/failure" 8
     fi
 }
 
@@ -107,16 +107,16 @@ tell() { # WORDS...: prints what tells why these words of a check have failed
 same() { # NAME GOT EXPECTED
     [ "$2" = "$3" ]
     equal=$?
-    printf 'got      %s\nexpected %s\n' "$2" "$3" >"$TMP/told"
-    verdict $equal "$1" "$TMP/told" 30
+    printf 'got      %s\nexpected %s\n' "$2" "$3" >"$TMP/failure"
+    verdict $equal "$1" "$TMP/failure" 30
 }
 
 exit_code() { # NAME GOT EXPECTED
     [ "$2" -eq "$3" ]
     equal=$?
-    echo "exit code $2, expected $3" >"$TMP/told"
-    [ ! -f "$TMP/err" ] || cat "$TMP/err" >>"$TMP/told"
-    verdict $equal "$1" "$TMP/told" 9
+    echo "exit code $2, expected $3" >"$TMP/failure"
+    [ ! -f "$TMP/err" ] || cat "$TMP/err" >>"$TMP/failure"
+    verdict $equal "$1" "$TMP/failure" 9
 }
 
 lacks() { # PATTERN FILE

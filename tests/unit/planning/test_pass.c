@@ -45,6 +45,13 @@ static size_t count_ways(const struct pass *pass)
     return n;
 }
 
+/* Whether steps of this length through n combinations would leave out some way of a pass: n and the numbers of ways
+ * have the factors 2 and 3. */
+static bool misses_ways(size_t stride, size_t n)
+{
+    return stride > 1 && (n % stride == 0 || stride % 2 == 0 || stride % 3 == 0);
+}
+
 /* Some words, and of each pass nothing or one of its ways; the serial list without passes gives the bits.  So many
  * combinations, spread over all, or all with COMBINATIONS=all in the environment. */
 static void expect_same_bits_whatever_is_on(const char *words, size_t wanted)
@@ -55,7 +62,7 @@ static void expect_same_bits_whatever_is_on(const char *words, size_t wanted)
     for (size_t i = 0; i < n_passes; i++)
         n *= count_ways(pass[i]) + 1;
     stride = getenv("COMBINATIONS") ? 1 : MAX(n / wanted, 1);
-    while (stride > 1 && (n % stride == 0 || stride % 2 == 0 || stride % 3 == 0)) /* else some way is never tried */
+    while (misses_ways(stride, n))
         stride++;
     for (size_t nth = 1; nth < n; nth += stride) {
         const char *text = words;

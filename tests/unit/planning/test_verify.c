@@ -369,7 +369,8 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     if (!scores)
         return false;
     struct tensor *att = softmax->accesses[0].tensor, *qkv = scores->accesses[1].tensor; /* (of CLBlast: out, a, b) */
-    struct tensor *other = nth_task(trainer, "attn.scores", place ^ 1)->accesses[1].tensor;
+    const size_t other_place = place % 2 == 0 ? place + 1 : place - 1;
+    struct tensor *other = nth_task(trainer, "attn.scores", other_place)->accesses[1].tensor;
     struct task *reader = NULL;
     for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
         for (int k = 0; k < trainer->train->tasks[i]->n_accesses; k++)

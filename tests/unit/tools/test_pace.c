@@ -481,8 +481,10 @@ LONG_TEST(what_ran_beside_the_device_is_counted)
         assert_true(strstr(run, "plan") || strstr(ran.out, "updates on the CPU: "));
         json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates"), *row;
         size_t k;
-        json_array_foreach(rows, k, row) /* held until the last backward has ended: nothing can be left */
-            assert_true(i % 2 == 0 || strstr(run, "pp=2") || number_at(row, "none_left") == number_at(row, "tasks"));
+        /* With clipping, updates are held until the last backward has ended: of one device, nothing is left then. */
+        const bool clips = i % 2 == 1, has_one_device = !strstr(run, "pp=2");
+        if (clips && has_one_device)
+            json_array_foreach(rows, k, row) assert_close(number_at(row, "none_left"), number_at(row, "tasks"), 0);
     }
 }
 

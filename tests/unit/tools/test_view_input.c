@@ -554,13 +554,16 @@ static void do_anything(struct view *view, struct random4 random4)
     const struct action *action = &actions[random4.word[1] % n_actions];
     char key[16];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(action->keys, " "), action->keys);
-    if (random4.word[0] % 3 == 0)
+    const bool moves = random4.word[0] % 3 == 0, uses_buttons = random4.word[0] % 3 == 1;
+    const bool presses = random4.word[1] % 2 == 1;
+    const enum shift_key shift = random4.word[2] % 2 == 1 ? SHIFT_DOWN : SHIFT_UP;
+    if (moves)
         move_mouse(view, (int)(random4.word[1] % 2200) - 100, (int)(random4.word[2] % 800) - 20);
-    else if (random4.word[0] % 3 == 1 && random4.word[1] % 2)
-        press_button(view, random4.word[2] % 2 ? SHIFT_DOWN : SHIFT_UP);
-    else if (random4.word[0] % 3 == 1) {
+    else if (uses_buttons && presses)
+        press_button(view, shift);
+    else if (uses_buttons) {
         release_button(view);
-        turn_wheel(view, (double)(random4.word[2] % 41) - 20, random4.word[2] % 2 ? SHIFT_DOWN : SHIFT_UP);
+        turn_wheel(view, (double)(random4.word[2] % 41) - 20, shift);
     } else if (strcmp(key, "q") != 0)
         press_key(view, key);
 }
