@@ -92,9 +92,9 @@ ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restar
     check "--restart $3: it says '$2'" grep -qF -- "$2" "$TMP/err"
     check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
 }
-ends_at_once 2 'unknown option' --unknown
-ends_at_once 3 'there is no such device' '-d 99:0'
-ends_at_once 4 "$TMP/none/here" "--data $TMP/none/here"
+ends_at_once 2 'unknown option --unknown' --unknown
+ends_at_once 3 '-d 99:0: there is no such device' '-d 99:0'
+ends_at_once 4 "no file matches $TMP/none/here; expected" "--data $TMP/none/here"
 ends_at_once 1 'the run is not restarted, since the same step would give the same bits' '--steps 60 --lr 1000 --clip 0'
 
 finish

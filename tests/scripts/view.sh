@@ -138,8 +138,8 @@ check "$name: what is in the way is named" \
 name='a list that is shown is not written over'
 runs view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json
 exit_code "$name: the exit code is 2" $? 2
-check "$name: the JSON says why" grep -q 'is shown here' "$TMP/out"
-check "$name: the command says why" grep -q 'is shown here' "$TMP/err"
+check "$name: the JSON says why" grep -q 'list.moved.txt is shown here: -o FILE takes another name' "$TMP/out"
+check "$name: the command says why" grep -q 'list.moved.txt is shown here: -o FILE takes another name' "$TMP/err"
 
 # ---- a trainer that lives -------------------------------------------------------------------------------------------
 
