@@ -181,7 +181,7 @@ within() { # SECONDS COMMAND
 
 build_shim() { # FILE NAME
     "$YARD" --version >"$TMP/out" 2>"$TMP/err"
-    check 'the program starts without this library' [ $? -eq 0 ]
+    exit_code 'the program starts without this library' $? 0
     # A sanitizer's runtime must be the first library: then the program does not start with this one before it.
     ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$TMP/shim.so" "tests/support/$1.c" -ldl 2>"$TMP/err" &&
         LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err" && return

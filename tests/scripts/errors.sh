@@ -235,8 +235,7 @@ refuse 2 '--serial and --delay-seed: tasks run one after another, as fast as the
 refuse 2 '--pace and --delay-seed: both decide when tasks end; leave one out' train --delay-seed 1 --pace $laptop
 refuse 2 'profile needs -o FILE, the profile to write' profile
 refuse 4 'cannot create no/such/folder/file: No such file or directory' \
-    profile --model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0 \
-    -o no/such/folder/file
+    profile --model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0 -o no/such/folder/file
 
 # ---- snapshots ------------------------------------------------------------------------------------------------------
 
@@ -246,12 +245,12 @@ refuse 2 'a step file cannot describe slots' plan --list data/steps/snapshot.txt
 refuse 2 '--snapshot-slots takes a whole number from 1 to 16, not "0"' plan --list data/steps/chain.txt --snapshot x \
     --snapshot-slots 0
 refuse 2 'more than the budget of 512 KiB: use a smaller model, or a larger --host-mem' \
-    $plan $server --snapshot x --simulate \
-    --host-mem 512K
+    $plan $server --snapshot x --simulate --host-mem 512K
 
 # ---- room -----------------------------------------------------------------------------------------------------------
 
-refuse 2 'does not fit' train --model tiny --steps 1 --recompute auto --device-mem 700K
+refuse 2 'does not fit in the budget of 700 KiB; ... or use --swap auto, a smaller --micro-batch' \
+    train --model tiny --steps 1 --recompute auto --device-mem 700K
 check '--recompute auto does not advise --recompute full, which makes no more room' lacks '--recompute full' "$TMP/err"
 
 # ---- going on -------------------------------------------------------------------------------------------------------
@@ -319,8 +318,7 @@ refuse 2 'more than the 1000000 tasks that can be planned' \
     plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
 refuse 2 'a tensor of more than 2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
 refuse 2 'does not fit in the budget of 1.00 MiB; enough would be ... for each device: raise --device-mem' \
-    train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
-    --device-mem 1M
+    train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer --device-mem 1M
 refuse 2 'or use --recompute full, --swap-what parameters,gradients,optimizer,activations, a smaller --micro-batch' \
     plan --model tiny --swap layer --device-mem 700K
 refuse 2 'raise --device-mem, or use --swap auto, a smaller --micro-batch' plan $server --model nano --mesh dp=2 \

@@ -29,7 +29,7 @@ cp tests/data/llmc-tokens.bin "$TMP/mixed/b.bin"
 head -c 3001 tests/data/llmc-tokens.bin >"$TMP/cut.bin"
 head -c 500 tests/data/llmc-tokens.bin >"$TMP/header.bin"
 printf 'abc' >"$TMP/odd.bin"
-refuse_train 4 "no file matches $TMP/none.txt; expected a file, a folder with files or a pattern" --data "$TMP/none.txt"
+refuse_train 4 "no file matches $TMP/none.txt; expected a file, a folder with files" --data "$TMP/none.txt"
 refuse_train 4 "no file matches $TMP/none*.txt; expected" --data "$TMP/none*.txt"
 refuse_train 4 "no file matches $TMP/nothing/*; expected" --data "$TMP/nothing"
 refuse_train 2 "mixes kinds of data: $TMP/mixed/a.txt is text, $TMP/mixed/b.bin is an llm.c token shard" \
