@@ -184,8 +184,8 @@ refuse 2 'with numbers from 1 to 4096, not "dp=x"' $plan --mesh dp=x
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' $plan -d 0:0x2 --mesh dp=2,dp=2
 refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
 refuse 2 'with numbers from 1 to 4096, not "dp=4294967297"' $plan --mesh dp=4294967297
-refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or use one as 2' $plan --mesh dp=2
-refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or use one as 3' $plan --mesh dp=3 -d 0:0x2
+refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or take one 2 times' $plan --mesh dp=2
+refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or take one 3 times' $plan --mesh dp=3 -d 0:0x2
 refuse 2 'asks for 8192 devices, the product of its numbers; 4096 are possible' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
 refuse 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6

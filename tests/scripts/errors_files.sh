@@ -179,7 +179,7 @@ refuse 4 "$TMP/no/x: No such file or directory; does the folder exist in which i
 rm "$TMP/damaged/step-2/rank-0.safetensors"
 refuse 4 'it lacks rank-0.safetensors, which its manifest names; take another checkpoint' \
     train --resume "$TMP/damaged/step-2"
-refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
+refuse 2 'was trained on bytes, and knows only its own tokens' train --steps 1 --init "$TMP/saved" --tokens chars
 refuse 2 '--grad-groups needs a multiple of 2 micro-batches, not 1' bench --model tiny --grad-groups 2
 check 'bench refuses before it measures' [ ! -s "$TMP/out" ]
 refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
@@ -193,6 +193,8 @@ refuse 2 'check takes a path, not ""' check ''
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 tests/data/gpt2-tiny.safetensors
 refuse 2 'check takes one reference file, ... or --gradients and no file' \
     check --gradients tests/data/gpt2-tiny.safetensors
+LC_ALL=C sed 's/"trajectory"/"another---"/' tests/data/gpt2-tiny.safetensors >"$TMP/no-trajectory.safetensors"
+refuse 1 'but no trajectory, which says after how many steps: add it' check "$TMP/no-trajectory.safetensors"
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'trace summary takes a path, not ""' trace summary ''

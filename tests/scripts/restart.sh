@@ -55,7 +55,7 @@ start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --res
 within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
 kill -KILL $(trainer)
 within 600 "grep -q ^resumed '$TMP/out'"
-step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
+step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from step \([0-9]*\) of .*/\1/p' "$TMP/err")
 check '--restart: it goes on from the newest commit' grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 
 left=$(trainer)

@@ -197,8 +197,8 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
     const bool sent = broadcast.n_shards > 0;
     const enum route route = find_route(list);
     if (sent && broadcast.options.slices < count_sending_queues(&broadcast))
-        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
-             broadcast.options.slices, count_sending_queues(&broadcast));
+        warn("--broadcast-slices %d for %d queues: in each layer some queues send nothing", broadcast.options.slices,
+             count_sending_queues(&broadcast));
     report->reason = describe_slices(&broadcast, facts, route);
     report->fields =
         json_pack("{s:o, s:s}", "queues", queues_json(&broadcast), "bound", route == STAGED ? "staged" : "direct");

@@ -53,7 +53,7 @@ struct survey { /* what the pass finds in the list */
     struct window_list *windows;        /* by tensor of `replicas`: its windows in list order */
     struct window_list *device_windows; /* by device: its windows in list order */
     struct window_list all;             /* all windows in list order */
-    struct task **dropped;              /* copies from replica to replica, which are needed no more */
+    struct task **dropped;              /* copies from replica to replica, which are no longer needed */
     size_t n_dropped, cap_dropped;
     size_t n_gathered; /* how many windows have been gathered */
     bool sliced;       /* another pass is to send what is gathered, over several queues */
@@ -134,7 +134,7 @@ static void note_tensors(struct survey *survey)
             list_tensor(replicas_like(survey, pool->tensors[i]), pool->tensors[i]);
 }
 
-/* Notes the windows that the task belongs to; or, if it sends parameters on, that it is needed no more. */
+/* Notes the windows that the task belongs to; or, if it sends parameters on, that it is no longer needed. */
 static void note_task(struct survey *survey, struct task *task)
 {
     if (is_of_update(task))
@@ -392,7 +392,7 @@ static void link_windows(struct survey *survey)
         }
 }
 
-/* Replicas persist no more.  Nothing touches them by now, so they have no bytes. */
+/* Replicas no longer persist.  Nothing touches them by now, so they have no bytes. */
 static void drop_replicas(struct survey *survey, struct edit *edit)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)

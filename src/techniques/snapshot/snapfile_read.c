@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
+#define NOTHING_COMMITTED "has no whole step: nothing was committed yet"
 
 /* ---- the pages --------------------------------------------------------------------------------------------------- */
 
@@ -146,13 +146,13 @@ static bool install_commit(struct reader *reader, struct checkpoint *checkpoint,
     snapfile->newest = *commit;
     read_at(reader, hashes, sizeof *hashes * snapfile->base.n, hashes_at(snapfile, (int)commit->slot));
     if (hash_bytes(hashes, sizeof *hashes * snapfile->base.n, 0) != commit->hash)
-        NOTE_DAMAGE(snapfile, "%s: iteration %u is torn or damaged: the hashes at byte %llu do not match its commit",
+        NOTE_DAMAGE(snapfile, "%s: step %u is torn or damaged: the hashes at byte %llu do not match its commit",
                     checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
     put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
     for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage; i++) {
         struct problem *problem = verify_tensor(checkpoint, i);
         if (problem)
-            NOTE_DAMAGE(snapfile, "iteration %u is torn or damaged: %s", commit->step, problem->sentence);
+            NOTE_DAMAGE(snapfile, "step %u is torn or damaged: %s", commit->step, problem->sentence);
         free(problem);
     }
     free(hashes);
@@ -278,7 +278,7 @@ struct checkpoint *open_newest_snapshot(const char *path)
     struct checkpoint *checkpoint = read_snapshot(path);
     const struct snapfile *snapfile = snapfile_of(checkpoint);
     if (snapfile->newest.slot == NO_SLOT && snapfile->base.n_damage)
-        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, snapfile->base.damage[0]);
+        fail(EXIT_FAILED, "%s has no whole step: %s", path, snapfile->base.damage[0]);
     if (snapfile->newest.slot == NO_SLOT)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     return checkpoint;

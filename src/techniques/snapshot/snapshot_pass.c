@@ -111,7 +111,7 @@ static const struct option options[] = {
      .classes = OF_TRAIN | OF_PLAN,
      .help = "store each unit (a layer, the embedding, the model's end) in FILE as soon as it is updated, "
              "while the step goes on. --resume FILE goes on from there after any interruption. plan does not "
-             "write FILE, but says when each iteration could be recovered"},
+             "write FILE, but says when each step could be recovered"},
     {.name = "snapshot-every",
      .type = OPT_INT,
      .value = &snapshot_options.every,
@@ -121,7 +121,7 @@ static const struct option options[] = {
      .high = MOST_EVERY,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
-     .help = "store every Kth iteration"},
+     .help = "store every Kth step"},
     {.name = "snapshot-slots",
      .type = OPT_INT,
      .value = &snapshot_options.slots,
@@ -131,8 +131,8 @@ static const struct option options[] = {
      .high = MOST_MEMBERS,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
-     .help = "number of iterations for which the file has room, each in a slot. An iteration that finds no "
-             "slot free is dropped, and training does not wait. The newest stored one keeps its slot, so with "
+     .help = "number of steps for which the file has room, each in a slot. A step that finds no slot "
+             "free is dropped, and training does not wait. The newest stored one keeps its slot, so with "
              "1 only the first is stored"},
     {.name = "snapshot-in",
      .type = OPT_CHOICE,
@@ -153,7 +153,7 @@ static const struct option options[] = {
      .high = 1e6,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN | OF_STEP_FILE,
-     .help = "with --snapshot, report the commits of the first N iterations"},
+     .help = "with --snapshot, report the commits of the first N steps"},
 };
 static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
                                            {"snapshot-slots", "snapshot", NULL},

@@ -80,8 +80,8 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
     double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - 1e-6), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
-        append_text(text, "; the %s up with one iteration in %.0f, and --snapshot-every takes at most %d", slower,
-                    advised, MOST_EVERY);
+        append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,
+                    MOST_EVERY);
     else
         append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
 }
@@ -128,9 +128,9 @@ static void tell_times(void *argument, const struct simulation *sim)
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
-    append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", options->every,
+    append_text(text, "; step %d is recoverable after %.3f ms, durable after %.3f ms", options->every,
                 1e3 * first.recoverable, 1e3 * first.durable);
-    append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), options->iterations / options->every);
+    append_text(text, "; %zu of %d steps dropped", json_array_size(dropped), options->iterations / options->every);
     if (json_array_size(dropped))
         advise(telling, sim, disk, links, &first);
     report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(sim));

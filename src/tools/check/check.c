@@ -97,6 +97,18 @@ static void run_steps(struct checker *checker, size_t n)
     free(losses);
 }
 
+/* Refuses parameters after steps that nobody has counted: the length of the trajectory is their number. */
+static void expect_trajectory(const struct safetensors *file, const char *path)
+{
+    const char prefix[] = "after.";
+    if (find_tensor(file, "trajectory"))
+        return;
+    for (size_t i = 0; i < file->n; i++)
+        if (strncmp(file->tensors[i].name, prefix, strlen(prefix)) == 0)
+            fail(EXIT_FAILED, "%s has %s, but no trajectory, which says after how many steps: add it", path,
+                 file->tensors[i].name);
+}
+
 /* ---- the file's batch ------------------------------------------------------------------------------------------ */
 
 static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
@@ -172,6 +184,7 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     int32_t *tokens = read_ids(checker->file, "tokens", config.vocab);
     int32_t *targets = read_ids(checker->file, "targets", config.vocab);
     take_shape(settings, checker->file, path, config.seq_len);
+    expect_trajectory(checker->file, path);
     size_t steps = count_steps(checker->file, path);
     settings->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
     settings->steps = (int)steps;
@@ -208,7 +221,8 @@ static int run_check(int argc, char **argv)
     bool passed = checker.worst <= check_options.tolerance;
     if (n == 0)
         fail(EXIT_FAILED,
-             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
+             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory (with after.NAME)",
+             path);
     char *file = make_printable(copy_string(path), ONE_LINE);
     if (settings->json)
         print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", file, "tolerance", check_options.tolerance,

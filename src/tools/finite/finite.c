@@ -56,10 +56,11 @@ static bool find_bad(const struct task *task, enum moment moment, const struct t
         if (!counts)
             continue;
         size_t i = first_not_finite(access->tensor, access->tensor == out ? stale : NULL);
+        if (i == count_elements(access->tensor))
+            continue;
         *bad =
             (struct first_bad){.task = task, .tensor = access->tensor, .element = i, .before = moment == BEFORE_TASK};
-        if (i < count_elements(access->tensor))
-            return true;
+        return true;
     }
     return false;
 }

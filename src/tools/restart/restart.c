@@ -87,7 +87,7 @@ static void prepare_restart(struct children *children, int nth, int status)
         fail(EXIT_FAILED, "given up after %d restarts without a newer commit in %s: the run %s", MOST_FRUITLESS,
              children->file, end);
     if (has_new_commit(children))
-        append_text(&end, "; it goes on from iteration %u of %s", children->newest.step, children->file);
+        append_text(&end, "; it goes on from step %u of %s", children->newest.step, children->file);
     else
         append_text(&end, "; it begins again: %s has no commit of it", children->file);
     say(stderr, "yard: ", "restart %d: the run %s", nth, end);

@@ -74,8 +74,8 @@ static void make_running(struct list *list)
     const struct machine *machine = list->pool->machine;
     struct running *running = allocate(1, sizeof *running);
     size_t most = 0;
-    list->running = running;
     refuse_late_devices(machine);
+    list->running = running;
     list->free_running = free_running;
     running->task_runs = allocate(list->n, sizeof *running->task_runs);
     running->n_queues = machine->n_lanes;

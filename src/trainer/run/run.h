@@ -7,7 +7,7 @@
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks with a wrapper, and those that are decided late               late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
- *     flights    what these files know of each other, and nobody else                run_parts.h
+ *     flights    what these files, and the watchdog, know of each other                run_parts.h
  *
  * Protocol: finish_lists() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_list().  (Lists that share an arena use the same bytes,

@@ -219,8 +219,8 @@ static void find_edges(struct list *list, int n_kinds)
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */
 
-/* An edge between lanes that may need a wait.  An edge from an earlier task of the same lane needs none, since its
- * producer has ended when a later one has that always runs. */
+/* An edge between lanes that may need a wait.  Of several edges from one lane, the earlier ones need none, since the
+ * lane runs its tasks in order: a wait for a later task that always runs covers it. */
 struct crossing {
     struct edge *edge;
     int producer, lane; /* its position and its lane */

@@ -145,7 +145,7 @@ struct host_version {
 /* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
 struct own_commands {
     issue_function *issue;
-    void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
+    void (*compile)(const struct task *task); /* called before the first run, so that issue need not compile; or NULL */
     bool only_last_event; /* its event is that of the last command alone: it is drawn from the lane's last end on */
 };
 

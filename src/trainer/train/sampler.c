@@ -124,7 +124,7 @@ void sample_text(struct trainer *trainer, const char *prompt, int count)
     size_t n;
     uint16_t *given = encode_text(&trainer->data->tokenizer, &text, &n);
     if (n == 0 && trainer->data->tokenizer.takes_ids)
-        fail(EXIT_USAGE, "the model knows token numbers, not text: give it some to continue, such as --prompt "
+        fail(EXIT_USAGE, "the model knows token numbers, not text: give numbers to continue, such as --prompt "
                          "\"17 4 25\", or its tokenizer with --tokens FILE");
     if (n == 0)
         fail(EXIT_USAGE, "--prompt is empty: give at least one character to continue");

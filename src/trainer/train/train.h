@@ -69,7 +69,7 @@ struct trainer {
     struct dataset *data;                        /* NULL: random tokens */
     const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
     /* Step n trains on batch n + ahead of the data: 0, unless the run before had another --batch.  After 100 steps of 8
-     * sequences, step 101 of 4 sequences takes batch 201, so that it is 100. */
+     * sequences, step 101 of 4 sequences takes batch 201, so `ahead` is 100: 201 - 101. */
     int64_t ahead;
     int batch;               /* sequences of a step, over all ranks */
     int seq_len;             /* tokens of a sequence */

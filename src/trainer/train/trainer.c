@@ -72,7 +72,7 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its)
 {
     char sizes[160];
-    fail(EXIT_USAGE, "%s has another model (%s): give --save another folder, or remove it first", path,
+    fail(EXIT_USAGE, "%s has another model (%s): give --save another folder, or remove that model first", path,
          describe_sizes(sizes, its));
 }
 

@@ -50,8 +50,8 @@ static struct tokenizer model_tokenizer(const struct settings *settings, const s
         free_tokenizer(&tokenizer);
         tokenizer = make_tokenizer(word, NULL, NULL);
     } else if (is_known && was_given("tokens") && !is_recorded_tokens(settings) && !is_tokenizer(&tokenizer, word)) {
-        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others than its own: leave --tokens out",
-             word, model->path, tokenizer.kind->noun);
+        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows only its own tokens: leave --tokens out", word,
+             model->path, tokenizer.kind->noun);
     }
     if (vocab)
         fit_tokenizer(&tokenizer, vocab, model->path);

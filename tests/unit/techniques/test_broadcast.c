@@ -338,7 +338,7 @@ TEST(slices_are_dealt_as_options_say)
     };
     for (size_t i = 0; i < COUNT(deals); i++)
         expect_deal(&deals[i]);
-    expect_yard(EXIT_OK, "some have nothing to do",
+    expect_yard(EXIT_OK, "some queues send nothing",
                 "plan --list data/steps/broadcast.txt --broadcast-queues 4 --broadcast-slices 2");
 }
 

@@ -91,13 +91,13 @@ TEST(ckpt_names_the_damaged_payload)
     assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
     image.bytes[first_piece(path)] ^= 1;
     put_bytes(&image, 0, image.n);
-    expect_yard(EXIT_FAILED, "iteration 2 is torn or damaged: ", "ckpt verify '%s'", path);
+    expect_yard(EXIT_FAILED, "step 2 is torn or damaged: ", "ckpt verify '%s'", path);
     struct ran ran = expect_yard(EXIT_OK, "tensor wte.weight, value", "ckpt ls '%s'", path);
     expect_text(ran.out, "step 1,");
     expect_text(run_yard("train --resume '%s'", path).err, lasting("warning: %s: option novel is unknown", path));
     image.bytes[first_piece(path)] ^= 1;
     put_bytes(&image, 0, image.n);
-    expect_yard(EXIT_FAILED, "has no whole iteration", "ckpt verify '%s'", path);
+    expect_yard(EXIT_FAILED, "has no whole step", "ckpt verify '%s'", path);
     free(image.bytes);
 }
 

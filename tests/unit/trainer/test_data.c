@@ -329,7 +329,7 @@ TEST(a_model_brings_its_tokenizer)
 TEST(paths_without_data_are_refused)
 {
     expect_no_dataset(options_for(temp_path("none.txt")), 4,
-                      "none.txt; expected a file, a folder with files or a pattern");
+                      "none.txt; expected a file, a folder with files (not in folders inside it) or a pattern");
     expect_no_dataset(options_for(write_file("empty.txt", "", 0)), 2, "empty.txt has 0 tokens for training");
     expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), 2, "empty.bin has 0 tokens for training");
     assert_int_equal(mkdir(temp_path("hollow"), 0777), 0);

@@ -198,7 +198,7 @@ TEST(learnt_tokens_go_with_the_model)
     expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", folder, hf);
     expect_yard(EXIT_OK, "step 2/2", "train --init '%s' --steps 2 %s", hf, again);
     expect_yard(EXIT_OK, "Tom went", "sample --from '%s' --prompt 'Tom went' --count 3 --temperature 0", hf);
-    expect_yard(EXIT_USAGE, "was trained on byte pairs, and knows no others",
+    expect_yard(EXIT_USAGE, "was trained on byte pairs, and knows only its own tokens",
                 "train --init '%s' --tokens bpe:301 --steps 1", hf);
     assert_int_equal(remove(lasting("%s/tokenizer.json", hf)), 0); /* its metadata have it too */
     expect_yard(EXIT_OK, "Tom went", "sample --from '%s' --prompt 'Tom went' --count 3 --temperature 0", hf);
@@ -220,7 +220,7 @@ TEST(a_tokenizer_that_does_not_fit_the_model_is_refused)
     const char *large = temp_path("beside-2/tokenizer.json");
     expect_yard(EXIT_FAILED, "its tokenizer has 300 tokens, its model only 256: they do not belong together; put the",
                 "sample --from '%s/model.bin' --tokens '%s' --count 2", folder, large);
-    expect_yard(EXIT_USAGE, "knows no others than its own", "train --init '%s' --tokens bpe:300 --steps 1",
+    expect_yard(EXIT_USAGE, "knows only its own tokens", "train --init '%s' --tokens bpe:300 --steps 1",
                 temp_path("beside-2"));
     /* Others add tokens for special texts, and the model has no rows for them. */
     json_t *json = json_load_file(large, 0, NULL);
