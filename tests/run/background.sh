@@ -3,13 +3,14 @@
 #
 #     start WORDS...            yard WORDS in the background; what it prints is in $TMP/out and $TMP/err; sets: child
 #     ended NAME CODE 'PART'    two checks of that run, for which this waits: its exit code, and a part of its sentence
-#     runs WORDS...             yard WORDS succeeds
 #     said_times N PATTERN FILE exactly N lines of FILE have the pattern
 #
-# $train are the words of a short training, to which a script adds --steps and --log "$TMP/log"; $trained is the command
-# that finds step 9 in that log, for within.  When the script ends, so does the run.
+# $train are the words of a short training, to which a script adds --steps and --log "$TMP/log".  There are two commands
+# for within, which look into that log: $trained finds step 9, and $stored finds that a snapshot is stored.  When the
+# script ends, so does the run.
 train='train --model tiny --sample-tokens 0 --val-batches 1'
 trained="grep -q '\"step\":9,' '$TMP/log'"
+stored="grep -q '^{\"snapshot\":' '$TMP/log'"
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 start() { # WORDS...: yard in the background; sets: child
@@ -27,8 +28,4 @@ ended() { # NAME CODE 'part of the sentence': two checks of the run in the backg
 
 said_times() { # N PATTERN FILE: exactly N lines of the file have the pattern
     [ "$(grep -c -- "$2" "$3")" -eq "$1" ]
-}
-
-runs() { # WORDS...: yard succeeds with them
-    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err"
 }

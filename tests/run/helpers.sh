@@ -39,13 +39,14 @@
 # A script of two checks, and what it prints where the second one fails
 #
 #     . tests/run/helpers.sh                                      ok 1 - the version is printed
-#     "$YARD" --version >"$TMP/out" 2>"$TMP/err"                  not ok 2 - the version is one line
+#     yard --version                                              not ok 2 - the version is one line
 #     exit_code 'the version is printed' $? 0                     #   yard 1
 #     check 'the version is one line' holds 'yard 1' "$TMP/out"   #   built without SDL2
 #     finish                                                      1..2
 #
 # Some scripts need more:
 #
+#     yard WORDS...               runs yard WORDS; what it prints is in $TMP/out and $TMP/err
 #     json_values, json_value     values of fields of JSON (see json.sh)
 #     within SECONDS COMMAND      waits until COMMAND succeeds; fails when the seconds are over, or before that when the
 #                                 process $child ends, if there is one
@@ -167,6 +168,10 @@ finish() {
 
 # ---- what some need -------------------------------------------------------------------------------------------------
 
+yard() { # WORDS...
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+}
+
 child= # a process in the background, which the script starts
 
 within() { # SECONDS COMMAND
@@ -180,7 +185,7 @@ within() { # SECONDS COMMAND
 }
 
 build_shim() { # FILE NAME
-    "$YARD" --version >"$TMP/out" 2>"$TMP/err"
+    yard --version
     exit_code 'the program starts without this library' $? 0
     # A sanitizer's runtime must be the first library: then the program does not start with this one before it.
     ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$TMP/shim.so" "tests/support/$1.c" -ldl 2>"$TMP/err" &&

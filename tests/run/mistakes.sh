@@ -1,8 +1,7 @@
 # mistakes.sh - how scripts make a mistake of a user and look at what comes of it.  They read it with
 # `. tests/run/mistakes.sh`, after helpers.sh.
 #
-#     yard WORDS...                             runs it; what it prints is in $TMP/out and $TMP/err
-#     yard_with VARIABLES WORDS...              the same with these variables in its environment
+#     yard_with VARIABLES WORDS...              yard WORDS with these variables in its environment
 #     in_silence WORDS...                       it succeeds, and $TMP/err is empty
 #     prints 'TEXT' WORDS...                    it succeeds, and $TMP/out has that text
 #     warns 'TEXT' WORDS...                     it succeeds, and $TMP/err has that text
@@ -26,10 +25,6 @@ saved=$TMP/saved/model.safetensors
 short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 limit= # seconds for a run that may hang
 ! command -v timeout >/dev/null || limit='timeout 60'
-
-yard() {
-    yard_with '' "$@"
-}
 
 yard_with() { # VARIABLES WORDS...
     variables=$1

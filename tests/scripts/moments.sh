@@ -35,7 +35,7 @@ check 'what the step has chosen is told last, when all is stored' \
 check 'plan --memory takes no notice of --after' cmp -s "$TMP/whole" "$TMP/after"
 same 'plan --memory says so once' "$(grep -c warning "$TMP/err")" 1
 check 'a sweep takes an option that it sets itself' \
-    runs bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random
+    yard bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random
 check 'a sweep does not say that an option that it sets itself has no effect' lacks 'no effect' "$TMP/err"
 
 # Values get their hashes before passes rewrite the list; a restart has its process before a trial is run there, and the

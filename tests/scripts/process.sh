@@ -56,15 +56,15 @@ done
 
 rm -f "$TMP/log"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
-within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
+within 600 "$stored"
 kill -INT "$child"
 name='a signal with --snapshot'
 ended "$name" 130 '; the newest snapshot is of step '
 check "$name: the command that resumes is printed" grep -qx \
     "it goes on with: $YARD train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err"
-check "$name: the writes under way were finished" runs ckpt verify "$TMP/run.snap"
+check "$name: the writes under way were finished" yard ckpt verify "$TMP/run.snap"
 check "$name: the run is resumed" \
-    runs train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
+    yard train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
 check "$name: it had made that step" grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
 
 # An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which
@@ -105,10 +105,10 @@ exit_code "$name is ignored" $? 0
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
 same 'a run trains with descriptors 0 to 2 closed: its exit code' $? 0
-check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' runs trace summary "$TMP/trace"
+check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' yard trace summary "$TMP/trace"
 
 rm -f "$TMP/log"
-runs $train --steps 400 --save "$TMP/untraced"
+yard $train --steps 400 --save "$TMP/untraced"
 start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
 within 600 "$trained"
 : >"$TMP/cut.trace"
@@ -143,7 +143,7 @@ fi
 # process or the user has there, it leaves.
 
 check 'a trace and a log may lie in the folder that --save makes' \
-    runs $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
+    yard $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
 same 'the folder has the trace, the log, the model and a checkpoint' \
     "$(ls "$TMP/new" | tr '\n' ' ')" 'log model.safetensors step-3 trace '
 
@@ -158,7 +158,7 @@ wait "$child" 2>/dev/null
 : >"$TMP/strays/mine.tmp-$child"
 mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first may have been renamed by then
 : >"$TMP/strays/step-7.tmp-$child/rank-0.safetensors"
-check 'a run saves where another one was killed' runs $train --steps 3 --save "$TMP/strays"
+check 'a run saves where another one was killed' yard $train --steps 3 --save "$TMP/strays"
 check "a killed run's checkpoint is removed" [ ! -e "$TMP/strays/step-7.tmp-$child" ]
 check "a killed run's model is removed" [ ! -e "$TMP/strays/model.safetensors.tmp-$child" ]
 check 'what a process that lives is writing stays: its checkpoint' [ -e "$TMP/strays/step-7.tmp-$$" ]
@@ -172,7 +172,7 @@ same "nothing else is there" \
 
 # While a run writes to its log, trace, snapshot and folder, no other command may write there.
 
-check 'a run saves a checkpoint that others want to rewrite' runs $train --steps 2 --save "$TMP/old"
+check 'a run saves a checkpoint that others want to rewrite' yard $train --steps 2 --save "$TMP/old"
 rm -f "$TMP/log"
 mkdir "$TMP/live"
 start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
@@ -181,7 +181,7 @@ within 600 "$trained"
 mv "$TMP/err" "$TMP/live.err" # the run goes on writing there; `err` is now of other commands
 
 busy() { # WORDS...: they are refused, since another run writes there
-    runs "$@"
+    yard "$@"
     code=$?
     exit_code "while a run goes on: $*: the exit code is 2" $code 2
     check "while a run goes on: $*: it says one sentence" said_times 1 '^yard: ' "$TMP/err"
@@ -199,7 +199,7 @@ busy ckpt reshard "$TMP/old" "$TMP/live"
 busy ckpt reshard "$TMP/old" "$TMP/live/step-9"
 busy ckpt export "$TMP/old" "$TMP/live"
 busy ckpt export "$TMP/old" "$TMP/live/model.bin"
-check 'many may write to /dev/null' runs $train --steps 2 --log /dev/null
+check 'many may write to /dev/null' yard $train --steps 2 --log /dev/null
 mv "$TMP/live.err" "$TMP/err"
 kill -INT "$child"
 name='the run that went on'
@@ -209,17 +209,17 @@ same "$name: its log begins with its description" "$(head -c 8 "$TMP/log")" '{"r
 grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' |
     awk '$0 != NR { print "line " NR " is of step " $0 }' >"$TMP/wrong"
 no_complaints "$TMP/wrong" "$name: its log has every step"
-check "$name: its log can be drawn" runs plot "$TMP/log"
-check "$name: its trace can be read" runs trace summary "$TMP/live.trace"
-check "$name: its snapshot is sound" runs ckpt verify "$TMP/live.snap"
+check "$name: its log can be drawn" yard plot "$TMP/log"
+check "$name: its trace can be read" yard trace summary "$TMP/live.trace"
+check "$name: its snapshot is sound" yard ckpt verify "$TMP/live.snap"
 
 mkfifo "$TMP/fifo"
 cat "$TMP/fifo" >"$TMP/piped" &
 reader=$!
-check 'a log may be a pipe' runs $train --steps 3 --log "$TMP/fifo"
+check 'a log may be a pipe' yard $train --steps 3 --log "$TMP/fifo"
 wait $reader
 same 'the pipe has had all lines: the run, 3 steps, the end' "$(wc -l <"$TMP/piped")" 5
-check 'a log may be what stdout leads to' runs $train --steps 3 --log /dev/stdout
+check 'a log may be what stdout leads to' yard $train --steps 3 --log /dev/stdout
 check 'stdout has all lines of the log' said_times 5 '^{"' "$TMP/out"
 check 'stdout has what the run prints in the beginning' grep -q '^devices ' "$TMP/out"
 check 'stdout has what the run prints in the end' grep -q '^sample:\|validation' "$TMP/out"
@@ -237,25 +237,25 @@ loses_log() { # NAME CODE: three checks of a run that has ended with that code
 
 if [ -c /dev/full ]; then
     name='a full disk under the log'
-    runs $train --steps 3 --log /dev/full --save "$TMP/full"
+    yard $train --steps 3 --log /dev/full --save "$TMP/full"
     loses_log "$name" $?
     only_whole "$name" "$TMP/full"
-    check "$name: what is saved is sound" runs ckpt verify "$TMP/full"
+    check "$name: what is saved is sound" yard ckpt verify "$TMP/full"
 fi
 mkfifo "$TMP/left"
 head -n 3 "$TMP/left" >"$TMP/read" &
 reader=$!
 name='a log whose reader goes away'
-runs $train --steps 9 --log "$TMP/left" --save "$TMP/unread"
+yard $train --steps 9 --log "$TMP/left" --save "$TMP/unread"
 exit_code "$name: the exit code is 4" $? 4
 wait $reader
 check "$name: a warning says so" grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
 check "$name: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
 
 name='a run that stops and goes on'
-check "$name: it stops" runs $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
+check "$name: it stops" yard $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
 check "$name: it goes on" \
-    runs $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
+    yard $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
 check "$name: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
 
 # A log that is some lines short of a limit on files, which the driver's own ones keep far below.  Shells do not agree
@@ -276,7 +276,7 @@ same 'a log that is cut short: it ends with the end of a line' "$(tail -c 1 "$TM
 
 rm -f "$TMP/short.log" "$TMP/log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
-within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
+within 600 "$stored"
 rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
 name='files that are removed while they are written'
 ended "$name" 4 'gone.snap was removed, renamed or replaced by another program'
@@ -289,17 +289,17 @@ check "$name: there is one warning for each" said_times 3 warning "$TMP/err"
 
 # A run replaces the checkpoints that an earlier one left in its folder, and keeps the user's files of them.
 
-runs $train --steps 2 --save "$TMP/anew"
+yard $train --steps 2 --save "$TMP/anew"
 echo notes >"$TMP/anew/step-2/mine.txt"
 mkdir "$TMP/anew/step-2/plots"
 name='files of the user in an old checkpoint'
-check "$name: a run saves another one beside it" runs $train --steps 3 --save "$TMP/anew"
+check "$name: a run saves another one beside it" yard $train --steps 3 --save "$TMP/anew"
 check "$name: it says where they are now" grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
 check "$name: they are there" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
 
 mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest"
 echo notes >"$TMP/anew/step-3/mine.txt"
-check "$name: a new checkpoint takes its place" runs $train --steps 3 --save "$TMP/anew"
+check "$name: a new checkpoint takes its place" yard $train --steps 3 --save "$TMP/anew"
 check "$name: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
 
 files=$(ls -A "$TMP/anew" | sed 's/kept-.*/kept/' | tr '\n' ' ')

@@ -20,7 +20,7 @@ for receiver in 'the parent' 'the parent and its child'; do
     setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
         >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
-    within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
+    within 600 "$stored"
     if [ "$receiver" = 'the parent' ]; then
         kill -INT "$child"
     else
@@ -41,7 +41,7 @@ done
 #     resumed     step 2 of run.snap; 1.494 s from the start to the first step:
 #                 open 0.003, read 0.009, verify 0.000, upload 0.023, devices and lists 1.459
 name='a run that is resumed'
-check "$name: it succeeds" runs $train --resume "$TMP/run.snap" --steps 1 --warmup 0
+check "$name: it succeeds" yard $train --resume "$TMP/run.snap" --steps 1 --warmup 0
 seconds=$(sed -n 's/^resumed .*; \([0-9.]*\) s from the start.*/\1/p' "$TMP/out")
 check "$name: it tells what its first step waited for" [ -n "$seconds" ]
 parts=$(sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk '{ print $2 + $4 + $6 + $8 + $12 }')
@@ -52,7 +52,7 @@ check "$name: the parts of that time add up; all: $seconds, parts: $parts" \
 
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
-within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
+within 600 "$stored"
 kill -KILL $(trainer)
 within 600 "grep -q ^resumed '$TMP/out'"
 step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from step \([0-9]*\) of .*/\1/p' "$TMP/err")
@@ -64,7 +64,7 @@ wait "$child" 2>/dev/null
 child=
 check '--restart: a parent that is killed leaves no child behind' \
     within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status"
-check '--restart: the snapshot can be read after that' runs ckpt ls "$TMP/run.snap"
+check '--restart: the snapshot can be read after that' yard ckpt ls "$TMP/run.snap"
 
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \

@@ -2,7 +2,7 @@
 # view.sh - yard view from outside: it refuses mistakes, draws pictures without a display, follows a trainer that stands
 # or waits, and opens a real window.
 #
-# mistakes.sh has refuse(), helpers.sh has within(), background.sh has runs() and start().
+# mistakes.sh has refuse(), helpers.sh has yard() and within(), background.sh has start().
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 . tests/run/background.sh
@@ -25,7 +25,7 @@ end_processes() { # what runs in the background ends with the test
 trap end_processes EXIT
 
 check 'a step file is simulated into a trace' \
-    runs plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace"
+    yard plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace"
 
 # ---- mistakes -------------------------------------------------------------------------------------------------------
 
@@ -84,12 +84,12 @@ value() { # NAME: of what view --json has printed
 
 # The key k changes the colours, and n selects the next task of a lane.
 name='the same view twice, without a display'
-check "$name: --step 2 is drawn" runs view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n'
-check "$name: the page after step 1 is drawn" runs view "$TMP/a.trace" --png "$TMP/2.png" --script 'pagedown k n'
+check "$name: --step 2 is drawn" yard view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n'
+check "$name: the page after step 1 is drawn" yard view "$TMP/a.trace" --png "$TMP/2.png" --script 'pagedown k n'
 check "$name: the pictures are the same" cmp "$TMP/1.png" "$TMP/2.png"
 
 name='a script selects the first backward'
-check "$name: it runs" runs view "$TMP/a.trace" --step 2 --script 'n n n n n' --json
+check "$name: it runs" yard view "$TMP/a.trace" --step 2 --script 'n n n n n' --json
 same "$name: that task is selected" "$(value task)" backward
 same "$name: its trace has ended" "$(value state)" ended
 sed -n '/"needs"/,/\]/p' "$TMP/out" | tr -d ' \n' >"$TMP/needs"
@@ -97,7 +97,7 @@ check "$name: a task that it needs has its layer, its lane and its step" \
     grep -qF '{"task":"forward","layer":3,"micro":-1,"lane":"gpucompute","step":2}' "$TMP/needs"
 
 name='the key t marks the time under the mouse'
-check "$name: the script runs" runs view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json
+check "$name: the script runs" yard view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json
 marks=$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')
 same "$name: two times are marked" "$marks" 2
 
@@ -113,30 +113,30 @@ forward='380,119'       # on device a: the backward needs what it writes
 cp data/steps/broadcast.txt "$TMP/list.txt"
 name='a task is dragged and the list is saved'
 check "$name: the script runs" \
-    runs view "$TMP/list.txt" --step 2 --script "- drag:$send_to_a,$behind_sends s" --png "$TMP/moved.png" --json
+    yard view "$TMP/list.txt" --step 2 --script "- drag:$send_to_a,$behind_sends s" --png "$TMP/moved.png" --json
 same "$name: one task is moved" "$(value moved)" 1
 same "$name: the period as written is 9 ms" "$(value written_ms)" 9.0
 same "$name: the period is 8 ms now" "$(value period_ms)" 8.0
 check "$name: the list that was read stays as it was" cmp data/steps/broadcast.txt "$TMP/list.txt"
-check "$name: the saved list can be read" runs plan --list "$TMP/list.moved.txt" --simulate --verify
+check "$name: the saved list can be read" yard plan --list "$TMP/list.moved.txt" --simulate --verify
 check "$name: the saved list takes the time that was shown" grep -q '^simulated step: 8.000 ms' "$TMP/out"
 check "$name: the saved list is proved" grep -q '^verify: 24 tasks' "$TMP/err"
 
 name='a move that is undone'
-check "$name: a list is saved without a move" runs view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json
+check "$name: a list is saved without a move" yard view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json
 check "$name: a list is saved after it" \
-    runs view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script "- drag:$send_to_a,$behind_sends u s" --json
+    yard view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script "- drag:$send_to_a,$behind_sends u s" --json
 check "$name: both lists are the same" cmp "$TMP/a.txt" "$TMP/b.txt"
 
 name='a task is dragged in front of one that it needs'
 check "$name: the script runs" \
-    runs view "$TMP/list.txt" --step 2 --script "- drag:$backward,$forward" --json
+    yard view "$TMP/list.txt" --step 2 --script "- drag:$backward,$forward" --json
 same "$name: nothing is moved" "$(value moved)" 0
 check "$name: what is in the way is named" \
     grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
 
 name='a list that is shown is not written over'
-runs view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json
+yard view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json
 exit_code "$name: the exit code is 2" $? 2
 check "$name: the JSON says why" grep -q 'list.moved.txt is shown here: -o FILE takes another name' "$TMP/out"
 check "$name: the command says why" grep -q 'list.moved.txt is shown here: -o FILE takes another name' "$TMP/err"
@@ -144,7 +144,7 @@ check "$name: the command says why" grep -q 'list.moved.txt is shown here: -o FI
 # ---- a trainer that lives -------------------------------------------------------------------------------------------
 
 in_state() { # STATE: of the trainer, as its trace tells
-    runs view "$TMP/live.trace" --json && [ "$(value state)" = "$1" ]
+    yard view "$TMP/live.trace" --json && [ "$(value state)" = "$1" ]
 }
 lines() { # of its log: they become more while it runs
     wc -l <"$TMP/live.jsonl"
@@ -166,7 +166,7 @@ check "$name: it is live" in_state live
 
 name='a trainer is stopped'
 check "$name: the viewer shows what runs on its lanes" within 60 stop_at_work
-check "$name: the viewer draws a picture" runs view "$TMP/live.trace" --script l --png "$TMP/stopped.png"
+check "$name: the viewer draws a picture" yard view "$TMP/live.trace" --script l --png "$TMP/stopped.png"
 kill -CONT "$child"
 
 name='a viewer pauses the trainer'
@@ -188,8 +188,8 @@ last_loss() { # of the log, or of what view --json has printed
 }
 name='the trace tells the loss that the log has'
 check "$name: a run is traced" \
-    runs $train --steps 5 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl"
-check "$name: the trace is shown" runs view "$TMP/loss.trace" --json
+    yard $train --steps 5 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl"
+check "$name: the trace is shown" yard view "$TMP/loss.trace" --json
 in_log=$(last_loss "$TMP/loss.jsonl")
 in_trace=$(last_loss "$TMP/out")
 check "$name: to 0.00001; log: $in_log, trace: $in_trace" \
