@@ -21,7 +21,8 @@ static struct state train_with(const char *words, int64_t delays)
 {
     struct settings *settings = parse_words(words);
     settings->serial = delays < 0;
-    settings->demands.draw_seed = pace_options.delay_seed = delays;
+    settings->demands.draw_seed = delays;
+    pace_options.delay_seed = delays;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     for (const struct pass_report *report = reports_of(trainer).reports;
          report < reports_of(trainer).reports + reports_of(trainer).n; report++)

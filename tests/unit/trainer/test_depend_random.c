@@ -124,7 +124,8 @@ static struct root *new_root(struct world *world, int place, enum lifetime lifet
     char letter = "ABH"[place];
     snprintf(name, sizeof name, "%c%d", letter, world->n_roots[place]);
     world->n_roots[place]++;
-    struct tensor *tensor = root->part[WHOLE] = new_array(world->pool, place_of(world, place), name, ROOT, lifetime);
+    struct tensor *tensor = new_array(world->pool, place_of(world, place), name, ROOT, lifetime);
+    root->part[WHOLE] = tensor;
     for (int half = 0; half < 2; half++)
         root->part[half] = new_view(world->pool, tensor, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
     root->written = lifetime == PERSISTENT ? halves_of(WHOLE) : 0;
@@ -241,6 +242,33 @@ TEST(random_lists_are_ordered_and_placed)
     close_used(machine);
 }
 
+/* The position of the last task before `at` that writes bytes of the tensor; NONE: none does. */
+static int find_last_write(const struct list *list, const struct tensor *tensor, int at)
+{
+    int last = NONE;
+    for (int i = 0; i < at; i++)
+        if (touches_bytes(list->tasks[i], tensor, ACCESS_WRITE))
+            last = i;
+    return last;
+}
+
+/* Compares what the index says of a root before that position with the list itself; returns the bytes held there. */
+static int64_t check_root(const struct uses *uses, const struct list *list, const struct root *root, int at)
+{
+    int last[PARTS];
+    for (int part = 0; part < PARTS; part++) {
+        last[part] = find_last_write(list, root->part[part], at);
+        assert_int_equal(last_write_before(uses, root->part[part], at), last[part]);
+    }
+    const struct tensor *all = root->part[WHOLE];
+    assert_true(!is_whole_before(uses, all, at) || (last[LEFT] != NONE && last[RIGHT] != NONE));
+
+    const struct use_range found = uses_of(uses, all);
+    bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && found.n);
+    bool lives = found.n && found.uses[0].position <= at && at <= found.uses[found.n - 1].position;
+    return always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
+}
+
 /* What is said of uses follows from the bytes of each task. */
 TEST(uses_follow_from_the_bytes_of_each_task)
 {
@@ -249,27 +277,14 @@ TEST(uses_follow_from_the_bytes_of_each_task)
     contexts_apart(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *world = new_world(machine, seed);
-        struct task *const *task = world->list->tasks;
-        int n = (int)world->list->n;
-        struct uses *uses = find_uses(task, world->list->n, world->pool);
-        for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
+        struct uses *uses = find_uses(world->list->tasks, world->list->n, world->pool);
+        int place = (int)(seed % PLACES);
+        for (int i = 0; i < world->n_roots[place]; i++)
+            world->roots[place][i].part[WHOLE]->exclusive = (enum exclusive)(i % 3);
+        for (int at = 0; at < (int)world->list->n; at++) {
             int64_t sum = 0;
-            for (int i = 0; i < world->n_roots[place]; i++) {
-                struct tensor *const *part = world->roots[place][i].part, *all = part[WHOLE];
-                int last[3];
-                const struct use_range found = uses_of(uses, all);
-                for (int h = 0; h < 3; h++) {
-                    last[h] = NONE;
-                    for (int k = 0; k < at; k++)
-                        last[h] = touches_bytes(task[k], part[h], ACCESS_WRITE) ? k : last[h];
-                    assert_int_equal(last_write_before(uses, part[h], at), last[h]);
-                }
-                assert_true(!is_whole_before(uses, all, at) || (last[0] != NONE && last[1] != NONE));
-                all->exclusive = (enum exclusive)(i % 3);
-                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && found.n);
-                bool lives = found.n && found.uses[0].position <= at && at <= found.uses[found.n - 1].position;
-                sum += always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
-            }
+            for (int i = 0; i < world->n_roots[place]; i++)
+                sum += check_root(uses, world->list, &world->roots[place][i], at);
             int64_t *held = bytes_held(uses, world->pool, place_of(world, place));
             assert_int_equal(held[at], sum);
             free(held);

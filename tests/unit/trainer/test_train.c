@@ -80,6 +80,7 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
         free_trainer(trainer);
     }
 }
+
 /* ---- evaluation ------------------------------------------------------------------------------------------------- */
 
 /* With wte as it is, ln_f.weight 0 and ln_f.bias b, the hidden state is b whatever comes in: the model gives each token
