@@ -1,26 +1,20 @@
-/* progress.c - shows the user how a training goes on, and writes the log.
+/* progress.c - shows the user how a training goes on: what is trained, its steps and evaluations, and how it ended.
  *
- * A terminal has one line for the steps, which is written over.  A file or a pipe gets a line per tenth of the run, the
- * log every step.
- *
- * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
+ * A terminal has one line for the steps, which is written over.  A file or a pipe gets a line per tenth of the run.
+ * The log gets every step; log.c writes it.
  */
 #include "progress.h"
 #include "hooks.h"
+#include "train_parts.h"
 #include "trainer/base/json.h"
 #include "trainer/settings/archive.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct progress {
     struct trainer *trainer;
-    int log;           /* the log's descriptor; NONE: there is no log, or it is lost */
-    bool log_lost;     /* the log could not be written to its end */
+    struct log log;
     uint32_t steps;    /* how many the training has */
     uint32_t last;     /* the last step of this run, which may stop earlier */
     int width;         /* how many digits `steps` has */
@@ -34,144 +28,7 @@ struct progress {
     uint64_t begun_ns; /* when the run began */
 };
 
-/* ---- the log --------------------------------------------------------------------------------------------------- */
-
-/* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the
- * same file as stdout or stderr is left to open_shared_log(). */
-void open_log(struct trainer *trainer)
-{
-    const char *path = trainer->settings->log;
-    if (leads_to(path, STDOUT_FILENO) || leads_to(path, STDERR_FILENO))
-        return;
-    trainer->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
-    if (trainer->log != NONE)
-        expect_own_kind("--log", path, KIND_LOG, "log of yard's");
-}
-
-/* Opens a log that others may write too.  If stdout is the same file, both share one position in it. */
-static int open_shared_log(const char *path)
-{
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-        if (leads_to(path, fd))
-            return dup(fd);
-    return open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
-}
-
-/* Gives the log up: the run goes on without it. */
-static void lose_log(struct progress *progress, const char *why)
-{
-    warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d if nobody interrupts it",
-         progress->trainer->settings->log, why, EXIT_IO);
-    if (progress->log != NONE)
-        close(progress->log);
-    progress->log = NONE;
-    progress->log_lost = true;
-}
-
-/* write_all(), also where the log is a pipe: if its reader has gone, the SIGPIPE of that does not end the run. */
-static size_t write_past_signal(int fd, const char *text, size_t n)
-{
-    sigset_t pipe_signal, blocked_before, pending;
-    int number;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &blocked_before);
-    size_t done = write_all(fd, text, n);
-    const int problem = errno;
-    sigpending(&pending);
-    if (done < n && problem == EPIPE && sigismember(&pending, SIGPIPE))
-        sigwait(&pipe_signal, &number);
-    pthread_sigmask(SIG_SETMASK, &blocked_before, NULL);
-    errno = problem;
-    return done;
-}
-
-/* What a failed write says of the log. */
-static const char *explain_write(int problem)
-{
-    if (problem == EPIPE)
-        return "nobody reads it any more";
-    if (problem == ENOSPC || problem == EDQUOT || problem == EFBIG)
-        return "is the disk full?";
-    return "is the disk in order?";
-}
-
-/* Adds a line at the end that the file has by then (O_APPEND).  If the line does not fit, its part is taken away. */
-static void append_line(struct progress *progress, const char *line, size_t n)
-{
-    struct stat before;
-    bool regular = fstat(progress->log, &before) == 0 && S_ISREG(before.st_mode);
-    if (regular && before.st_nlink == 0) {
-        lose_log(progress, "it was removed while it was written");
-        return;
-    }
-    size_t done = write_past_signal(progress->log, line, n);
-    if (done == n)
-        return;
-    char *why = format_string("%s; %s", strerror(errno), explain_write(errno));
-    if (regular && done && ftruncate(progress->log, before.st_size) != 0)
-        append_text(&why, " (its last line is cut)");
-    lose_log(progress, why);
-    free(why);
-}
-
-void write_log(struct trainer *trainer, json_t *line)
-{
-    struct progress *progress = trainer->progress;
-    if (progress && progress->log != NONE) {
-        char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        append_text(&text, "\n");
-        append_line(progress, text, strlen(text));
-        free(text);
-    }
-    json_decref(line);
-}
-
-/* The log's first line: the options, and what is known of the data. */
-static void log_run(struct trainer *trainer)
-{
-    json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
-    if (trainer->data && !isnan(trainer->data->nats_per_byte)) {
-        json_object_set_new(line, "rate", number_json(trainer->data->nats_per_byte * trainer->data->bytes_per_token));
-        json_object_set_new(line, "floor", number_json(trainer->data->floor));
-    }
-    if (trainer->data)
-        json_object_set_new(line, "bytes_per_token", number_json(trainer->data->bytes_per_token));
-    write_log(trainer, line);
-}
-
-/* Does a resumed run find a log to add to?  The log of a killed run may end within a line, which is then ended. */
-static bool goes_on_with_log(struct progress *progress)
-{
-    struct stat status;
-    char last;
-    if (fstat(progress->log, &status) != 0 || status.st_size == 0)
-        return false;
-    if (pread(progress->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
-        append_line(progress, "\n", 1);
-    return true;
-}
-
-/* Begins the log of a new run, which is emptied no earlier than now, or goes on with that of a resumed one. */
-static void begin_log(struct progress *progress)
-{
-    struct trainer *trainer = progress->trainer;
-    const struct settings *settings = trainer->settings;
-    const bool has_own_file = trainer->log != NONE; /* a regular file, locked by this run */
-    const bool goes_on = settings->resumed || this_process->restarts;
-    progress->log = trainer->log;
-    if (!settings->log)
-        return;
-    if (!has_own_file)
-        progress->log = open_shared_log(settings->log);
-    if (progress->log < 0)
-        fail(EXIT_IO, "cannot write the log %s: %s; give --log another file", settings->log, strerror(errno));
-    if (has_own_file && goes_on && goes_on_with_log(progress))
-        return;
-    if (has_own_file && ftruncate(progress->log, 0) != 0)
-        fail(EXIT_IO, "cannot empty the log %s: %s; give --log another file", settings->log, strerror(errno));
-    log_run(trainer);
-}
+struct log *log_of(const struct trainer *trainer) { return trainer->progress ? &trainer->progress->log : NULL; }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
@@ -264,7 +121,7 @@ struct progress *begin_progress(struct trainer *trainer)
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
     progress->flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens_per_step(trainer);
     trainer->progress = progress;
-    begin_log(progress);
+    begin_log(trainer);
     print_training(progress);
     progress->begun_ns = now_ns();
     progress->last_ns = progress->begun_ns;
@@ -273,7 +130,7 @@ struct progress *begin_progress(struct trainer *trainer)
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
-/* Prints a step's line.  On a terminal it leaves out what only the log need have. */
+/* Prints a step's line.  On a terminal it leaves out what is only for the log. */
 static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
     const struct wrapper *wrapper = progress->trainer->train->running->wrapper;
@@ -378,44 +235,60 @@ uint64_t run_began(const struct trainer *trainer) { return trainer->progress->be
 
 enum exit_code end_progress(struct progress *progress)
 {
-    const double ms = progress->total_ms / (progress->counted - 1.0);
-    if (progress->total_ms >= 1e4 && !execution.serial && !progress->trainer->train->running->wrapper && !interrupted())
+    if (progress->total_ms >= 1e4 && !execution.serial && !progress->trainer->train->running->wrapper &&
+        !interrupted()) {
+        const double ms = progress->total_ms / (progress->counted - 1); /* the first step has no part in the total */
         printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n",
                progress->counted - 1, ms, tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
-    const int log = progress->log;
-    progress->log = NONE;
-    if (log != NONE && close(log) != 0) /* a file system may put off writing until then (NFS) */
-        lose_log(progress, strerror(errno));
-    const enum exit_code code = progress->log_lost ? EXIT_IO : EXIT_OK;
+    }
+    const bool log_is_whole = end_log(progress->trainer);
     progress->trainer->progress = NULL;
     free(progress);
-    return code;
+    return log_is_whole ? EXIT_OK : EXIT_IO;
+}
+
+static void note_interrupt(const struct settings *settings, uint32_t step, const struct kept_run *run)
+{
+    if (settings->save)
+        note("interrupted after step %u, saved", step);
+    else
+        note("interrupted after step %u; %s", step, run->where ? run->where : "nothing is saved without --save DIR");
+}
+
+/* Says with which command the run goes on.  Its log goes on in the same file. */
+static void note_command(const struct settings *settings, struct kept_run *run)
+{
+    char *program = NULL;
+    if (settings->log) {
+        append_text(&run->more_words, " --log ");
+        append_quoted(&run->more_words, settings->log);
+    }
+    append_quoted(&program, program_name);
+    note("it goes on with: %s train%s%s", program, run->command, run->more_words ? run->more_words : "");
+    free(program);
+}
+
+/* Has a resumed run trained steps that are kept nowhere? */
+static bool trained_unsaved(const struct settings *settings, uint32_t step)
+{
+    const bool keeps = settings->save || settings->demands.kept_elsewhere;
+    return settings->resumed && step > settings->resumed->step && !keeps;
 }
 
 void show_end(struct trainer *trainer, uint32_t step)
 {
     const struct settings *settings = trainer->settings;
     const bool stopped = interrupted();
+    const bool ends_early = stopped || (settings->stop_after && settings->stop_after < settings->steps);
     struct kept_run run = {NULL, NULL, NULL};
     ask_kept(trainer, &run);
-    if (stopped && settings->save)
-        note("interrupted after step %u, saved", step);
-    else if (stopped)
-        note("interrupted after step %u; %s", step, run.where ? run.where : "nothing is saved without --save DIR");
-    if (run.command && (stopped || (settings->stop_after && settings->stop_after < settings->steps))) {
-        if (settings->log) {
-            append_text(&run.more_words, " --log ");
-            append_quoted(&run.more_words, settings->log);
-        }
-        char *program = NULL;
-        append_quoted(&program, program_name);
-        note("it goes on with: %s train%s%s", program, run.command, run.more_words ? run.more_words : "");
-        free(program);
-    } else if (settings->resumed && step > settings->resumed->step && !settings->save &&
-               !settings->demands.kept_elsewhere) {
+    if (stopped)
+        note_interrupt(settings, step, &run);
+    if (run.command && ends_early)
+        note_command(settings, &run);
+    else if (trained_unsaved(settings, step))
         note("nothing that this run has trained is saved: %s %s would go on saving there", settings->resumed->kept_by,
              settings->resumed->given_path);
-    }
     free(run.where);
     free(run.command);
     free(run.more_words);

@@ -1,4 +1,4 @@
-/* progress.h - what a run shows of itself, on the terminal and in the log: progress.c. */
+/* progress.h - what a run shows of itself, on the terminal and in the log. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
@@ -6,7 +6,8 @@
 
 #include <jansson.h>
 
-void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
+/* ---- progress.c -------------------------------------------------------------------------------------------------- */
+
 /* Begins the log, and prints what is trained.  end_progress() frees what is returned. */
 struct progress *begin_progress(struct trainer *trainer);
 /* Adds the step to the log, and prints its line where one is due.  Call it for each step in turn. */
@@ -17,8 +18,12 @@ void show_evaluation(struct progress *progress, uint32_t step, double loss);
 enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
 /* Says what the run has kept, and with which command it goes on.  step: the last one. */
 void show_end(struct trainer *trainer, uint32_t step);
+uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
+
+/* ---- log.c ------------------------------------------------------------------------------------------------------- */
+
+void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
 /* For other folders: adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *trainer, json_t *line);
-uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
 
 #endif
