@@ -3,7 +3,12 @@
 
 #include <math.h>
 
-COMPARISON(by_value, double, COMPARE(*a, *b))
+static int by_value(const void *left, const void *right)
+{
+    const double *a = left;
+    const double *b = right;
+    return COMPARE(*a, *b);
+}
 
 double median(double *values, size_t n)
 {

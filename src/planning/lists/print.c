@@ -127,7 +127,13 @@ static int compare_places(const struct tensor *a, const struct tensor *b)
         return COMPARE(a->address, b->address);
     return COMPARE(a->held_from, b->held_from);
 }
-COMPARISON_POINTERS(map_order, struct tensor, compare_places(a, b))
+
+static int map_order(const void *left, const void *right)
+{
+    const struct tensor *a = *(struct tensor *const *)left;
+    const struct tensor *b = *(struct tensor *const *)right;
+    return compare_places(a, b);
+}
 
 static int longest_device(const struct machine *machine)
 {

@@ -1,7 +1,12 @@
 /* pass_table.c - the passes that folders bring along, sorted by runs_at. */
 #include "pass.h"
 
-COMPARISON_POINTERS(by_runs_at, struct pass, COMPARE(a->runs_at, b->runs_at))
+static int by_runs_at(const void *left, const void *right)
+{
+    const struct pass *a = *(struct pass *const *)left;
+    const struct pass *b = *(struct pass *const *)right;
+    return COMPARE(a->runs_at, b->runs_at);
+}
 
 const struct pass *const *all_passes(size_t *n)
 {

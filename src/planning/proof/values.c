@@ -265,8 +265,12 @@ static void hash_results(struct values *values, const struct list *list, struct 
             hash_result(values, list, strips, list->pool->tensors[i]);
 }
 
-COMPARISON(by_identity, struct stretch,
-           BY(a->identity, b->identity, BY(a->hash, b->hash, BY(a->begin, b->begin, COMPARE(a->node, b->node)))))
+static int by_identity(const void *left, const void *right)
+{
+    const struct stretch *a = left;
+    const struct stretch *b = right;
+    return BY(a->identity, b->identity, BY(a->hash, b->hash, BY(a->begin, b->begin, COMPARE(a->node, b->node))));
+}
 
 /* Stretches that touch or overlap and have the same hash become one: how a task was cut, or how often it was repeated,
  * does not matter. */

@@ -65,8 +65,12 @@ bool process_state(int pid, uint64_t *born, char *state)
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
 /* Ties within a step are broken by the list's order, which is an order in which the tasks can run. */
-COMPARISON(by_start, struct trace_record,
-           BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))))
+static int by_start(const void *left, const void *right)
+{
+    const struct trace_record *a = left;
+    const struct trace_record *b = right;
+    return BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task))));
+}
 
 void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
 

@@ -23,8 +23,14 @@ struct memory_changes {
     struct memory_change *changes;
     size_t n, cap;
 };
+
 /* At one clock the order does not matter: the changes make one amount. */
-COMPARISON(by_clock, struct memory_change, COMPARE(a->clock, b->clock))
+static int by_clock(const void *left, const void *right)
+{
+    const struct memory_change *a = left;
+    const struct memory_change *b = right;
+    return COMPARE(a->clock, b->clock);
+}
 
 /* Fills lives[0 .. n), those of a tensor in these steps of its list. */
 static void find_lives(const struct trace *trace, const struct trace_tensor *tensor, const struct trace_step *steps,
@@ -246,7 +252,12 @@ uint64_t trace_peak(const struct memory_use *use)
     return peak;
 }
 
-COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
+static int largest_first(const void *left, const void *right)
+{
+    const struct trace_tensor *a = *(struct trace_tensor *const *)left;
+    const struct trace_tensor *b = *(struct trace_tensor *const *)right;
+    return BY(b->bytes, a->bytes, COMPARE(a, b));
+}
 
 /* Does the device hold the tensor at that clock? */
 static bool is_alive(const struct trace *trace, const struct trace_tensor *tensor, uint64_t clock)

@@ -46,7 +46,12 @@ static int compare_tasks(const struct timed *a, const struct timed *b)
 }
 
 /* When nothing else tells tasks of a trace apart, their order does: the first matches the first. */
-COMPARISON(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
+static int by_identity(const void *left, const void *right)
+{
+    const struct timed *a = left;
+    const struct timed *b = right;
+    return BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task));
+}
 
 /* The median time of a task's runs after the first step, or in its only step. */
 static double median_after_first(const struct trace *trace, const struct runs *runs)
@@ -106,7 +111,12 @@ static json_t *task_text(const struct timed *timed)
 
 static double off_by(const struct timed *timed) { return fabs(timed->other - timed->ns); }
 
-COMPARISON(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
+static int largest_difference(const void *left, const void *right)
+{
+    const struct timed *a = left;
+    const struct timed *b = right;
+    return BY(off_by(b), off_by(a), COMPARE(a->task, b->task));
+}
 
 /* Finds the tasks that both traces have, and returns how many.  They move to the front of a->timed, the largest
  * difference first. */

@@ -9,7 +9,12 @@
 
 static double ratio(double amount, double per) { return per > 0 ? amount / per : 0; }
 
-COMPARISON_POINTERS(by_name, struct trace_task, strcmp(a->name, b->name))
+static int by_name(const void *left, const void *right)
+{
+    const struct trace_task *a = *(struct trace_task *const *)left;
+    const struct trace_task *b = *(struct trace_task *const *)right;
+    return strcmp(a->name, b->name);
+}
 
 /* What the runs of all tasks of one name add up to, in the counted steps. */
 struct task_sums {

@@ -3,7 +3,12 @@
  */
 #include "broadcast.h"
 
-COMPARISON(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->position, b->position)))
+static int by_first_use(const void *left, const void *right)
+{
+    const struct message *a = left;
+    const struct message *b = right;
+    return BY(a->first_use, b->first_use, COMPARE(a->position, b->position));
+}
 
 /* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
  * task is in the way of a copy, the message counts as being where its first copy is. */

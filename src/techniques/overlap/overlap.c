@@ -190,7 +190,12 @@ static struct update_bucket *add_bucket(struct update_buckets *buckets, const st
     return new;
 }
 
-COMPARISON(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
+static int by_release(const void *left, const void *right)
+{
+    const struct update_bucket *a = left;
+    const struct update_bucket *b = right;
+    return BY(a->released, b->released, COMPARE(a->update, b->update));
+}
 
 void find_buckets(struct update_buckets *buckets, const struct uses *uses)
 {

@@ -98,7 +98,12 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
 
 /* ---- the proof -------------------------------------------------------------------------------------------------- */
 
-COMPARISON(by_destination, struct copy, BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset)))
+static int by_destination(const void *left, const void *right)
+{
+    const struct copy *a = left;
+    const struct copy *b = right;
+    return BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset));
+}
 
 static bool lies_within(const struct piece *piece, size_t at, size_t n)
 {

@@ -136,7 +136,12 @@ static void read_entry(void *argument)
     free_checkpoint(checkpoint);
 }
 
-COMPARISON(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
+static int newest_first(const void *left, const void *right)
+{
+    const struct entry *a = left;
+    const struct entry *b = right;
+    return BY(b->session, a->session, COMPARE(b->step, a->step));
+}
 
 /* "30" of "step-30", the name of a checkpoint; NULL: the name is another one.  A folder with ".new" after the digits
  * waits for the place of the old folder (publish_folder()). */

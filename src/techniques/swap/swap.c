@@ -124,7 +124,12 @@ static void open_lanes_up(const struct gaps *gaps)
         lane_for(gaps->list->pool->machine, gaps->gaps[i].device, LANE_UPLOAD, FOR_SWAP);
 }
 
-COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id))))
+static int by_begin(const void *left, const void *right)
+{
+    const struct gap *a = left;
+    const struct gap *b = right;
+    return BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id)));
+}
 
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
@@ -269,7 +274,12 @@ static bool place_by_phases(const struct gaps *gaps, struct fate *fates, const s
 
 /* Fates with the same begin and end are put in the order of find_gaps()'s array: a gap that is earlier there has a
  * lower address. */
-COMPARISON_POINTERS(by_end, struct fate, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
+static int by_end(const void *left, const void *right)
+{
+    const struct fate *a = *(struct fate *const *)left;
+    const struct fate *b = *(struct fate *const *)right;
+    return BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap)));
+}
 
 /* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first
  * use, the tensor is state, whose home is the host.  Or it was swapped before, and no task has written it since it

@@ -57,7 +57,13 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(maker_a->role, maker_b->role);
     return COMPARE(decision_number(a), decision_number(b));
 }
-COMPARISON_POINTERS(by_decision, struct gap_facts, compare_gaps(a->gap, b->gap))
+
+static int by_decision(const void *left, const void *right)
+{
+    const struct gap_facts *a = *(struct gap_facts *const *)left;
+    const struct gap_facts *b = *(struct gap_facts *const *)right;
+    return compare_gaps(a->gap, b->gap);
+}
 
 /* How many options a decision has: KEEP, SWAP and REMAKE; or two, where there is only one remedy, which is option 1. */
 enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };

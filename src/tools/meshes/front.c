@@ -21,8 +21,12 @@ bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
     return false;
 }
 
-COMPARISON(by_time, struct mesh_outcome,
-           BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
+static int by_time(const void *left, const void *right)
+{
+    const struct mesh_outcome *a = left;
+    const struct mesh_outcome *b = right;
+    return BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number)));
+}
 
 size_t sort_front(struct mesh_search *search, double budget)
 {

@@ -271,7 +271,12 @@ static void run_trials(struct trials *trials)
 
 /* ---- which ones -------------------------------------------------------------------------------------------------- */
 
-COMPARISON(by_bound, struct mesh_candidate, BY(a->least_seconds, b->least_seconds, COMPARE(a->number, b->number)))
+static int by_bound(const void *left, const void *right)
+{
+    const struct mesh_candidate *a = left;
+    const struct mesh_candidate *b = right;
+    return BY(a->least_seconds, b->least_seconds, COMPARE(a->number, b->number));
+}
 
 void simulate_candidates(struct mesh_search *search)
 {

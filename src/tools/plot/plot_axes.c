@@ -74,7 +74,12 @@ static void widen(struct plot_axis *axis, double value)
     axis->high = fmax(axis->high, value);
 }
 
-COMPARISON(by_loss, struct point, COMPARE(a->loss, b->loss))
+static int by_loss(const void *left, const void *right)
+{
+    const struct point *a = left;
+    const struct point *b = right;
+    return COMPARE(a->loss, b->loss);
+}
 
 /* On a logarithmic axis, single losses near 0 would push all others together.  So at most 1 in 50 of the training
  * losses above 0 are left out: those that are less than half of the rest.  The last one is never left out, unless it is

@@ -243,7 +243,12 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
     choice->row[t] = known;
 }
 
-COMPARISON(by_bytes, struct phrase, strcmp(a->bytes, b->bytes))
+static int by_bytes(const void *left, const void *right)
+{
+    const struct phrase *a = left;
+    const struct phrase *b = right;
+    return strcmp(a->bytes, b->bytes);
+}
 
 /* Adds the phrases of a choice, a line of the state's scene.  Returns its weight. */
 static double add_choice(struct stories *stories, size_t state, struct source_line line)

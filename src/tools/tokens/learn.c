@@ -66,7 +66,12 @@ static int64_t find_word(const struct learner *learner, const char *bytes, size_
     return i;
 }
 
-COMPARISON(more_frequent_first, struct counted_word, BY(b->count, a->count, COMPARE(a->met, b->met)))
+static int more_frequent_first(const void *left, const void *right)
+{
+    const struct counted_word *a = left;
+    const struct counted_word *b = right;
+    return BY(b->count, a->count, COMPARE(a->met, b->met));
+}
 
 /* Makes room for new words: keeps the most frequent ones, which take half of the places, and forgets all others. */
 static void forget_rarer_half(struct learner *learner)

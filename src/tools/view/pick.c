@@ -102,7 +102,12 @@ struct links links_of_pick(const struct view *view, const struct pick *pick)
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
-COMPARISON(by_record, size_t, COMPARE(*a, *b))
+static int by_record(const void *left, const void *right)
+{
+    const size_t *a = left;
+    const size_t *b = right;
+    return COMPARE(*a, *b);
+}
 
 void find_critical_path(struct view *view)
 {

@@ -8,7 +8,12 @@ struct commands {
     size_t n, cap;
 };
 
-COMPARISON_POINTERS(by_help_place, struct subcommand, COMPARE(a->help_place, b->help_place))
+static int by_help_place(const void *left, const void *right)
+{
+    const struct subcommand *a = *(struct subcommand *const *)left;
+    const struct subcommand *b = *(struct subcommand *const *)right;
+    return COMPARE(a->help_place, b->help_place);
+}
 
 static struct commands list_commands(void)
 {

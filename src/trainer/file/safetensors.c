@@ -140,7 +140,12 @@ static struct st_tensor parse_tensor(const char *path, const char *name, json_t 
 }
 
 /* Where several tensors begin at the same byte, the empty ones come first. */
-COMPARISON(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes)))
+static int by_offset(const void *left, const void *right)
+{
+    const struct st_tensor *a = left;
+    const struct st_tensor *b = right;
+    return BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes));
+}
 
 /* The tensors, sorted by offset, must cover the data exactly once.  data: the byte of the file where the data begin. */
 static void check_tiling(struct safetensors *st, uint64_t data)

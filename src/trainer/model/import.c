@@ -25,7 +25,12 @@ struct weights {
     size_t n, cap;
 };
 
-COMPARISON(by_bare_name, struct named, strcmp(a->bare, b->bare))
+static int by_bare_name(const void *left, const void *right)
+{
+    const struct named *a = left;
+    const struct named *b = right;
+    return strcmp(a->bare, b->bare);
+}
 
 /* Wrappers put prefixes before names: torch.compile(), DataParallel, Lightning, GPT2LMHeadModel. */
 static const char *without_prefixes(const char *name)

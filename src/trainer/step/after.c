@@ -60,8 +60,12 @@ static struct origins find_origins(const struct list *list)
     return o;
 }
 
-COMPARISON(by_second, struct after_pair,
-           BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first))))
+static int by_second(const void *left, const void *right)
+{
+    const struct after_pair *a = left;
+    const struct after_pair *b = right;
+    return BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first)));
+}
 
 struct after_pair *find_after_pairs(const struct list *list, size_t *n)
 {

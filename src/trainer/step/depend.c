@@ -133,7 +133,12 @@ static void note_touches(struct walk *walk, int node, enum edge_kind kind)
             note_touch(walk, node, access, kind);
 }
 
-COMPARISON(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->producer, a->producer)))
+static int later_first(const void *left, const void *right)
+{
+    const struct edge *a = left;
+    const struct edge *b = right;
+    return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
+}
 
 /* The tasks for which a task at the gate must wait: on each lane the last of those that open the gate and always run,
  * and those that open it after that one.  Returns how many. */

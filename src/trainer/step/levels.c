@@ -10,7 +10,12 @@ struct holding { /* from this position on a tensor's device holds this number of
 };
 
 /* At one position, tensors that have ended go before those that begin. */
-COMPARISON(in_time, struct holding, BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0)))
+static int in_time(const void *left, const void *right)
+{
+    const struct holding *a = left;
+    const struct holding *b = right;
+    return BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0));
+}
 
 /* All changes of what the list's devices hold, in their order; *n_all of them. */
 static struct holding *list_holdings(const struct list *list, size_t *n_all)

@@ -125,7 +125,13 @@ static int compare_lives(const struct tensor *a, const struct tensor *b)
         return COMPARE(a->held_from, b->held_from);
     return COMPARE(a->id, b->id);
 }
-COMPARISON(by_life, struct life, compare_lives(a->tensor, b->tensor))
+
+static int by_life(const void *left, const void *right)
+{
+    const struct life *a = left;
+    const struct life *b = right;
+    return compare_lives(a->tensor, b->tensor);
+}
 
 /* An order like by_life, but the tensors that do not persist come by size, the largest first. */
 static int compare_sizes(const struct tensor *a, const struct tensor *b)
@@ -134,7 +140,13 @@ static int compare_sizes(const struct tensor *a, const struct tensor *b)
         return COMPARE(b->bytes, a->bytes);
     return compare_lives(a, b);
 }
-COMPARISON(by_size, struct life, compare_sizes(a->tensor, b->tensor))
+
+static int by_size(const void *left, const void *right)
+{
+    const struct life *a = left;
+    const struct life *b = right;
+    return compare_sizes(a->tensor, b->tensor);
+}
 
 /* None of the tensors share bytes, so that no task waits for bytes. */
 static void place_apart(struct arena *arena)

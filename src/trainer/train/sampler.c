@@ -6,7 +6,12 @@
 
 #include <math.h>
 
-COMPARISON(bigger_first, float, COMPARE(*b, *a)) /* of two elements *a and *b */
+static int bigger_first(const void *left, const void *right)
+{
+    const float *a = left;
+    const float *b = right;
+    return COMPARE(*b, *a);
+}
 
 static int largest(const float *logits, int vocab)
 {
