@@ -1,4 +1,4 @@
-/* allocate.c - allocation that cannot return NULL, and strings and arrays built on it. */
+/* allocate.c - allocation that cannot return NULL, and strings built on it. */
 #include "base.h"
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
@@ -50,24 +50,6 @@ char *format_string(const char *format, ...)
     char *text = format_arguments(format, arguments);
     va_end(arguments);
     return text;
-}
-
-void fill_none(int *items, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        items[i] = NONE;
-}
-
-void *grow(void *items, size_t *cap, size_t wanted, size_t size)
-{
-    if (wanted <= *cap)
-        return items;
-    const size_t doubled = MAX(*cap * 2, 8);
-    const size_t larger = MAX(wanted, doubled);
-    items = reallocate(items, larger, size);
-    memset((char *)items + *cap * size, 0, (larger - *cap) * size);
-    *cap = larger;
-    return items;
 }
 
 /* Euclid's algorithm. */

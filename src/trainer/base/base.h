@@ -7,7 +7,8 @@
  *     screen.h      lines on a terminal                screen.c
  *     random.h      random numbers                     random.c
  *     hash.h        hashes                             hash.c
- *     allocate.h    memory, arrays, sorting            allocate.c
+ *     allocate.h    memory                             allocate.c
+ *     array.h       growing, sorting, searching        array.c
  *     text.h        numbers as text, UTF-8             text.c, utf8.c
  *     options.h     words of the command line          options.c
  *
@@ -21,7 +22,8 @@
 #ifndef BASE_H
 #define BASE_H
 
-#include "allocate.h" /* defines: allocate, APPEND, COUNT, MIN, MAX, SORT, FIND_FIRST, COMPARISON, PRINTF_LIKE */
+#include "allocate.h" /* defines: allocate, MIN, MAX, PRINTF_LIKE */
+#include "array.h"    /* defines: APPEND, COUNT, NONE, SORT, COMPARE, FIND_FIRST */
 #include "clock.h"    /* defines: now_ns */
 #include "error.h"    /* defines: fail, warn, note, must, attempt, problem, cleanup, CHECK */
 #include "hash.h"     /* defines: hash_bytes */
