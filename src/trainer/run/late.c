@@ -1,5 +1,5 @@
-/* late.c - issues tasks that are not issued as those of a plain run are: tasks of lists with a wrapper, and tasks of
- * which it is decided late whether they run.
+/* late.c - issues tasks that are not issued as those of a plain run are: tasks of lists with a wrapper, and tasks that
+ * may be skipped at the last moment.
  *
  * With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a user event, which a thread of
  * the lane completes when the wrapper lets it.
@@ -10,8 +10,12 @@
  * updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that is taken
  * then may be free by the time the copy runs.
  *
- * Tasks that wait for such a task wait for a user event, which ends whether or not the task runs.  The task itself is a
- * job (struct job in run_parts.h):
+ *     the issuing thread         gives the job to a thread, and goes on
+ *     the job's thread           waits for the update, then asks: ---- yes ---- the task runs, then its event ends
+ *                                                                 `--- no ----- nothing runs, and its event ends
+ *
+ * Tasks that wait for such a task wait for this user event, so they need not know whether it ran.  The job (struct job
+ * in run_parts.h) waits in one of two places:
  *
  *     a copy of state            The thread of its lane has the job, which waits for the update and then asks.  If the
  *                                copy is to run, the job issues it to the lane's queue, or does it, on a lane of the

@@ -142,7 +142,7 @@ void remove_observer(struct observer *observer);
 /* Ends the thread when all its jobs are finished, if there is one. */
 void stop_thread(struct host_thread **thread);
 
-/* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
+/* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */
 
 /* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that needs a
  * member, from any thread, when the first of its tasks that need one could run. */
