@@ -374,7 +374,7 @@ TEST(a_slow_disk_is_told_which_interval_it_keeps_up_with)
                 "dropped; the disk keeps up with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
     expect_slow("33311e3", 4,
                 "dropped; the disk keeps up with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
-    expect_slow("1e3", 2, "the disk keeps up with one iteration in 500000, and --snapshot-every takes at most 1000");
+    expect_slow("1e3", 2, "the disk keeps up with one step in 500000, and --snapshot-every takes at most 1000");
 }
 
 /* The times of this list never repeat, since slots are free at another moment of each step: no lane is busier than the
