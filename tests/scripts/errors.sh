@@ -68,6 +68,7 @@ refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --L
 refuse 2 'unknown option --weight_decay; here it is called --weight-decay' train --weight_decay 0.1
 refuse 2 '"n_layer=3" is not an option: options start with --; here it is called --layers' train n_layer=3
 refuse 2 '"README.md" is a file that no option takes: write --data FILE' train README.md
+refuse 2 'is a file that no option takes: write --data FILE' bench README.md
 refuse 2 '"data/steps/swap.txt" is a file that no option takes: write --list FILE for a step file' \
     plan data/steps/swap.txt
 refuse 2 'unknown option --model; here it is called --from' sample --model x

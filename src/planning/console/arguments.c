@@ -85,6 +85,6 @@ int run_words(const struct words *words, int argc, char **argv)
     return code;
 }
 
-const struct module module_command = {
-    .name = "command",
+const struct module module_console = {
+    .name = "console",
 };

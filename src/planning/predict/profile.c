@@ -10,6 +10,7 @@ static const struct page page = {
                 "-o gpt2.profile --model gpt2 -d 0:0\n",
     .text = "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE.",
     .classes = OF_LIST | OF_RUN,
+    .files = "--data FILE",
     .also = "vocab output"};
 
 int run_profile(int argc, char **argv)

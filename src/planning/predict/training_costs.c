@@ -166,7 +166,7 @@ static const struct subcommand command = {
     .help_place = 60, .name = "profile", .help = "measure how long tasks take, for predictions", .run = run_profile};
 const struct module module_predict = {
     .name = "predict",
-    .needs = "command pass trace",
+    .needs = "console pass trace",
     .after = "restart watch", /* a trial trains: in the process that trains then, and watched */
     .commands = &command,
     .n_commands = 1,

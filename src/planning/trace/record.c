@@ -300,7 +300,7 @@ static const struct foreign_words foreign[] = {
 };
 const struct module module_trace = {
     .name = "trace",
-    .needs = "command pass",
+    .needs = "console pass",
     .after = "pace", /* which decides the scale of time that a trace begins with */
     .commands = &trace_command,
     .n_commands = 1,

@@ -127,6 +127,7 @@ bool goes_to_cpu(double backlog, double device_takes);
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
  * list. */
 void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side);
+
 /* ---- overlap_local_forecast.c: what the rule will choose, and about which updates -------------------------------- */
 
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far

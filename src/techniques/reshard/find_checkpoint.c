@@ -197,16 +197,16 @@ static char *find_newest(const char *path, enum exit_code *code)
     *code = EXIT_IO;
     if (all.n && all.entries[0].problem)
         *code = all.entries[0].problem->code;
-    size_t n_passed_over = 0;
+    bool passes_over = false;
     for (size_t i = 0; i < all.n; i++) {
         if (all.entries[i].problem) {
             warn("%s is passed over: %s", all.entries[i].path, all.entries[i].problem->sentence);
-            n_passed_over++;
+            passes_over = true;
         } else if (!found) {
             found = copy_string(all.entries[i].path);
         }
     }
-    if (found && n_passed_over > 0)
+    if (found && passes_over)
         note("%s is taken", found);
     free_entries(&all);
     return found;

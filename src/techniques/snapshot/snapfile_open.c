@@ -121,7 +121,7 @@ static void recover(struct opening *opening)
     forget_cached(opening->writer->named_fd);
     struct problem *problem = attempt(read_old, opening);
     if (problem)
-        warn("%s; another file takes its place when an iteration is stored", problem->sentence);
+        warn("%s; another file takes its place when a step is stored", problem->sentence);
     free(problem);
 }
 

@@ -73,7 +73,7 @@ static int last_before(const struct room *room, const struct fate *fate, double 
     for (int i = fate->begin + 1; i < fate->end; i++) {
         if (!computes(room, i))
             continue;
-        if (!starts_by(room, i, time * (1 - SLACK)))
+        if (room->spans[i].start >= time * (1 - SLACK))
             break;
         last = i;
     }

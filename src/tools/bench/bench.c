@@ -349,6 +349,7 @@ static const struct page page = {
                 "--json --model gpt2 -d 0:0\n",
     .text = "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training.",
     .classes = OF_LIST | OF_RUN,
+    .files = "--data FILE",
     .also = "vocab steps serial json hardware broadcast"};
 
 static void bench_all(struct bench *bench)
@@ -418,7 +419,7 @@ static const struct option options[] = {
 };
 const struct module module_bench = {
     .name = "bench",
-    .needs = "broadcast command pass predict trace",
+    .needs = "broadcast console pass predict trace",
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -100,11 +100,10 @@ static void run_steps(struct checker *checker, size_t n)
 /* Refuses parameters after steps that nobody has counted: the length of the trajectory is their number. */
 static void expect_trajectory(const struct safetensors *file, const char *path)
 {
-    const char prefix[] = "after.";
     if (find_tensor(file, "trajectory"))
         return;
     for (size_t i = 0; i < file->n; i++)
-        if (strncmp(file->tensors[i].name, prefix, strlen(prefix)) == 0)
+        if (begins_with(file->tensors[i].name, "after."))
             fail(EXIT_FAILED, "%s has %s, but no trajectory, which says after how many steps: add it", path,
                  file->tensors[i].name);
 }
@@ -282,7 +281,7 @@ static const struct option options[] = {
 };
 const struct module module_check = {
     .name = "check",
-    .needs = "command reshard",
+    .needs = "console reshard",
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -127,7 +127,7 @@ static const struct words ckpt_words = {
                 "reshard out out-2 --mesh dp=2\n",
     .about = "Works on checkpoints, which `yard train --save DIR` writes. CKPT is one of them, DIR/step-N. It may "
              "also be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole "
-             "iteration. No device is needed.",
+             "step. No device is needed.",
     .list = "ls, verify, diff, reshard or export",
     .inputs = 1,
     .words = words,
@@ -145,7 +145,7 @@ static const struct subcommand command = {
 };
 const struct module module_ckpt = {
     .name = "ckpt",
-    .needs = "command reshard",
+    .needs = "console reshard",
     .commands = &command,
     .n_commands = 1,
 };

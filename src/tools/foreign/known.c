@@ -46,7 +46,7 @@ static const struct option *find_plain(const struct option_table *table, unsigne
     const struct option *option = find_option(table, word);
     typed += strspn(typed, "-");
     /* A word may be written as ours, with only the dashes before it wrong. */
-    if (!option || strncmp(typed, word, strlen(word)) == 0)
+    if (!option || begins_with(typed, word))
         return NULL;
     return option->classes & command ? option : NULL;
 }

@@ -84,7 +84,7 @@ static bool is_named_as_state(const char *path)
 {
     static const char *const parts[] = {"optimizer", "scheduler", "rng_state", "training_args", "scaler"};
     for (size_t i = 0; i < COUNT(parts); i++)
-        if (strncmp(last_part(path), parts[i], strlen(parts[i])) == 0)
+        if (begins_with(last_part(path), parts[i]))
             return true;
     return false;
 }

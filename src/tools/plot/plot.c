@@ -129,7 +129,7 @@ static const struct subcommand command = {
 };
 const struct module module_plot = {
     .name = "plot",
-    .needs = "command picture",
+    .needs = "console picture",
     .commands = &command,
     .n_commands = 1,
 };

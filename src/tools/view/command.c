@@ -315,7 +315,7 @@ static const struct option of_runs[] = {
 };
 const struct module module_view = {
     .name = "view",
-    .needs = "board command lists picture trace",
+    .needs = "board console lists picture trace",
     .commands = &command,
     .n_commands = 1,
     .options = of_runs,

@@ -324,7 +324,7 @@ static const char *typed_value(const struct option *option, const char *where, i
     }
     if (equals)
         return equals + 1;
-    if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) {
+    if (*i + 1 < argc && !begins_with(argv[*i + 1], "--")) {
         (*i)++;
         return argv[*i];
     }

@@ -115,7 +115,7 @@ static int find_second_column(const char *line)
     const int end = (int)strcspn(line, "\n");
     const int first = (int)strspn(line, " ");
     for (int at = first; at < MIN(end, LONGEST_LABEL); at++)
-        if (strncmp(line + at, "  ", 2) == 0)
+        if (begins_with(line + at, "  "))
             return at + (int)strspn(line + at, " ");
     return first;
 }
@@ -162,6 +162,8 @@ char *fold_text(const char *text, int columns)
     }
     return out;
 }
+
+bool begins_with(const char *text, const char *begin) { return strncmp(text, begin, strlen(begin)) == 0; }
 
 bool ends_with(const char *text, const char *end)
 {

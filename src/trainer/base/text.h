@@ -42,6 +42,7 @@ char *join_texts(char out[64], const char *a, const char *b);
  *     --steps N    how many steps the
  *                  training has */
 char *fold_text(const char *text, int columns);
+bool begins_with(const char *text, const char *begin);
 bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* Cuts the white space off the end of `text`, in place; returns its first character that is no white space. */

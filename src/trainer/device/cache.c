@@ -20,7 +20,7 @@ static uint64_t hash_settings(void)
     extern char **environ;
     uint64_t sum = 0;
     for (char **variable = environ; *variable; variable++)
-        if (strncmp(*variable, "POCL_", 5) == 0 || strncmp(*variable, "CL_CONFIG_", 10) == 0)
+        if (begins_with(*variable, "POCL_") || begins_with(*variable, "CL_CONFIG_"))
             sum += hash_bytes(*variable, strlen(*variable), 1);
     return sum;
 }

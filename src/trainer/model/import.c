@@ -174,7 +174,7 @@ static _Noreturn void refuse_other_tensors(struct weights *weights, const char *
                  weights->path);
         if (strstr(name, "exp_avg"))
             fail(EXIT_USAGE, "%s holds the state of an optimizer: give the model, model.safetensors", weights->path);
-        if (strncmp(name, "value/", strlen("value/")) == 0)
+        if (begins_with(name, "value/"))
             fail(EXIT_USAGE, "%s is a part of a checkpoint: give the checkpoint's folder", weights->path);
     }
     if (strstr(weights->path, "-of-") && weights->n_files == 1)
@@ -249,7 +249,7 @@ static int count_layers(const struct weights *weights)
     long layers = 0;
     for (size_t i = 0; i < weights->n; i++) {
         const char *bare = weights->named[i].bare;
-        if (strncmp(bare, "h.", 2) != 0 || bare[2] < '0' || bare[2] > '9')
+        if (!begins_with(bare, "h.") || bare[2] < '0' || bare[2] > '9')
             continue;
         char *end;
         long layer = strtol(bare + 2, &end, 10);
@@ -272,7 +272,7 @@ static void refuse_unknown_tensors(const struct weights *weights)
         const struct named *named = &weights->named[i];
         bool mask = ends_with(named->bare, ".attn.bias") || ends_with(named->bare, ".attn.masked_bias");
         for (size_t k = 0; k < COUNT(parts); k++)
-            if (!named->known && !mask && strncmp(named->bare, parts[k], strlen(parts[k])) == 0)
+            if (!named->known && !mask && begins_with(named->bare, parts[k]))
                 fail(EXIT_USAGE,
                      "%s has tensor %.80s, which GPT-2 as it is computed here has not: the model computes "
                      "something else",
