@@ -312,7 +312,7 @@ LONG_TEST(what_if_gives_what_an_edited_list_gives)
     }
     expect_yard(EXIT_USAGE, "memory= or --device-mem", "plan --list %s --device-mem 11000", list);
     expect_yard(EXIT_USAGE, "memory= or --host-mem", "plan --list %s --host-mem 11000", list);
-    expect_yard(EXIT_USAGE, "for the host: raise --host-mem, or use --recompute full, a smaller",
+    expect_yard(EXIT_USAGE, "for the host: raise --host-mem, or use a smaller --micro-batch",
                 "plan --model nano --hardware data/hardware/server.txt --swap auto --host-mem 1K");
     expect_yard(EXIT_USAGE, "--what-if takes words such as", "plan --list %s --simulate --what-if gpu=2x", list);
     expect_yard(EXIT_USAGE, "add --simulate", "plan --list %s --what-if link=2x", list);
