@@ -45,7 +45,7 @@ make -s modules | awk 'NR > 1 { print $1 }' >"$TMP/order"
 place() { # FOLDER: its line in that order
     grep -nx "$1" "$TMP/order" | cut -d : -f 1
 }
-for pair in 'proof pass' 'restart predict' 'watch predict' 'pace trace' 'lists pass' 'pass reshard'; do
+for pair in 'proof pass' 'restart predict' 'watch predict' 'pace trace' 'lists pass' 'pass checkpoint'; do
     first=${pair% *}
     second=${pair#* }
     check "$first is asked before $second" [ "$(place "$first")" -lt "$(place "$second")" ]

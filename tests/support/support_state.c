@@ -1,7 +1,7 @@
 /* support_state.c - checkpoints of random numbers, and what is expected of them. */
 #include "support_state.h"
 
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

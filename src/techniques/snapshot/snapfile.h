@@ -1,6 +1,6 @@
 /* snapfile.h - the snapshot file: where its bytes lie, and how it is read and written.  snapshot.h explains the words.
  *
- * To reshard/ the file is another form of a checkpoint (struct checkpoint_form): the same pieces, the same manifest,
+ * To checkpoint/ the file is another form of a checkpoint (struct checkpoint_form): the same pieces, the same manifest,
  * read and verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot,
  * since they change with each iteration.
  *
@@ -16,7 +16,7 @@
 #ifndef SNAPFILE_H
 #define SNAPFILE_H
 
-#include "techniques/reshard/checkpoint.h"
+#include "techniques/checkpoint/checkpoint.h"
 #include "trainer/file/bytes.h"  /* defines: reader */
 #include "trainer/step/tensor.h" /* defines: MOST_MEMBERS */
 

@@ -22,11 +22,11 @@
  *       96  u64 XXH64 of the slot's hashes
  *     4088  u64 XXH64 of all before
  *
- * The manifest is a checkpoint's (manifest.c), and says where in a slot each piece lies.  A slot ends with the XXH64 of
- * each piece, in the manifest's order.  It has no header: only a page vouches for it.
+ * The manifest is a checkpoint's (manifest_write.c), and says where in a slot each piece lies.  A slot ends with the
+ * XXH64 of each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
 #include "snapfile.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 
 #include <sys/stat.h>
 

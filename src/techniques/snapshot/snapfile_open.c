@@ -13,7 +13,7 @@
  * have lost the bytes.
  */
 #include "snapfile.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "trainer/file/locks.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
  * write the slot again, and then the hash shows it.
  */
 #include "snapfile.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 
 #include <errno.h>
 #include <sys/file.h>
@@ -286,7 +286,7 @@ struct checkpoint *open_newest_snapshot(const char *path)
 
 /* ---- a snapshot file as another form of a checkpoint (struct checkpoint_form) ------------------------------------ */
 
-/* With this reshard/ reads, verifies and shows it like any checkpoint. */
+/* With this checkpoint/ reads, verifies and shows it like any checkpoint. */
 
 static json_t *snapshot_json(const struct checkpoint *checkpoint)
 {

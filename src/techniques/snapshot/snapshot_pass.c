@@ -162,7 +162,7 @@ static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
                                            {"print-list", "snapshot", "a step file cannot describe slots"}};
 const struct module module_snapshot = {
     .name = "snapshot",
-    .needs = "pass predict reshard",
+    .needs = "pass predict checkpoint",
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -16,7 +16,7 @@
  */
 #include "snapfile.h"
 #include "snapshot.h"
-#include "techniques/reshard/resume.h"
+#include "techniques/checkpoint/resume.h"
 #include "trainer/train/progress.h"
 
 struct snapshot_run {

@@ -6,7 +6,7 @@
  */
 #include "check.h"
 #include "planning/console/table.h"
-#include "techniques/reshard/checkpoint.h"
+#include "techniques/checkpoint/checkpoint.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 
@@ -281,7 +281,7 @@ static const struct option options[] = {
 };
 const struct module module_check = {
     .name = "check",
-    .needs = "console reshard",
+    .needs = "console checkpoint",
     .commands = &command,
     .n_commands = 1,
     .options = options,

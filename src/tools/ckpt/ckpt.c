@@ -145,7 +145,7 @@ static const struct subcommand command = {
 };
 const struct module module_ckpt = {
     .name = "ckpt",
-    .needs = "console reshard",
+    .needs = "console checkpoint",
     .commands = &command,
     .n_commands = 1,
 };

@@ -4,12 +4,12 @@
  *     ckpt_ls.c  ckpt_verify.c  ckpt_diff.c  ckpt_reshard.c  ckpt_export.c      a word each
  *     model_forms.h    the model alone, for other programs, which ckpt_export.c has written
  *
- * src/techniques/reshard says what a checkpoint is, and has all that reads and writes one.
+ * src/techniques/checkpoint says what a checkpoint is, and has all that reads and writes one.
  */
 #ifndef CKPT_H
 #define CKPT_H
 
-#include "techniques/reshard/checkpoint.h"
+#include "techniques/checkpoint/checkpoint.h"
 #include "trainer/base/options.h"
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* ckpt_ls.c - yard ckpt ls: what is in a checkpoint, and which rank has which part. */
 #include "ckpt.h"
 #include "planning/console/table.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 
 /* "rows", "columns in 3": how tensor parallelism cuts it. */
 static void format_cut(char out[32], const struct kept_tensor *tensor)

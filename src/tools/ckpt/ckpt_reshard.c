@@ -2,7 +2,7 @@
 #include "ckpt.h"
 #include "planning/console/arguments.h"
 #include "planning/console/table.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "trainer/train/train.h"
 
 /* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */

@@ -5,7 +5,7 @@
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
  */
 #include "model_forms.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 

@@ -3,7 +3,7 @@
 #ifndef MODEL_FORMS_H
 #define MODEL_FORMS_H
 
-#include "techniques/reshard/checkpoint.h"
+#include "techniques/checkpoint/checkpoint.h"
 
 /* Writes all parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside
  * prefixed names. */

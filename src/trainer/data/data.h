@@ -56,7 +56,7 @@ struct split {
     size_t n;
     bool shares_memory; /* the tokens follow those of `train`, which owns the memory */
     int used;           /* every token is below this number */
-    uint64_t hash;      /* a hash of the tokens, once reshard has asked for it; 0: not yet */
+    uint64_t hash;      /* a hash of the tokens, once checkpoint/ has asked for it; 0: not yet */
 };
 
 struct dataset {

@@ -16,7 +16,7 @@
  *
  * To see it fail: in publish.c, let sync_file() return 0 at once.
  */
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "tests/support/shim.h"
 #include "tests/support/support_disk.h"
 #include "tests/support/support_state.h"

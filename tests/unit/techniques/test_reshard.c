@@ -1,19 +1,20 @@
 /* test_reshard.c - a checkpoint's pieces, and bringing them from one mesh to another and back.
  *
- * It tests src/techniques/reshard.  Each element of a tensor is in one piece.  A plan that copies pieces of one mesh
- * to those of another is proved right, and a plan with any copy changed is refused.  A checkpoint that goes from K
- * ranks to N and back to K is the same to the byte.  Elements that are lost, copied twice or put elsewhere are found.
+ * It tests reshard_pieces.c, reshard_plan.c and reshard_transfer.c of src/techniques/checkpoint.  Each element of a
+ * tensor is in one piece.  A plan that copies pieces of one mesh to those of another is proved right, and a plan with
+ * any copy changed is refused.  A checkpoint that goes from K ranks to N and back to K is the same to the byte.
+ * Elements that are lost, copied twice or put elsewhere are found.
  *
- * To see it fail: in pieces.c, let a stretch end with its row where width > columns, in place of <.
+ * To see it fail: in reshard_pieces.c, let a stretch end with its row where width > columns, in place of <.
  *
  * Models and meshes are drawn by chance (support_state.h): uneven heads, layers and vocabularies.  Each value follows
  * from a seed, the number of its tensor, and its place in it.
  *
  *     YARD_PAIRS=300 build/tests/test_reshard      so many random pairs of meshes
  *
- * (Damaged checkpoints: test_reshard_strict.c.  Runs that go on: test_reshard_resume.c.  yard ckpt: test_ckpt.c.)
+ * (Damaged checkpoints: test_checkpoint_strict.c.  Runs that go on: test_resume.c.  yard ckpt: test_ckpt.c.)
  */
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "tests/support/support_state.h"
 
 #include <dirent.h>

@@ -9,7 +9,7 @@
  * Values follow from a seed, the number of their tensor, and their place in it (support_state.h).  A writer beside a
  * reader is a process of its own.
  */
-#include "techniques/reshard/checkpoint.h"
+#include "techniques/checkpoint/checkpoint.h"
 #include "tests/support/support_state.h"
 
 #include <fcntl.h>

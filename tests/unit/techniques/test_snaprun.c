@@ -10,7 +10,7 @@
  * What is expected is the run without snapshots, whose state after each step is kept.
  */
 #include "planning/trace/trace.h"
-#include "techniques/reshard/resume.h"
+#include "techniques/checkpoint/resume.h"
 #include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
 #include "tests/support/support.h"

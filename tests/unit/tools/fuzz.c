@@ -9,7 +9,7 @@
  */
 #include "planning/predict/predict.h"
 #include "planning/trace/follow.h"
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"

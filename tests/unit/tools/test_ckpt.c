@@ -7,7 +7,7 @@
  *
  * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
  */
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"

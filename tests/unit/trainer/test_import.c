@@ -11,7 +11,7 @@
  * computes.
  */
 #include "planning/lists/lists.h"
-#include "techniques/reshard/checkpoint.h"
+#include "techniques/checkpoint/checkpoint.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"

@@ -9,7 +9,7 @@
  *
  * Training itself makes no such models, so they are trained or drawn, and then a value of them is overwritten.
  */
-#include "techniques/reshard/resume.h"
+#include "techniques/checkpoint/resume.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"

@@ -1,10 +1,10 @@
-/* transfer_pieces.c - copies bytes as a copy plan says, a tensor at a time: its pieces are read, hashed and copied.
+/* reshard_transfer.c - copies bytes as a copy plan says, a tensor at a time: its pieces are read, hashed and copied.
  *
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      the pieces of a file become the pieces of other files
  *     verify       read_kept() without the tensor in memory: only hashes are compared
  */
-#include "checkpoint_files.h"
+#include "files.h"
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 

@@ -1,15 +1,15 @@
-/* test_reshard_strict.c - what is no sound checkpoint is refused with a sentence, and which of several is the newest.
+/* test_checkpoint_strict.c - what is no sound checkpoint is refused with a sentence, and which of several is newest.
  *
- * It tests read_manifest.c, find_checkpoint.c, rank_files.c and publish_folder.c of src/techniques/reshard.  A rule of
+ * It tests manifest_read.c, find.c, rank_files.c and publish_folder.c of src/techniques/checkpoint.  A rule of
  * the manifest that nobody checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an
  * older session that is taken for the newest are found.
  *
- * To see it fail: in read_manifest.c, let a piece end behind the end of its tensor.
+ * To see it fail: in manifest_read.c, let a piece end behind the end of its tensor.
  *
  * One small checkpoint is written (small_state()), and then it is changed: a word of its manifest, with a hash that
  * fits, or a bit, or the length of a file.
  */
-#include "techniques/reshard/checkpoint_files.h"
+#include "techniques/checkpoint/files.h"
 #include "tests/support/support_state.h"
 
 /* ---- the strict reader ------------------------------------------------------------------------------------------- */

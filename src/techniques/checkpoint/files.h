@@ -1,4 +1,4 @@
-/* checkpoint_files.h - the files of a checkpoint.  The manifest is its description:
+/* files.h - the files of a checkpoint.  The manifest is its description:
  *
  *     {"hash":"c0ffee0123456789",           the first line: XXH64 of all bytes after it, in 16 digits
  *     "version":2, "step":30, ... "tensors":[
@@ -16,8 +16,8 @@
  * Until then the folder has a temporary name, and fail() removes it.  What the system refuses ends the program
  * (EXIT_IO).
  */
-#ifndef CHECKPOINT_FILES_H
-#define CHECKPOINT_FILES_H
+#ifndef FILES_H
+#define FILES_H
 
 #include "checkpoint.h"
 #include "trainer/file/file.h"
@@ -29,7 +29,7 @@ enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
  * belong to one state. */
 enum manifest_of { MANIFEST_OF_LAYOUT, MANIFEST_OF_STATE };
 
-/* ---- manifest.c -------------------------------------------------------------------------------------------------- */
+/* ---- manifest_write.c -------------------------------------------------------------------------------------------- */
 
 /* The whole text, of the layout alone where the checkpoint has another form; the caller frees it. */
 char *manifest_text(const struct checkpoint *checkpoint);
@@ -38,7 +38,7 @@ json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tenso
 json_t *tensors_json(const struct checkpoint *checkpoint);
 json_t *mesh_json(const struct mesh *mesh);
 
-/* ---- read_manifest.c --------------------------------------------------------------------------------------------- */
+/* ---- manifest_read.c --------------------------------------------------------------------------------------------- */
 
 /* The checkpoint that the folder's manifest describes.  Strict: fails (EXIT_FAILED) with the rule that the manifest
  * breaks, and its place in the manifest.  The files beside the manifest are not looked at: open_checkpoint() does that.

@@ -1,12 +1,12 @@
-/* reshard_options.c - the folder's options of yard train, --resume and --keep; its module. */
+/* checkpoint_options.c - the folder's options of yard train, --resume and --keep; its module. */
 #include "resume.h"
 
-struct reshard_options reshard_options;
+struct checkpoint_options checkpoint_options;
 
 static const struct option options[] = {
     {.name = "resume",
      .type = OPT_INPUT,
-     .value = &reshard_options.resume,
+     .value = &checkpoint_options.resume,
      .argument = "DIR|FILE",
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN,
@@ -15,7 +15,7 @@ static const struct option options[] = {
              "command line says. With another number of devices dp is changed"},
     {.name = "keep",
      .type = OPT_INT,
-     .value = &reshard_options.keep,
+     .value = &checkpoint_options.keep,
      .argument = "K",
      .low = 0,
      .high = 1e9,
@@ -25,11 +25,11 @@ static const struct option options[] = {
 };
 
 /* A restart goes on from its own checkpoint, whatever --resume says. */
-static void check_reshard_options(struct settings *settings)
+static void check_checkpoint_options(struct settings *settings)
 {
     (void)settings;
     if (this_process->from)
-        reshard_options.resume = this_process->from;
+        checkpoint_options.resume = this_process->from;
 }
 
 static const struct option_rule rules[] = {
@@ -41,8 +41,8 @@ static const struct foreign_words foreign[] = {
      NULL},
     {"keep", "save-total-limit keep-last", NULL},
 };
-const struct module module_reshard = {
-    .name = "reshard",
+const struct module module_checkpoint = {
+    .name = "checkpoint",
     .after = "pass", /* whose reports are printed before the line on the run that goes on */
     .options = options,
     .n_options = COUNT(options),
@@ -50,7 +50,7 @@ const struct module module_reshard = {
     .n_foreign = COUNT(foreign),
     .rules = rules,
     .n_rules = COUNT(rules),
-    .check = check_reshard_options,
-    .hooks = &reshard_hooks,
+    .check = check_checkpoint_options,
+    .hooks = &checkpoint_hooks,
     .sole.archive = &archive,
 };

@@ -1,11 +1,11 @@
-/* read_manifest.c - reads the description of a checkpoint, strictly, in the order of manifest.c.
+/* manifest_read.c - reads the description of a checkpoint, strictly, in the order of manifest_write.c.
  *
  * A field that is missing, or that no version of the form has, is refused, and so is a number that is out of bounds.
  * Functions take_*() take a field out of a copy of its object, so what is left in the end is what was not expected.
  * A field that can be computed from others is compared with them: names and shapes with the table of parameters, a
  * piece's file with its rank.  Every message has the path and the field, or the tensor.
  */
-#include "checkpoint_files.h"
+#include "files.h"
 
 enum {
     HASH_LINE = 28, /* bytes of a manifest's first line */

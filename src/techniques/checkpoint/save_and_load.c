@@ -4,7 +4,7 @@
  * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor
  * for every rank that keeps a part of it.
  */
-#include "checkpoint_files.h"
+#include "files.h"
 #include "resume.h"
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
-/* test_reshard_resume.c - a run that is broken off and goes on is, to the bit, the run that was not.
+/* test_resume.c - a run that is broken off and goes on is, to the bit, the run that was not.
  *
- * It tests resume.c and save_and_load.c of src/techniques/reshard, and `yard train --resume`.  State that is not saved
- * (Adam's moments, the place in the data, the strategy) shows as other bits; a folder that two runs write, and one that
- * another model is saved to, must be refused.
+ * It tests resume.c and save_and_load.c of src/techniques/checkpoint, and `yard train --resume`.  State that is not
+ * saved (Adam's moments, the place in the data, the strategy) shows as other bits; a folder that two runs write, and
+ * one that another model is saved to, must be refused.
  *
  * To see it fail: in resume.c, go on with other data: leave out the comparison with hash_data().
  *
@@ -10,8 +10,8 @@
  * of every kind.
  */
 #include "planning/predict/plan.h"
-#include "techniques/reshard/checkpoint_files.h"
-#include "techniques/reshard/resume.h"
+#include "techniques/checkpoint/files.h"
+#include "techniques/checkpoint/resume.h"
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"

@@ -1,4 +1,4 @@
-/* pieces.c - which rank keeps which part of the state: it follows from the mesh's cut, and from nothing else.
+/* reshard_pieces.c - which rank keeps which part of the state: it follows from the mesh's cut, and from nothing else.
  *
  * Tensor parallelism gives a rank a part of a parameter: rows of each section, or columns.  ZeRO puts all that a rank
  * has of a unit in a row, one parameter after another, and cuts it into flat shards.  So a piece is one of these:
@@ -16,7 +16,7 @@
  * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end where its stored
  * ranges end (add_pieces()).
  */
-#include "pieces.h"
+#include "reshard.h"
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 

@@ -5,7 +5,7 @@
  * without a mesh; checkpoints still record the old strategy, so that it returns when there are more devices again.
  */
 #include "resume.h"
-#include "checkpoint_files.h"
+#include "files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +18,17 @@ struct run_record { /* what checkpoints say of a training */
     int64_t session;
 };
 
-static struct run_record *record_of(const struct trainer *trainer) { return *folder_data_of(trainer, &module_reshard); }
+static struct run_record *record_of(const struct trainer *trainer)
+{
+    return *folder_data_of(trainer, &module_checkpoint);
+}
 
 /* ---- the resumed run --------------------------------------------------------------------------------------------- */
 
 static const struct resumed_run *find_resumed_run(void)
 {
     static struct resumed_run found;
-    const char *path = this_process->from ? this_process->from : reshard_options.resume;
+    const char *path = this_process->from ? this_process->from : checkpoint_options.resume;
     if (!path)
         return NULL;
     struct checkpoint *checkpoint = open_checkpoint(path);
@@ -119,7 +122,7 @@ static void record_training(struct trainer *trainer, struct list *list)
     char text[64];
     record->options = options_json(RECORDED_OPTIONS);
     json_object_set_new(record->options, "mesh", json_string(format_mesh(text, &strategy)));
-    *folder_data_of(trainer, &module_reshard) = record;
+    *folder_data_of(trainer, &module_checkpoint) = record;
 }
 
 /* A random number from the system, so that no two runs have the same. */
@@ -239,8 +242,8 @@ static void save_training(struct trainer *trainer, uint32_t step, bool first)
     struct checkpoint *checkpoint = describe_training(trainer, step);
     make_folder(settings->save);
     save_checkpoint(trainer->model, settings->save, checkpoint);
-    if (begins || reshard_options.keep != KEEP_ALL)
-        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : ANY_SESSION, reshard_options.keep);
+    if (begins || checkpoint_options.keep != KEEP_ALL)
+        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : ANY_SESSION, checkpoint_options.keep);
     free_checkpoint(checkpoint);
 }
 
@@ -300,8 +303,8 @@ static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
     append_quoted(&kept_run->command, settings->save);
     if (settings->save_every)
         append_text(&kept_run->command, " --save-every %d", settings->save_every);
-    if (reshard_options.keep != KEEP_ALL)
-        append_text(&kept_run->command, " --keep %d", reshard_options.keep);
+    if (checkpoint_options.keep != KEEP_ALL)
+        append_text(&kept_run->command, " --keep %d", checkpoint_options.keep);
 }
 
 const struct archive archive = {
@@ -315,7 +318,7 @@ const struct archive archive = {
     .compare = compare_with_saved,
     .save = save_training,
 };
-const struct hooks reshard_hooks = {
+const struct hooks checkpoint_hooks = {
     .list_built = record_training,
     .lists_ready = number_run,
     .model_filled = compare_training,

@@ -1,5 +1,5 @@
 /* publish_folder.c - folders appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
-#include "checkpoint_files.h"
+#include "files.h"
 
 #include <dirent.h>
 #include <errno.h>

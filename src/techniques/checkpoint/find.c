@@ -1,4 +1,4 @@
-/* find_checkpoint.c - looks into the folder that --save fills: which checkpoints are complete, which is the newest, and
+/* find.c - looks into the folder that --save fills: which checkpoints are complete, which is the newest, and
  * which are to be removed.
  *
  *     list_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
@@ -6,7 +6,7 @@
  *
  * What a folder may hold is drawn in checkpoint.h.
  */
-#include "checkpoint_files.h"
+#include "files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* pieces.h - which rank holds which part of the state that outlives a run (pieces.c), and which ranges of
- * elements lead from the pieces of one mesh to those of another (copy_plan.c).
+/* reshard.h - which rank holds which part of the state that outlives a run (reshard_pieces.c), and which ranges of
+ * elements lead from the pieces of one mesh to those of another (reshard_plan.c); reshard_transfer.c copies them.
  *
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
  * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
@@ -7,10 +7,10 @@
  * All work on checkpoints is such walks, a tensor at a time.
  *
  * The caller frees a `struct pieces` with free_pieces().  What the mesh or the sizes have wrong ends the program before
- * (check_config(), cut_layers()): nothing here fails.
+ * (check_config(), cut_layers()): nothing of reshard_pieces.c fails.
  */
-#ifndef PIECES_H
-#define PIECES_H
+#ifndef RESHARD_H
+#define RESHARD_H
 
 #include "trainer/model/model.h"
 
@@ -45,7 +45,7 @@ struct pieces {
     struct kept_tensor *tensors;
 };
 
-/* ---- pieces.c: all tensors --------------------------------------------------------------------------------------- */
+/* ---- reshard_pieces.c: all tensors ------------------------------------------------------------------------------- */
 
 /* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
@@ -58,7 +58,7 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
 size_t count_pieces(const struct pieces *pieces); /* all tensors' */
 void free_pieces(struct pieces *pieces);
 
-/* ---- pieces.c: one tensor, one piece ----------------------------------------------------------------------------- */
+/* ---- reshard_pieces.c: one tensor, one piece --------------------------------------------------------------------- */
 
 size_t tensor_elements(const struct kept_tensor *tensor);
 size_t piece_elements(const struct piece *piece);
@@ -68,7 +68,7 @@ size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, s
 /* Writes to `out` the name of piece i in its safetensors file, "value/h.0.ln_1.weight/0", and returns `out`. */
 char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i);
 
-/* ---- copy_plan.c ------------------------------------------------------------------------------------------------- */
+/* ---- reshard_plan.c ---------------------------------------------------------------------------------------------- */
 
 /* From the pieces of one mesh to those of another: a range of elements to copy. */
 struct copy {
@@ -90,5 +90,22 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
  * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan
  * is right, else what is wrong. */
 struct problem *prove_copies(const struct copies *plan);
+
+/* ---- reshard_transfer.c: bytes along a copy plan, a tensor at a time --------------------------------------------- */
+
+struct checkpoint; /* checkpoint.h */
+
+/* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
+ * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
+ * sentence instead.  A parameter `tensor` is an index into the checkpoint's pieces->tensors. */
+
+/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
+ * pieces do not cover each element once, or do not have their hashes. */
+void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
+/* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
+struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
+/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
+ * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
+uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* manifest.c - writes the description of a checkpoint, which checkpoint_files.h draws.  read_manifest.c reads it.
+/* manifest_write.c - writes the description of a checkpoint, which files.h draws.  manifest_read.c reads it.
  *
  * The fields are those of tutorials/reference-files.md, no more and no fewer.
  *
@@ -8,7 +8,7 @@
  *
  * A checkpoint in another form (struct checkpoint_form) has a manifest too, with fewer fields.
  */
-#include "checkpoint_files.h"
+#include "files.h"
 
 /* ---- tensors and their pieces --------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * The places of pieces in the files are known before the first byte is written, and the hashes of pieces when the last
  * byte is.  The files lie in a folder of another name until all are complete (publish_folder.c).
  */
-#include "checkpoint_files.h"
+#include "files.h"
 
 static struct st_writer *open_rank(struct folder *folder, int rank, uint32_t step)
 {

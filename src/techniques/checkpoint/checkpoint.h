@@ -2,10 +2,12 @@
  *
  * Four headers say what this folder has, each for some of its files:
  *
- *     pieces.h             which rank holds which part of the state, and what to copy from mesh to mesh     begin here
- *     checkpoint.h         a checkpoint: found, read, resharded and compared                                then
- *     checkpoint_files.h   its files: the manifest, and how a folder is written and appears whole
- *     resume.h             a training as a checkpoint, and back: saving, loading, going on
+ *     reshard.h      which rank holds which part of the state, and what to copy from mesh to mesh      begin here
+ *     checkpoint.h   a checkpoint in memory: made, found, and compared with another                    then
+ *     files.h        its files: the manifest, and how a folder is written and appears whole
+ *     resume.h       a training as a checkpoint, and back: saving, loading, going on
+ *
+ * The technique reshard is the three files reshard_*.c.
  *
  * src/tools/ckpt has the command `yard ckpt`.
  *
@@ -26,7 +28,7 @@
 #ifndef CHECKPOINT_H
 #define CHECKPOINT_H
 
-#include "pieces.h"
+#include "reshard.h"
 #include "trainer/base/json.h"
 
 #define RANK_FILE "rank-%d.safetensors" /* the name of a rank's file in a checkpoint */
@@ -72,7 +74,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
  * mesh, which reading the manifest does before anyone else. */
 struct mesh read_strategy(const struct checkpoint *checkpoint);
 
-/* ---- checkpoint_form.c: another form of a checkpoint ------------------------------------------------------------- */
+/* ---- other_form.c: another form of a checkpoint ------------------------------------------------------------------ */
 
 /* One file, in which a run writes one state over another.  A folder of src that has such files registers how they
  * are read (struct module).  To all others what it opens is a checkpoint.
@@ -105,7 +107,7 @@ struct other_form {
 const struct checkpoint_form *find_checkpoint_form(const char *path);
 void free_other_form(struct other_form *other_form);
 
-/* ---- find_checkpoint.c: the folder that --save fills ------------------------------------------------------------ */
+/* ---- find.c: the folder that --save fills ------------------------------------------------------------------------ */
 
 /* Which checkpoints are in it, and which is the newest?
  *
@@ -115,7 +117,7 @@ void free_other_form(struct other_form *other_form);
  *
  * A folder is published like a file (publish_folder.c).  So a folder that has its final name was whole when it got it.
  * It is *complete* if its manifest is right and its files agree with that by size and header.  Hashes are compared when
- * bytes are read (transfer_pieces.c).
+ * bytes are read (reshard_transfer.c).
  *
  * Runs that write into one folder are numbered, resumed runs too: each is a *session*.  The newest checkpoint is the
  * last one of the last session: a run that was resumed from step 20 has newer checkpoints than step 30 of the run
@@ -141,22 +143,7 @@ enum { ANY_SESSION = 0, KEEP_ALL = 0 };
  * keep: KEEP_ALL: all of these stay. */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
-/* ---- transfer_pieces.c: bytes along a copy plan, a tensor at a time ---------------------------------------------- */
-
-/* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
- * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
- * sentence instead.  A parameter `tensor` is an index into the checkpoint's pieces->tensors. */
-
-/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
- * pieces do not cover each element once, or do not have their hashes. */
-void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
-/* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
-struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
-/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
- * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
-uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
-
-/* ---- compare_checkpoints.c: how far two arrays, or two checkpoints, are apart ------------------------------------ */
+/* ---- compare.c: how far two arrays, or two checkpoints, are apart ------------------------------------------------ */
 
 struct difference {
     size_t elements;       /* number of elements with different bits */

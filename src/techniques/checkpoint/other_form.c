@@ -1,4 +1,4 @@
-/* checkpoint_form.c - asks the folders that register another form of a checkpoint: whose is this file? */
+/* other_form.c - asks the folders that register another form of a checkpoint: whose is this file? */
 #include "checkpoint.h"
 #include "trainer/base/module.h"
 

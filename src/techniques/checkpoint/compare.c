@@ -1,4 +1,4 @@
-/* compare_checkpoints.c - how far two arrays, or two checkpoints, are apart.  A checkpoint's tensors are put together
+/* compare.c - how far two arrays, or two checkpoints, are apart.  A checkpoint's tensors are put together
  * first (read_kept()), so that the two may be cut by unlike meshes.
  */
 #include "checkpoint.h"

@@ -17,19 +17,19 @@ void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, e
 /* ---- resume.c: whose functions the trainer calls ----------------------------------------------------------------- */
 
 extern const struct archive archive;
-extern const struct hooks reshard_hooks;
+extern const struct hooks checkpoint_hooks;
 /* A checkpoint of the run as it is after that step, without its pieces.  The caller frees it with
  * free_checkpoint(). */
 struct checkpoint *describe_training(const struct trainer *trainer, uint32_t step);
 const json_t *recorded_options(const struct trainer *trainer); /* as the run's checkpoints have them; the run's own */
 
-/* ---- reshard_options.c ------------------------------------------------------------------------------------------- */
+/* ---- checkpoint_options.c ---------------------------------------------------------------------------------------- */
 
-struct reshard_options {
+struct checkpoint_options {
     const char *resume; /* the path that --resume names; NULL: the run begins from nothing, or from a model */
     int keep;           /* how many checkpoints stay; or KEEP_ALL */
 };
-extern struct reshard_options reshard_options;
-extern const struct module module_reshard;
+extern struct checkpoint_options checkpoint_options;
+extern const struct module module_checkpoint;
 
 #endif

@@ -1,5 +1,5 @@
 /* past_cache.c - opens files past the page cache, which Linux can. */
-#include "checkpoint_files.h"
+#include "files.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* copy_plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
+/* reshard_plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
  *
  * This is how a checkpoint of K ranks loads on N: however a tensor is cut, its elements are the same, in the same
  * order.  So the tensor is walked from its first element to its last.  At each moment one piece of either side has the
@@ -16,7 +16,7 @@
  *
  * Source: "Data loading method, device, electronic equipment and storage medium" (Baidu, 2023).
  */
-#include "pieces.h"
+#include "reshard.h"
 
 struct side {
     const struct kept_tensor *tensor;
