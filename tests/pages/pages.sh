@@ -85,7 +85,8 @@ finds_nothing 'functions, structs and fields that the pages on the source code n
     tutorials/reference-design.md
 
 files_of_folders() {
-    ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-folders.md
+    ls src/*/*/*.[ch] |
+        awk -f tests/pages/folders.awk - tutorials/reference-code.md tutorials/reference-folders.md
 }
 finds_nothing 'the tables of folders name the files of src, and only those' files_of_folders
 

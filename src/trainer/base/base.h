@@ -10,7 +10,7 @@
  *     allocate.h    memory                             allocate.c
  *     array.h       growing, sorting, searching        array.c
  *     text.h        numbers as text, UTF-8             text.c, utf8.c
- *     options.h     words of the command line          options.c
+ *     options.h     words of the command line          options.c, options_help.c
  *
  * These are included where they are used:
  *

@@ -114,11 +114,14 @@ bool is_output(const struct option *option); /* is its value a path that is writ
 /* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *option);
 int choice_number(const char *const *words, const char *word); /* the word's index in `words`; -1: it is not there */
+/* What stands for the option's value in the help: "a|b|c" for an OPT_CHOICE, else the value's name, such as "N".  The
+ * caller frees it. */
+char *argument_name(const struct option *option);
 /* Half a sentence about a foreign word (module.h): what yard calls it, or why yard has nothing like it.  `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
 
-/* ---- the help ---------------------------------------------------------------------------------------------------- */
+/* ---- options_help.c: the help ------------------------------------------------------------------------------------ */
 
 enum { HELP_WIDTH = 80 }; /* columns of the help */
 /* Prints the beginning of a help: "usage: yard COMMAND TAKES"; the examples, one a line, each without "yard COMMAND";

@@ -1,8 +1,8 @@
 /* pipeline.h - pipelines: in which order a device does the forwards and backwards of its stages and micro-batches.
  *
  * What a device does at a time is a *turn*: one computation of one stage for one micro-batch.  A *turn order* says
- * which turns each device takes one after another; train/lists.c adds their tasks to the list.  1f1b with 2 devices
- * and 3 micro-batches (F forward, B backward):
+ * which turns each device takes one after another; train/build_lists.c adds their tasks to the list.  1f1b with 2
+ * devices and 3 micro-batches (F forward, B backward):
  *
  *     device 0   F0 F1 B0 F2 B1 B2
  *     device 1   F0 B0 F1 B1 F2 B2

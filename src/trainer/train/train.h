@@ -9,7 +9,7 @@
  * trainer/settings has what is asked for.  This header is for these files, and train_parts.h has what they need of one
  * another:
  *
- *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, lists.c, feed.c,
+ *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, build_lists.c, feed.c,
  *                                                                         control.c
  *     vocabulary  which tokenizer a run has                               vocabulary.c
  *     loop        steps, evaluation, saving                               loop.c, which shows them by progress.h

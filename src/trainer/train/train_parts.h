@@ -42,7 +42,7 @@ struct tensor *new_losses(struct trainer *trainer);
 void add_report(struct trainer *trainer);
 host_function report_evaluation;
 
-/* ---- lists.c: the lists of tasks --------------------------------------------------------------------------------- */
+/* ---- build_lists.c: the lists of tasks --------------------------------------------------------------------------- */
 
 /* Each builds the list of its name, trainer->train and so on, which is neither placed nor ordered then. */
 void build_train(struct trainer *trainer);

@@ -1,4 +1,4 @@
-/* lists.c - builds the lists of tasks: train, eval, sample.
+/* build_lists.c - builds the lists of tasks: train, eval, sample.
  *
  * The train list, per step:
  *
