@@ -80,11 +80,15 @@ mkdir -p "$TMP/described"
 echo '{"n_head": 4}' >"$TMP/described/config.json"
 refuse 2 'has a config.json, but no model.safetensors' train --init "$TMP/described"
 refuse 2 'unknown option --max_new_tokens; here it is called --count' sample --max_new_tokens 5
-refuse 2 '--steps, as it is called here, is an option of another command' plan --max-iters 5
+refuse 2 '--steps, as it is called here, is an option of `yard train`' plan --max-iters 5
 refuse 2 'there is no command "generate"; here that is `yard sample`' generate
 printf 'n_embd = 3\n' >"$TMP/config"
 refuse 2 'line 1: unknown option "n_embd"; here it is called channels' train --config "$TMP/config"
 refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
+
+mkdir -p "$TMP/full/other"
+refuse 2 "--save $TMP/full would write a model among other folders, such as $TMP/full/other: name a new folder" \
+    train --model tiny --steps 1 --save "$TMP/full"
 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
@@ -116,7 +120,7 @@ refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"'
 refuse 2 '--schedule takes one of cosine|constant|linear|wsd, not "sine"' train --schedule sine
 refuse 2 '--gemm takes one of auto|own|clblast, not "fast"' train --gemm fast
 refuse 2 '--serial is a switch and takes no value, but "yes" was given' train --serial=yes
-refuse 2 '--prompt is an option of another command, not of `yard train`' train --prompt x
+refuse 2 '--prompt is an option of `yard sample`, not of `yard train`, whose options `yard train --help` lists' train --prompt x
 refuse 2 '"extra" is not an option: options start with --' train extra
 refuse 2 '"extra" is not an option: options start with --' plan extra
 refuse 2 '"extra" is not an option: options start with --' devices extra
@@ -338,7 +342,7 @@ refuse 3 '-d 0:99: there is no such device; `yard devices` describes those that 
 refuse 2 'can be cut into at most ...; 0:0xN makes N logical devices of it, up to 16' train -d 0:0/999
 refuse 2 '--vector 3: take 1, 4, 8 or 16, and at most ...has vectors of that many floats' train --vector 3
 refuse 2 '-d names more than 16 devices' train -d 0:0x17
-refuse 2 '-d names device 0:0 twice, whose compute units are there once: cut it with /n' train -d 0:0,0:0
+refuse 2 '-d names device 0:0 twice, but it has its compute units only once: cut the device with /n' train -d 0:0,0:0
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
 refuse 2 '--mesh pp=2 needs 2 devices, and without -d there is 1' train --mesh pp=2
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "rows"; an omitted axis is 1' train --mesh rows
@@ -400,7 +404,7 @@ exit_code 'a limit that bounds the budget: the exit code is 2' $? 2
 check 'a limit that bounds the budget is named' grep -q 'a limit of this process' "$TMP/err"
 (ulimit -n 40 && yard devices)
 check 'few open files are named before a driver fails for want of them' \
-    grep -q 'may fail: it has 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
+    grep -q 'may fail: this process may have 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
 
 # ---- looking on -----------------------------------------------------------------------------------------------------
 

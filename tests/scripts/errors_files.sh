@@ -162,7 +162,7 @@ refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
 refuse 2 'ckpt needs a word that says what to do: ls, verify, diff, reshard or export' ckpt
-refuse 4 'is not a folder; expected a checkpoint' ckpt ls "$saved"
+refuse 4 'is a model and no checkpoint: `yard plan --init FILE` shows the memory that it takes' ckpt ls "$saved"
 refuse 2 'more than the budget of 4.00 KiB: use a smaller model, or a larger --device-mem' \
     sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
@@ -194,7 +194,7 @@ refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 test
 refuse 2 'check takes one reference file, ... or --gradients and no file' \
     check --gradients tests/data/gpt2-tiny.safetensors
 LC_ALL=C sed 's/"trajectory"/"another---"/' tests/data/gpt2-tiny.safetensors >"$TMP/no-trajectory.safetensors"
-refuse 1 'but no trajectory, which says after how many steps: add it' check "$TMP/no-trajectory.safetensors"
+refuse 1 'but no trajectory, which says after how many many: add a trajectory' check "$TMP/no-trajectory.safetensors"
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'trace summary takes a path, not ""' trace summary ''
@@ -271,7 +271,7 @@ cp LICENSE "$TMP/nested/a.txt"
 warned 'has 1 folder, whose files are not read' --model tiny --data "$TMP/nested"
 warned 'is not UTF-8 from byte 2500 on' --model tiny --data "$TMP/cp1251.txt"
 head -c 3000 /dev/zero >"$TMP/zeros.txt"
-warned 'holds zero bytes, and texts have none: it is trained on all the same' --model tiny \
+warned 'holds zero bytes, which a text does not have; the run trains on this file all the same' --model tiny \
     --data "$TMP/zeros.txt" --tokens bpe:257
 warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 

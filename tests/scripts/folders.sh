@@ -129,7 +129,7 @@ commands "$TMP/yard" >"$TMP/core-commands"
 same 'the trainer alone has two commands' "$(tr '\n' ' ' <"$TMP/core-commands")" 'train sample '
 refuse_without '--zero 3 keeps parameters in shards, ... this yard was built without' train --zero 3 -d 0:0x2
 train "$YARD" "$TMP/learnt" --tokens bpe:300
-refuse_without 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens' \
+refuse_without 'tokenizer of the kind "bpe", which this program cannot read; this yard was built without tokens' \
     sample --from "$TMP/learnt" --count 5
 
 # ---- one at a time --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ check 'a run that is saved and stored goes on from what is saved' grep -qx \
     "$TMP/err"
 train --resume "$TMP/saved" --steps 4
 check 'a run that goes on and is not kept says so' \
-    grep -qx "nothing that this run has trained is saved: --save $TMP/saved would go on saving there" "$TMP/err"
+    grep -qx "nothing that this run has trained is saved; with --save $TMP/saved it would have been" "$TMP/err"
 check 'a run that goes on and is stored succeeds' train --resume "$TMP/saved" --steps 4 --snapshot "$TMP/b.snap"
 check 'a run that goes on and is stored does not say that nothing is saved' lacks 'has trained is saved' "$TMP/err"
 check 'a run with --restart goes on' train --steps 8 --snapshot "$TMP/a.snap" --restart --log "$TMP/log"

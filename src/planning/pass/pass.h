@@ -80,6 +80,7 @@ struct run_facts {      /* what passes know of the training whose list they rewr
     bool gather;        /* parameters lie in shards, and are gathered a layer before their use */
     bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */
     bool unread;        /* no report of the passes is shown */
+    const struct trainer *trainer; /* whose other lists use the same memory, one list at a time; NULL: a step file's */
 };
 
 typedef bool pass_wanted(const struct run_facts *facts);
@@ -117,7 +118,7 @@ struct forecaster {
     char *(*describe_gain)(const struct machine *machine, const struct outlook *before, const struct outlook *after);
     /* Ends the program where the list does not fit.  option: the option that asked for it, "--zero 3". */
     void (*refuse_outlook)(struct machine *machine, const struct outlook *outlook, const char *option,
-                           enum replanning replans);
+                           const struct run_facts *facts, enum replanning replans);
     void (*free_forecast)(struct forecast *forecast);
 };
 

@@ -43,6 +43,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
         return;
     struct run_facts facts = facts_of(trainer->settings);
     facts.gather &= trainer->mesh.dp > 1;
+    facts.trainer = trainer;
     if (list == trainer->train) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
         reports->reports = run_passes(list, costs_for(trainer), &facts, given.after, &reports->n);

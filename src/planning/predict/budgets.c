@@ -1,5 +1,6 @@
 /* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
 #include "forecast.h"
+#include "trainer/train/train.h"
 
 /* In a step file's machine a tensor may be as large as all memory, unless slab= says less: so that limit follows the
  * budget. */
@@ -50,15 +51,32 @@ char *describe_shortage(const struct device *before, const struct forecast *fore
 }
 
 /* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
-void raise_budgets(struct machine *machine, const struct forecast *forecast)
+static void raise_to(struct machine *machine, const size_t *needed_bytes)
 {
     size_t most = 0;
     for (int i = 0; i < machine->n_devices; i++)
-        most = MAX(most, forecast->needed_bytes[i]);
+        most = MAX(most, needed_bytes[i]);
     for (struct device *device = machine->devices; device <= machine->host; device++) {
         bool has_own = device->described.by_hand || device->is_host;
-        set_budget(device, MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most));
+        set_budget(device, MAX(device->budget, has_own ? needed_bytes[device->index] : most));
     }
+}
+
+/* The lists for evaluation and samples may need more of the host than the list for training does. */
+void raise_budgets(struct machine *machine, const struct forecast *forecast, const struct run_facts *facts)
+{
+    struct list *all[MOST_LISTS], *others[MOST_LISTS];
+    size_t n_others = 0;
+    const size_t n = facts->trainer ? lists_of(facts->trainer, all) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (all[i] != facts->trainer->train)
+            others[n_others++] = all[i];
+    raise_to(machine, forecast->needed_bytes);
+    if (n_others == 0)
+        return;
+    size_t *bytes = bytes_of_lists(others, n_others);
+    raise_to(machine, bytes);
+    free(bytes);
 }
 
 /* The owner of the budget, as the user names it. */
@@ -96,11 +114,11 @@ _Noreturn void refuse_and_name_budgets(const struct machine *machine, const stru
 }
 
 _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
-                                enum replanning replans)
+                                const struct run_facts *facts, enum replanning replans)
 {
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
     if (forecast->problem) /* no budget would give the list a place */
         must(forecast->problem);
-    raise_budgets(machine, forecast);
+    raise_budgets(machine, forecast, facts);
     refuse_and_name_budgets(machine, before, describe_shortage(before, forecast), option, replans);
 }

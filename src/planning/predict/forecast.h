@@ -39,6 +39,9 @@ struct forecast forecast_list_within(const struct list *list, const struct costs
 /* forecast_list(), but tasks wait for data alone, and none for bytes that another tensor has had. */
 struct forecast forecast_by_data(const struct list *list, const struct costs *costs);
 void free_forecast(struct forecast *forecast);
+/* By device: bytes of its arena with these lists alone, which are of one pool, whatever the budgets.  Everything else
+ * stays as it was.  The caller frees the array. */
+size_t *bytes_of_lists(struct list *const *lists, size_t n);
 /* Moves the forecast to the heap, for a pass's report, which frees it. */
 struct forecast *keep_forecast(struct forecast forecast);
 
@@ -55,15 +58,15 @@ void restore_limits(struct machine *machine, const struct device *before, int n)
  * do.  option: the option that asked for the list, "--zero 3".  replans: whether the passes may make another list with
  * these budgets. */
 _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
-                                enum replanning replans);
+                                const struct run_facts *facts, enum replanning replans);
 /* The three parts of refuse_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
  * they were at first.
  *
- *     raise_budgets()               makes the budgets as large as the forecast needs
+ *     raise_budgets()               makes the budgets as large as the forecast needs, and the training's other lists
  *     describe_shortage()           a sentence, which the caller frees: the first device whose budget was too small for
  *                                   the forecast, and the task there
  *     refuse_and_name_budgets()     ends the program with this sentence and the budgets that were raised */
-void raise_budgets(struct machine *machine, const struct forecast *forecast);
+void raise_budgets(struct machine *machine, const struct forecast *forecast, const struct run_facts *facts);
 char *describe_shortage(const struct device *before, const struct forecast *forecast);
 _Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
                                        const char *option, enum replanning replans);

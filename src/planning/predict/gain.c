@@ -66,10 +66,10 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
 }
 
 static void refuse_outlook(struct machine *machine, const struct outlook *outlook, const char *option,
-                           enum replanning replans)
+                           const struct run_facts *facts, enum replanning replans)
 {
     if (outlook->forecast.excess_bytes > 0)
-        refuse_too_large(machine, &outlook->forecast, option, replans);
+        refuse_too_large(machine, &outlook->forecast, option, facts, replans);
 }
 
 static void free_kept_forecast(struct forecast *forecast)

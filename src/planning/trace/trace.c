@@ -37,7 +37,8 @@ static const struct option options[] = {
      .classes = SUMMARY | DIFF,
      .help = "print one JSON object on stdout instead of tables. In it shares are 0 to 1"},
 };
-static struct option_table table = {.options = options, .n = COUNT(options)};
+static const char *const takers[] = {"`yard trace summary`", "`yard trace export`", "`yard trace diff`", NULL};
+static struct option_table table = {.options = options, .n = COUNT(options), .takers = takers};
 
 static const struct word words[] = {
     {"summary", "FILE", "show where the time went: by lane, by task, what ran at the same time, and the critical path",

@@ -237,11 +237,16 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
     if (access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s; give a checkpoint, a folder of them or a snapshot file", path,
              strerror(errno));
+    if (ends_with(path, ".safetensors") && !is_folder(path))
+        fail(EXIT_IO,
+             "%s is a model and no checkpoint: `yard plan --init FILE` shows the memory that it takes, `yard sample "
+             "--from FILE` lets it write, and `yard train --init FILE` trains it on",
+             path);
     if (!is_folder(path))
         fail(EXIT_IO,
              "%s is not a folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
-             "--snapshot wrote%s",
-             path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
+             "--snapshot wrote",
+             path);
     fail(code,
          "%s holds no complete checkpoint, which has a " MANIFEST
          " and the files that it names; expected a checkpoint or "

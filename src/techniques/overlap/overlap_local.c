@@ -160,8 +160,8 @@ char *describe_choices(const struct list *list)
     if (all == 0)
         return NULL;
     return format_string(
-        "the CPU was given %u of %u updates; for %u of the %u, the state was first copied to the other side", cpu, all,
-        moved, all);
+        "the CPU was given %u of %u updates; before %u of these %u updates the state was copied to the other side", cpu,
+        all, moved, all);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */

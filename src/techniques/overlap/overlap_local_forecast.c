@@ -104,7 +104,7 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
     if (mover_of_state)
         return format_string("chosen before the step runs, since %s moves the same state: ", mover_of_state->name);
     if (room_maker)
-        return format_string("chosen before the step runs, since %s is to make room for it: ", room_maker->name);
+        return format_string("chosen before the step runs, since %s then makes room for them: ", room_maker->name);
     return NULL;
 }
 

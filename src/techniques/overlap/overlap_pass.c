@@ -281,7 +281,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(CHECKED_AT_END, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
-        refuse_too_large(list->pool->machine, report->after, "--overlap", SAME_LIST);
+        refuse_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
     close_planner(planner);
     return changed;
 }

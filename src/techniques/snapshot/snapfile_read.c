@@ -307,7 +307,8 @@ static void print_snapshot(const struct checkpoint *checkpoint)
 const struct checkpoint_form snapfile_form = {.name = "snapshot",
                                               .option = "--snapshot",
                                               .place = "a slot",
-                                              .advice = "or a run writes there: read it once more, or copy it",
+                                              .advice = "or a run is writing this file: read the file once more, or "
+                                                        "copy it",
                                               .is_ours = is_snapshot,
                                               .open = open_newest_snapshot,
                                               .to_json = snapshot_json,

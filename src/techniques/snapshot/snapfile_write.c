@@ -44,9 +44,9 @@ static void stop_storing(struct snapfile_writer *writer, char *failure)
     writer->failed = true;
     pthread_mutex_unlock(&writer->lock);
     if (first && counts.stored > 0)
-        warn("%s; training goes on, but no longer stores anything there; step %u is kept", failure, counts.newest);
+        warn("%s; training goes on, but stores nothing more in this file; step %u is kept", failure, counts.newest);
     else if (first)
-        warn("%s; training goes on, but no longer stores anything there; no step of this run is kept", failure);
+        warn("%s; training goes on, but stores nothing more in this file; no step of this run is kept", failure);
     free(failure);
 }
 

@@ -97,7 +97,7 @@ static void check_snapshot_options(struct settings *settings)
     if (snapshot_options.slots == 1)
         warn("--snapshot-slots 1: the first snapshot keeps the only slot, and no later one is stored; use 2 or more");
     if (settings->trains && snapshot_options.every > settings->steps)
-        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one",
+        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller number",
              snapshot_options.every, settings->steps);
     settings->demands.kept_elsewhere = true;
 }

@@ -246,14 +246,15 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
 /* Raises the budgets to what this choice needs.  Returns a sentence on what did not fit before; the caller frees it. */
-static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before)
+static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct run_facts *facts,
+                       const struct device *before)
 {
     struct list *list = swapper->gaps.list;
     struct edit *edit = open_edit(list);
     apply_choice(swapper, edit, choice);
     struct forecast forecast = forecast_list(list, swapper->costs);
     char *shortage = describe_shortage(before, &forecast);
-    raise_budgets(list->pool->machine, &forecast);
+    raise_budgets(list->pool->machine, &forecast, facts);
     undo_edit(edit);
     free_forecast(&forecast);
     return shortage;
@@ -263,7 +264,7 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
  * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
  * one that holds the fewest bytes.  After MOST_ATTEMPTS the budgets are those of the list that keeps all tensors. */
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
-                                   enum replanning replans)
+                                   const struct run_facts *facts)
 {
     struct machine *machine = swapper->gaps.list->pool->machine;
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
@@ -274,15 +275,15 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
         if (swapper->may_swap)
             start_with_all(swapper, best, SWAP);
         free(shortage);
-        shortage = raise_for(swapper, best, before);
+        shortage = raise_for(swapper, best, facts, before);
         fits = search_rounds(swapper, best, INFINITY).excess_bytes == 0;
     }
     if (!fits) {
         free(shortage);
-        raise_budgets(machine, &swapper->gaps.bare);
+        raise_budgets(machine, &swapper->gaps.bare, facts);
         shortage = describe_shortage(before, &swapper->gaps.bare);
     }
-    refuse_and_name_budgets(machine, before, shortage, option, replans);
+    refuse_and_name_budgets(machine, before, shortage, option, replanning_of(facts));
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
@@ -290,7 +291,7 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
 /* Swaps tensors, or makes them again, where the list does not fit as it is, and fills in the report.  option: the one
  * that must make room, or the program ends; NULL: another pass may still make room.  false: all fits, and the list is
  * as it was. */
-static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans,
+static bool swap_to_fit(struct swapper *swapper, const char *option, const struct run_facts *facts,
                         struct pass_report *report)
 {
     struct gaps *gaps = &swapper->gaps;
@@ -303,7 +304,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
-        name_budgets(swapper, best, option, replans);
+        name_budgets(swapper, best, option, facts);
     struct edit *edit = open_edit(gaps->list);
     apply_choice(swapper, edit, best);
     commit_edit(edit);
@@ -316,7 +317,7 @@ bool swap_by_search(struct list *list, const struct costs *costs, const struct s
                     const struct run_facts *facts, struct pass_report *report)
 {
     struct swapper swapper = open_swapper(list, costs, options->classes, SWAP_AND_REMAKE);
-    bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), report);
+    bool changed = swap_to_fit(&swapper, "--swap auto", facts, report);
     close_swapper(&swapper);
     return changed;
 }
@@ -340,8 +341,7 @@ bool remake_by_search(struct list *list, const struct costs *costs, const struct
     if (options->mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.fates, costs, "--swap auto chooses what is made again", report);
     else
-        changed =
-            swap_to_fit(&swapper, options->mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts), report);
+        changed = swap_to_fit(&swapper, options->mode == SWAP_OFF ? "--recompute auto" : NULL, facts, report);
     close_swapper(&swapper);
     return changed;
 }

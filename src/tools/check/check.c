@@ -104,8 +104,10 @@ static void expect_trajectory(const struct safetensors *file, const char *path)
         return;
     for (size_t i = 0; i < file->n; i++)
         if (begins_with(file->tensors[i].name, "after."))
-            fail(EXIT_FAILED, "%s has %s, but no trajectory, which says after how many steps: add it", path,
-                 file->tensors[i].name);
+            fail(EXIT_FAILED,
+                 "%s has %s, a tensor after some steps, but no trajectory, which says after how many: "
+                 "add a trajectory",
+                 path, file->tensors[i].name);
 }
 
 /* ---- the file's batch ------------------------------------------------------------------------------------------ */

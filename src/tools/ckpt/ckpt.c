@@ -84,7 +84,10 @@ static const struct option options[] = {
      .classes = ~0u,
      .help = "print one JSON object on stdout instead of tables"},
 };
-struct option_table ckpt_options = {.options = options, .n = COUNT(options)};
+static const char *const takers[] = {"`yard ckpt ls`",     "`yard ckpt verify`",
+                                     "`yard ckpt diff`",   "`yard ckpt reshard`",
+                                     "`yard ckpt export`", NULL}; /* in the order of CKPT_LS ... */
+struct option_table ckpt_options = {.options = options, .n = COUNT(options), .takers = takers};
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 

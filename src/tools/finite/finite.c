@@ -114,7 +114,7 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",
-             step, not_finite_advice);
+             step, not_finite_advice(trainer));
     this_process->not_finite = true;
     char where[64];
     layer_and_micro(where, bad.task);
@@ -123,10 +123,10 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
              "step %u: task %s%s reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
              bad.task->name, where, bad.element, bad.tensor->name,
              result->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "",
-             not_finite_advice);
+             not_finite_advice(trainer));
     fail(EXIT_FAILED, "step %u, task %s%s: element %zu of tensor %s is the first that is not finite;%s %s", step,
          bad.task->name, where, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
-         not_finite_advice);
+         not_finite_advice(trainer));
 }
 
 static const struct hooks hooks = {

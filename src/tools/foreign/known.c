@@ -85,7 +85,8 @@ static char *find_among(const struct all_words *all, const struct option_table *
     }
     if (!untaken || find_option(table, word)) /* an option of this very name is what the user means */
         return NULL;
-    return format_string("%s%s, as it is called here, is an option of another command", dashes, untaken->name);
+    return format_string("%s%s, as it is called here, is an option of %s", dashes, untaken->name,
+                         taker_of(table, untaken));
 }
 
 static char *find_known(const struct option_table *table, unsigned command, const char *typed, const char *dashes)

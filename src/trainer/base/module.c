@@ -39,6 +39,8 @@ const struct forecaster *the_forecaster(void)
     return forecaster;
 }
 
+const char *ways_to_shrink = "a smaller --micro-batch or --seq-len";
+
 char *ways_to_make_room(bool on_host)
 {
     char *ways = NULL;
@@ -47,7 +49,7 @@ char *ways_to_make_room(bool on_host)
         if (way)
             append_text(&ways, "%s, ", way);
     }
-    append_text(&ways, "a smaller --micro-batch or --seq-len");
+    append_text(&ways, "%s", ways_to_shrink);
     return ways;
 }
 

@@ -291,6 +291,14 @@ static const struct option *find_typed(const struct option_table *table, const c
     return NULL;
 }
 
+const char *taker_of(const struct option_table *table, const struct option *option)
+{
+    for (unsigned bit = 0; table->takers && table->takers[bit]; bit++)
+        if (option->classes & 1u << bit)
+            return table->takers[bit];
+    return "another command";
+}
+
 /* Ends the program unless there is such an option and the command takes it.  word: as typed, "--batch=8"; where: the
  * same without the value. */
 static void expect_taken(const struct option_table *table, unsigned command, const char *command_name,
@@ -306,8 +314,8 @@ static void expect_taken(const struct option_table *table, unsigned command, con
     char *known = find_foreign(table, command, name, "--");
     if (known)
         fail(EXIT_USAGE, "unknown option %s; %s", word, known);
-    fail(EXIT_USAGE, "--%s is an option of another command, not of `yard %s`; `yard %s --help` lists its options",
-         option->name, command_name, command_name);
+    fail(EXIT_USAGE, "--%s is an option of %s, not of `yard %s`, whose options `yard %s --help` lists", option->name,
+         taker_of(table, option), command_name, command_name);
 }
 
 /* The value of the option that argv[*i] names: after its '=', or in the next word, to which *i then moves. */

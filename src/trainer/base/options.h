@@ -58,7 +58,9 @@ struct option_table {
     const struct option *options;
     size_t n;
     const struct foreign_lookup *foreign; /* module.h: how foreign words are found; NULL: no folder knows them */
-    bool given[MOST_OPTIONS];             /* has the user given option i, on the command line or in a config file? */
+    const char *const *takers; /* by bit of `classes`: what takes such options, "`yard train`"; NULL ends them, or
+                                           * there are none */
+    bool given[MOST_OPTIONS];  /* has the user given option i, on the command line or in a config file? */
 };
 
 /* ---- setting values ---------------------------------------------------------------------------------------------- */
@@ -117,6 +119,8 @@ int choice_number(const char *const *words, const char *word); /* the word's ind
 /* What stands for the option's value in the help: "a|b|c" for an OPT_CHOICE, else the value's name, such as "N".  The
  * caller frees it. */
 char *argument_name(const struct option *option);
+/* For a message: what takes the option, "`yard train`", or "another command" where the table does not say. */
+const char *taker_of(const struct option_table *table, const struct option *option);
 /* Half a sentence about a foreign word (module.h): what yard calls it, or why yard has nothing like it.  `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);

@@ -32,7 +32,9 @@ static void refuse_foreign(const char *path, enum data_format format, bool named
     if (found && found->kind == KIND_GZIP && format == FILE_TEXT) {
         if (named)
             return;
-        fail(EXIT_USAGE, "%s is %s: a folder or pattern takes none, so name it itself, or unpack it with gunzip first",
+        fail(EXIT_USAGE,
+             "%s is %s, which is not read as part of a folder or pattern: name this file alone, or unpack "
+             "it with gunzip first",
              path, found->name);
     }
     if (found && found->kind == KIND_SHORT_MARK && format == FILE_HEADERLESS)
@@ -40,7 +42,7 @@ static void refuse_foreign(const char *path, enum data_format format, bool named
     if (is_foreign(found))
         fail(EXIT_USAGE, "%s is %s, not %s to train on: %s%s", path, found->name,
              format == FILE_TEXT ? "a text" : "token numbers", found->way,
-             named ? "" : "; a quoted pattern, such as 'folder/*.txt', takes what you mean");
+             named ? "" : "; a quoted pattern, such as 'folder/*.txt', names only the files that you mean");
     if (other)
         fail(EXIT_USAGE,
              "%s is %s, not a text to train on; --data takes texts and files of token numbers (NAME.bin), and --init "
@@ -100,8 +102,8 @@ static void warn_of_validation(const struct files *files)
             val = files->paths[i];
     }
     if (train && val)
-        warn("%s takes %s too, which is trained on; to validate on it: --data %s --val-data %s", files->given, val,
-             train, val);
+        warn("%s names %s too, so the run trains on that file; to validate on it instead, give --data %s --val-data %s",
+             files->given, val, train, val);
 }
 
 /* ---- texts that are made ---------------------------------------------------------------------------------------- */
@@ -192,8 +194,8 @@ static void find_paths(struct files *files)
     else
         folders = match_files(files, pattern);
     if (folder && files->n > 0 && folders > 0)
-        warn("%s has %zu folder%s, whose files are not read; the quoted pattern '%s/*/*' takes them", given, folders,
-             folders == 1 ? "" : "s", given);
+        warn("%s has %zu folder%s, whose files are not read; the quoted pattern '%s/*/*' names these files", given,
+             folders, folders == 1 ? "" : "s", given);
     if (files->n == 0 && is_left_out(given))
         fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
     if (files->n == 0)

@@ -95,7 +95,10 @@ void load_texts(struct dataset *dataset, const struct data_options *options, con
     add_text_range(&texts[1], &to_validate, 0, SIZE_MAX);
     dataset->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
     if (dataset->tokenizer.takes_ids)
-        fail(EXIT_USAGE, "--tokens %s only decodes, so %s cannot become tokens: take .bin files", word, train->given);
+        fail(EXIT_USAGE,
+             "--tokens %s: this tokenizer can only decode, so the text %s cannot become tokens; give .bin "
+             "files",
+             word, train->given);
     encode_texts(&dataset->train, &dataset->tokenizer, &texts[0]);
     encode_texts(&dataset->val, &dataset->tokenizer, &texts[1]);
     measure_made_text(dataset, train, options, &texts[1]);

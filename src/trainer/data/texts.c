@@ -14,8 +14,8 @@
 static void warn_of_encoding(const struct text *text, bool as_bytes)
 {
     if (memchr(text->bytes, '\0', text->n)) {
-        warn("%s holds zero bytes, and texts have none: it is trained on all the same; if it holds token numbers, name "
-             "it .bin, if it is UTF-16, convert it with iconv",
+        warn("%s holds zero bytes, which a text does not have; the run trains on this file all the same. If it holds "
+             "token numbers, give it a name that ends in .bin; if it is UTF-16, convert it with iconv",
              text->name);
         return;
     }

@@ -100,7 +100,7 @@ static uint16_t *encode_characters(const struct tokenizer *tokenizer, const stru
         if (!token_of[c])
             fail(EXIT_USAGE,
                  "%s has the character \"%s\" (U+%04X) at byte %zu, which is none of the %d characters of the model's "
-                 "vocabulary; leave it out, or train on text that has it",
+                 "vocabulary; leave this character out, or train a model on text that has it",
                  text->name, shown, (unsigned)c, text->before + start, tokenizer->n);
         tokens[*n] = (uint16_t)(token_of[c] - 1);
         *n += 1;
@@ -273,7 +273,7 @@ static struct tokenizer read_tokenizer(const char *path)
 {
     const struct token_kind *further = find_further_tokens();
     if (!further)
-        fail(EXIT_USAGE, "--tokens %s: no file of a tokenizer is read%s", path, without_folder());
+        fail(EXIT_USAGE, "--tokens %s: this program cannot read the file of a tokenizer%s", path, without_folder());
     return further->files->read(path);
 }
 
@@ -318,11 +318,11 @@ void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model)
         return;
     if (!tokenizer->kind->drop || !tokenizer->kind->drop(tokenizer, vocab))
         fail(EXIT_FAILED,
-             "%s: its tokenizer has %d tokens, its model only %d: they do not belong together; put the model's own in "
-             "its place, or take it away and give token numbers",
+             "%s: the tokenizer has %d tokens and the model only %d, so they do not belong together; put the model's "
+             "own tokenizer there, or remove the tokenizer and give token numbers",
              model, n, vocab);
-    warn("%s: its tokenizer has %d tokens, its model only %d: the special texts that the others stand for are read "
-         "as any text",
+    warn("%s: the tokenizer has %d tokens and the model only %d; the tokens beyond these stand for special texts, "
+         "which are read like any other text",
          model, n, vocab);
 }
 
@@ -374,7 +374,7 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
     if (kind)
         tokenizer = kind->from_text(text + strlen(kind->name));
     if (!kind && is_left_out("tokens"))
-        fail(EXIT_USAGE, "%s has a tokenizer of the kind \"%.*s\", which is not read%s", path,
+        fail(EXIT_USAGE, "%s has a tokenizer of the kind \"%.*s\", which this program cannot read%s", path,
              (int)MIN(strcspn(text, " "), 40), text, without_folder());
     if (tokenizer.n == 0)
         fail(EXIT_FAILED,

@@ -139,8 +139,8 @@ static size_t host_memory(bool *limited)
     *limited = left < all;
     if (left == 0)
         fail(EXIT_USAGE,
-             "a limit of this process's memory leaves nothing beside what the program and the OpenCL driver "
-             "need: raise that of the container, or of the address space (ulimit -v)");
+             "the limit of this process's memory leaves nothing beside what the program and the OpenCL driver need: "
+             "raise the limit of the container, or of the address space (ulimit -v)");
     return MIN(all, left);
 }
 
@@ -150,7 +150,8 @@ static void describe_memory(struct device *device)
     device->alignment = DEVICE_ALIGNMENT;
     if (align > DEVICE_ALIGNMENT)
         fail(EXIT_NO_DEVICE,
-             "device %s needs parts of buffers aligned to %zu bytes, and ours are to %d: choose another with -d",
+             "device %s needs parts of buffers aligned to %zu bytes, and this program aligns them to %d: choose "
+             "another device with -d",
              device->name, align, DEVICE_ALIGNMENT);
     device->uses_ram = device->is_cpu || device_number(device->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
     size_t most = SIZE_MAX;
@@ -254,7 +255,8 @@ static void add_selection(struct machine *machine, const struct selection *selec
     for (int i = 0; i < machine->n_devices; i++)
         if (machine->devices[i].root == root)
             fail(EXIT_USAGE,
-                 "-d names device %u:%u twice, whose compute units are there once: cut it with /n or share it with xN",
+                 "-d names device %u:%u twice, but it has its compute units only once: cut the device with /n, or "
+                 "share it with xN",
                  selection->platform, selection->device);
     if (selection->pieces)
         add_sub_devices(machine, selection, root);
@@ -468,7 +470,7 @@ char *describe_machine(const struct machine *machine)
 {
     const struct device *device = &machine->devices[0], *last = &machine->devices[machine->n_devices - 1];
     const char *plural = device->units == 1 ? "" : "s";
-    const char *shared = device->is_logical ? ", shared: they only look parallel" : "";
+    const char *shared = device->is_logical ? ", shared: the devices take turns" : "";
     unsigned used = count_cores(machine), width = vector_width(machine);
     char *text = NULL;
     if (machine->n_devices == 1)

@@ -49,7 +49,7 @@ static void warn_of_limits(void)
 {
     char *addresses = limit_of_addresses(), *limit = other_limit();
     if (limit && !addresses)
-        warn("the OpenCL driver may fail: it has %s", limit);
+        warn("the OpenCL driver may fail: this process may have %s", limit);
     free(addresses);
     free(limit);
 }

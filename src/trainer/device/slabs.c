@@ -21,7 +21,7 @@ const char *format_budget(char out[128], const struct device *device)
     bool is_default = device->budget == default_budget(device);
     format_bytes(out, (double)device->budget);
     if (device->limited && is_default)
-        strcat(out, ", all that a limit of this process leaves (a container's, a job's, ulimit)");
+        strcat(out, ", all that the memory limit of this process leaves (of a container, a job or ulimit)");
     else if (is_default && device->budget < device->memory)
         snprintf(out + strlen(out), 64, " (of %s; the rest is left to the driver)",
                  format_bytes(all, (double)device->memory));

@@ -152,8 +152,8 @@ static int unpack_some(struct unpacking *unpacking, z_stream *z)
     unpacking->used += AT_ONCE - z->avail_out;
     if (unpacking->used > LARGE && unpacking->used / MOST_PACKED > unpacking->at)
         fail(EXIT_FAILED,
-             "%s unpacks to more than %d times its size, as texts do not; if it is one all the same, unpack it "
-             "with gunzip",
+             "%s unpacks to more than %d times its size, which texts do not; if the file is a text all the same, "
+             "unpack it with gunzip",
              unpacking->path, MOST_PACKED);
     return code;
 }

@@ -130,8 +130,8 @@ void expect_own_kind(const char *claimant, const char *path, enum known_kind kin
     const struct file_kind *found = kind_of_file(path);
     if (is_of_kind(found, path, kind))
         return;
-    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", claimant,
-         path, found ? found->name : "no ", found ? "" : name);
+    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove that file first",
+         claimant, path, found ? found->name : "no ", found ? "" : name);
 }
 
 void expect_replaceable(const char *claimant, const char *path, enum known_kind kind, const char *name)

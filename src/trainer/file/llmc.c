@@ -266,8 +266,8 @@ static void refuse_wide(const char *path, const uint16_t *tokens, size_t n)
         bool mostly = h.small == h.pairs && 2 * h.zero > h.pairs && 4 * h.not_small > h.pairs;
         if (all_zero || mostly)
             fail(EXIT_FAILED,
-                 "%s holds tokens of %d bytes%s: %s other 16-bit number is 0; write them as uint16 numbers, of 2 "
-                 "bytes, or put llm.c's header before them if they are that",
+                 "%s holds tokens of %d bytes%s: %s other 16-bit number is 0; write the tokens as uint16 numbers, of "
+                 "2 bytes, or put llm.c's header before them if they are of 2 bytes already",
                  path, h.eight ? 8 : 4, big_endian ? ", the high one first" : "", all_zero ? "every" : "nearly every");
     }
 }

@@ -58,7 +58,7 @@ char *behind_links(const char *path)
     if (access(path, F_OK) != 0)
         return copy_string(path);
     if (!realpath(path, real))
-        fail(EXIT_IO, "cannot write %s: it leads to a file without a name; choose another name", path);
+        fail(EXIT_IO, "cannot write %s: this link leads to a file without a name; choose another name", path);
     return copy_string(real);
 }
 

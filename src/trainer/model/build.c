@@ -4,6 +4,7 @@
  * tensor's gradient is one tensor to which later contributions are added.
  */
 #include "model.h"
+#include "trainer/base/module.h"
 
 enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
@@ -41,8 +42,8 @@ static void check_loops(const struct device *device, int channels, int tokens)
     if (device->quirks.short_loops && (size_t)tokens > most)
         fail(EXIT_USAGE,
              "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
-             "not %d; use a smaller --micro-batch or --seq-len, or another driver",
-             device->id, device->name, SHORT_LOOPS, most, tokens);
+             "not %d; use %s, or another driver",
+             device->id, device->name, SHORT_LOOPS, most, tokens, ways_to_shrink);
 }
 
 struct builder new_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)

@@ -92,8 +92,8 @@ static void add_shards(struct weights *weights, const char *index)
         const struct st_tensor *stored = find_tensor(st, name);
         if (!stored)
             fail(EXIT_FAILED,
-                 "%s says that tensor %.80s is in %s, which has none of that name: the two do not belong "
-                 "together, fetch all of them",
+                 "%s says that tensor %.80s is in %s, which has no tensor of that name: the two files do not belong "
+                 "together, so fetch all files of the model again",
                  index, name, path);
         add_named(weights, st, stored);
         free(path);
@@ -102,7 +102,8 @@ static void add_shards(struct weights *weights, const char *index)
         for (size_t k = 0; k < weights->files[i]->n; k++)
             if (!json_object_get(map, weights->files[i]->tensors[k].name))
                 fail(EXIT_FAILED,
-                     "%s has tensor %.80s, which %s does not name: the two do not belong together, fetch all of them",
+                     "%s has tensor %.80s, which %s does not name: the two files do not belong together, so fetch all "
+                     "files of the model again",
                      weights->files[i]->file->path, weights->files[i]->tensors[k].name, index);
     json_decref(json);
 }

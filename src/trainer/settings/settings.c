@@ -8,7 +8,10 @@
 #include "trainer/base/json.h"
 
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
-static struct option_table table = {.options = options};
+static const char *const takers[] = {       /* in the order of enum option_class */
+                                     "`yard train`", "`yard sample`", "`yard train` and `yard plan`", "`yard plan`",
+                                     NULL};
+static struct option_table table = {.options = options, .takers = takers};
 
 static void add_option(const struct option *option)
 {

@@ -32,14 +32,13 @@ static char *advice_on_budget(const struct device *device, const struct task *ta
     return advice;
 }
 
-/* Names what would make a tensor smaller that is larger than any that the device allows. */
-static const char *advice_on_piece(const struct task *task, const struct tensor *tensor)
+/* Names what would make a tensor smaller that is larger than any that the device allows; the caller frees the text. */
+static char *advice_on_piece(const struct task *task, const struct tensor *tensor)
 {
     if (!task)
-        return "a smaller model";
-    if (tensor->shape.n_dims == 4) /* (B, H, T, T) */
-        return "--attention flash, a smaller --micro-batch or --seq-len";
-    return "a smaller --micro-batch or --seq-len";
+        return copy_string("a smaller model");
+    const bool is_of_attention = tensor->shape.n_dims == 4; /* (B, H, T, T) */
+    return format_string("%s%s", is_of_attention ? "--attention flash, " : "", ways_to_shrink);
 }
 
 /* Names what would make room for the tensor; the caller frees it.  task: the first that touches it; NULL: it
@@ -50,7 +49,7 @@ static char *advice_on_room(const struct device *device, const struct task *task
     if (device->described.by_hand)
         return format_string("smaller tensors, or a larger memory= or %s", budget_option(device));
     if (limit == LIMIT_OF_SLAB)
-        return copy_string(advice_on_piece(task, tensor));
+        return advice_on_piece(task, tensor);
     return advice_on_budget(device, task);
 }
 

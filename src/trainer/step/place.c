@@ -18,6 +18,7 @@
  * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */
 #include "step_parts.h"
+#include "trainer/base/module.h"
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
@@ -241,8 +242,9 @@ static struct problem *refuse_ram(const struct machine *machine, size_t ram)
     char have[32], need[32];
     return new_problem(EXIT_USAGE,
                        "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
-                       "--micro-batch or --seq-len",
-                       format_bytes(have, (double)machine->host->memory), format_bytes(need, (double)ram));
+                       "or %s",
+                       format_bytes(have, (double)machine->host->memory), format_bytes(need, (double)ram),
+                       ways_to_shrink);
 }
 
 /* Takes memory for what lies in the arena.  Returns NULL, or the problem when there is no room. */

@@ -107,7 +107,7 @@ static void after_step(struct training *training, uint32_t step)
         sound = evaluate_model(training, step);
     if (training->bad || !sound) {
         tell_steps_ended(trainer);
-        explain_bad_model(step, training->bad);
+        explain_bad_model(trainer, step, training->bad);
     }
 }
 

@@ -287,7 +287,7 @@ void show_end(struct trainer *trainer, uint32_t step)
     if (run.command && ends_early)
         note_command(settings, &run);
     else if (trained_unsaved(settings, step))
-        note("nothing that this run has trained is saved: %s %s would go on saving there", settings->resumed->kept_by,
+        note("nothing that this run has trained is saved; with %s %s it would have been", settings->resumed->kept_by,
              settings->resumed->given_path);
     free(run.where);
     free(run.command);

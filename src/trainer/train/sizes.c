@@ -171,7 +171,7 @@ static void check_size(const struct trainer *trainer)
         tokens * config->heads * trainer->seq_len > most_elements)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2e9 elements: use a %s",
              trainer->micro_batch, trainer->seq_len,
-             trainer->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
+             trainer->micro_batch > 1 ? "smaller --micro-batch" : "smaller --seq-len");
 }
 
 void set_batch(struct trainer *trainer, unsigned wanted)
@@ -188,4 +188,5 @@ void set_batch(struct trainer *trainer, unsigned wanted)
     check_folded_micros(trainer);
     check_whole_rounds(trainer);
     check_size(trainer);
+    ways_to_shrink = trainer->micro_batch > 1 ? "a smaller --micro-batch or --seq-len" : "a smaller --seq-len";
 }

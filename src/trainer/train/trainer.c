@@ -6,6 +6,7 @@
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -76,12 +77,38 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its)
          describe_sizes(sizes, its));
 }
 
-/* Refuses to save over a model of other sizes. */
+/* A folder that has other folders, such as that of this program's sources, was hardly meant for a model, unless one is
+ * there already. */
+static void expect_folder_for_runs(const char *folder)
+{
+    const struct dirent *entry;
+    DIR *entries = opendir(folder);
+    char *other = NULL;
+    bool has_run = false;
+    if (!entries)
+        return;
+    while ((entry = readdir(entries))) {
+        char *path = format_string("%s/%s", folder, entry->d_name);
+        if (begins_with(entry->d_name, "step-") || strcmp(entry->d_name, MODEL_FILE) == 0)
+            has_run = true;
+        else if (entry->d_name[0] != '.' && !other && is_folder(path))
+            other = copy_string(path);
+        free(path);
+    }
+    closedir(entries);
+    if (other && !has_run)
+        fail(EXIT_USAGE, "--save %s would write a model among other folders, such as %s: name a new folder", folder,
+             other);
+    free(other);
+}
+
+/* Refuses to save among other things, or over a model of other sizes. */
 static void check_saved(const struct settings *settings, const struct config *ours)
 {
     const struct archive *archive = find_archive();
     if (!settings->save)
         return;
+    expect_folder_for_runs(settings->save);
     if (archive)
         archive->compare(settings->save, ours);
     char *model = saved_model(settings);
@@ -285,23 +312,27 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
 
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */
 
-const char not_finite_advice[] =
-    "try a smaller --lr, more --warmup or --clip 1; if the run began with --init, check that file";
+const char *not_finite_advice(const struct trainer *trainer)
+{
+    if (trainer->settings->clip > 0)
+        return "try a smaller --lr or more --warmup; if the run began with --init, check that file";
+    return "try --clip 1, a smaller --lr or more --warmup; if the run began with --init, check that file";
+}
 
-void explain_bad_model(uint32_t step, const char *parameter)
+void explain_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter)
 {
     this_process->not_finite = true;
     if (parameter)
         fail(EXIT_FAILED,
              "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
-             parameter, not_finite_advice);
+             parameter, not_finite_advice(trainer));
     fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step,
-         not_finite_advice);
+         not_finite_advice(trainer));
 }
 
 void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     drain(trainer->train);
     tell_step_not_finite(trainer, step, result);
-    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice);
+    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice(trainer));
 }

@@ -85,8 +85,8 @@ static void expect_recorded_data(const struct settings *settings, const char *op
     glob_t found = {0};
     if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0)
         fail(EXIT_IO,
-             "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
-             "where it was begun",
+             "%s was trained with --%s %s, and no such file is here: give --%s PATH, or go on in the folder where the "
+             "training was begun",
              settings->resumed->path, option, path, option);
     globfree(&found);
 }

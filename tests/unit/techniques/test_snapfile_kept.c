@@ -149,7 +149,7 @@ TEST(reading_notices_that_a_run_writes)
     struct problem *problem = attempt(read_first, opened);
     assert_true(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
-    assert_true(strstr(problem->sentence, "or a run writes there"));
+    assert_true(strstr(problem->sentence, "or a run is writing this file"));
     close_snapfile_writer(writer);
     free(problem);
     free(bytes);

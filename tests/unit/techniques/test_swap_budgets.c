@@ -229,3 +229,15 @@ LAW(named_budgets_have_room_for_snapshots)
         expect_yard(EXIT_OK, "", "%s --device-mem %zu", model, budget);
     }
 }
+
+/* The lists for evaluation and samples use the same memory: what a training is told is enough for them too. */
+TEST(named_budgets_have_room_for_all_lists)
+{
+    static const char *const how[] = {"--swap microbatch --micro-batch 1", "--swap layer --swap-what parameters",
+                                      "--swap layer", "--overlap all-cpu --sample-tokens 40"};
+    for (size_t i = 0; i < COUNT(how); i++) {
+        char *run = lasting("train --model tiny --steps 1 --val-batches 1 %s", how[i]);
+        size_t budget = budget_in(expect_yard(EXIT_USAGE, "for the host", "%s --host-mem 4K", run).err);
+        expect_yard(EXIT_OK, "", "%s --host-mem %zu", run, budget);
+    }
+}

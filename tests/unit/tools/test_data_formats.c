@@ -365,5 +365,5 @@ TEST(a_pattern_takes_what_it_says)
     assert_int_equal(data->train.n + data->val.n, 1000 + 100);
     close_dataset(data);
     struct outcome said = run_child(open_and_close, &options);
-    assert_non_null(strstr(said.text, "val.bin too, which is trained on"));
+    assert_non_null(strstr(said.text, "val.bin too, so the run trains on that file"));
 }

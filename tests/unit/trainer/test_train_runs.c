@@ -218,7 +218,8 @@ TEST(a_tokenizer_that_does_not_fit_the_model_is_refused)
                 temp_path("beside-1"));
     expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", temp_path("beside-1"), temp_path("beside-2"));
     const char *large = temp_path("beside-2/tokenizer.json");
-    expect_yard(EXIT_FAILED, "its tokenizer has 300 tokens, its model only 256: they do not belong together; put the",
+    expect_yard(EXIT_FAILED,
+                "the tokenizer has 300 tokens and the model only 256, so they do not belong together; put the",
                 "sample --from '%s/model.bin' --tokens '%s' --count 2", folder, large);
     expect_yard(EXIT_USAGE, "knows only its own tokens", "train --init '%s' --tokens bpe:300 --steps 1",
                 temp_path("beside-2"));
@@ -229,7 +230,7 @@ TEST(a_tokenizer_that_does_not_fit_the_model_is_refused)
     write_text("beside-2/tokenizer.json", "%s", json_dumps(json, 0));
     write_text("beside/padded.json", "%s", json_dumps(json, 0));
     expect_yard(EXIT_OK, "", "ckpt export '%s' '%s.bin'", temp_path("beside-1"), temp_path("beside/learnt"));
-    expect_yard(EXIT_OK, "its tokenizer has 301 tokens, its model only 300: the special texts",
+    expect_yard(EXIT_OK, "the tokenizer has 301 tokens and the model only 300; the tokens beyond these",
                 "sample --from '%s/learnt.bin' --tokens '%s' --count 2", folder, temp_path("beside/padded.json"));
     expect_yard(EXIT_USAGE, "or its tokenizer with --tokens FILE", "sample --from '%s/learnt.bin' --prompt you",
                 folder);
