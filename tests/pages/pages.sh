@@ -36,11 +36,15 @@ dead_links() {
 finds_nothing 'links lead somewhere' dead_links
 
 unlisted_pages() {
-    for page in tutorials/*.md; do
-        grep -qF "($page)" README.md || echo "README.md does not name $page"
+    grep -qF '(tutorials/README.md)' README.md || echo 'README.md does not lead to tutorials/README.md'
+    for page in tutorials/*.md tutorials/labs/README.md; do
+        page=${page#tutorials/}
+        [ "$page" = README.md ] && continue
+        lines=$(grep -cF "]($page)" tutorials/README.md)
+        [ "$lines" -eq 1 ] || echo "tutorials/README.md lists $page $lines times"
     done
 }
-finds_nothing 'the README names every page' unlisted_pages
+finds_nothing 'tutorials/README.md lists every page once' unlisted_pages
 
 # `src/...` and the like give "PAGE PATH", where a * may stand for anything, and for NAME; so does `file.c`, of some
 # folder.

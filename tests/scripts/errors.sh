@@ -321,7 +321,7 @@ refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" 
 sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
 refuse 2 'more than the 1000000 tasks that can be planned' \
     plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
-refuse 2 'a tensor of more than 2e9 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
+refuse 2 'a tensor of more than 2e9 elements: use a smaller --seq-len' plan $server --batch 1 --seq-len 70000
 refuse 2 'does not fit in the budget of 1.00 MiB; enough would be ... for each device: raise --device-mem' \
     train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer --device-mem 1M
 refuse 2 'or use --recompute full, --swap-what parameters,gradients,optimizer,activations, a smaller --micro-batch' \
@@ -401,7 +401,7 @@ check 'a tight address space: the limit is named' grep -q 'ulimit -v' "$TMP/err"
 check 'a tight address space is not taken for a missing driver' lacks 'is installed' "$TMP/err"
 (ulimit -v 1500000 && yard plan --model gpt2 --batch 16 --micro-batch 16)
 exit_code 'a limit that bounds the budget: the exit code is 2' $? 2
-check 'a limit that bounds the budget is named' grep -q 'a limit of this process' "$TMP/err"
+check 'a limit that bounds the budget is named' grep -q 'the memory limit of this process' "$TMP/err"
 (ulimit -n 40 && yard devices)
 check 'few open files are named before a driver fails for want of them' \
     grep -q 'may fail: this process may have 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"

@@ -50,33 +50,22 @@ char *describe_shortage(const struct device *before, const struct forecast *fore
                          layer_and_micro(where, task), format_budget(budget, device));
 }
 
-/* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
-static void raise_to(struct machine *machine, const size_t *needed_bytes)
-{
-    size_t most = 0;
-    for (int i = 0; i < machine->n_devices; i++)
-        most = MAX(most, needed_bytes[i]);
-    for (struct device *device = machine->devices; device <= machine->host; device++) {
-        bool has_own = device->described.by_hand || device->is_host;
-        set_budget(device, MAX(device->budget, has_own ? needed_bytes[device->index] : most));
-    }
-}
-
-/* The lists for evaluation and samples may need more of the host than the list for training does. */
+/* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number.  On the
+ * host the lists for evaluation and samples may need more than the list for training; on a device they need less. */
 void raise_budgets(struct machine *machine, const struct forecast *forecast, const struct run_facts *facts)
 {
-    struct list *all[MOST_LISTS], *others[MOST_LISTS];
-    size_t n_others = 0;
-    const size_t n = facts->trainer ? lists_of(facts->trainer, all) : 0;
-    for (size_t i = 0; i < n; i++)
+    struct list *all[MOST_LISTS];
+    const size_t n_lists = facts->trainer ? lists_of(facts->trainer, all) : 0;
+    size_t most = 0;
+    for (int i = 0; i < machine->n_devices; i++)
+        most = MAX(most, forecast->needed_bytes[i]);
+    for (struct device *device = machine->devices; device <= machine->host; device++) {
+        bool has_own = device->described.by_hand || device->is_host;
+        set_budget(device, MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most));
+    }
+    for (size_t i = 0; i < n_lists; i++)
         if (all[i] != facts->trainer->train)
-            others[n_others++] = all[i];
-    raise_to(machine, forecast->needed_bytes);
-    if (n_others == 0)
-        return;
-    size_t *bytes = bytes_of_lists(others, n_others);
-    raise_to(machine, bytes);
-    free(bytes);
+            set_budget(machine->host, MAX(machine->host->budget, host_bytes_of(all[i])));
 }
 
 /* The owner of the budget, as the user names it. */

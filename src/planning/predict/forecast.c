@@ -148,19 +148,15 @@ struct forecast forecast_by_data(const struct list *list, const struct costs *co
     return make_forecast(list, costs, &(struct request){.without_bytes = true, .most_excess = INFINITY});
 }
 
-size_t *bytes_of_lists(struct list *const *lists, size_t n)
+size_t host_bytes_of(struct list *list)
 {
-    struct pool *pool = lists[0]->pool;
-    struct machine *machine = pool->machine;
-    const int n_devices = machine->n_devices + 1;
-    struct device *limits = lift_limits(machine, n_devices);
-    struct tensor *tensors = copy_tensors(pool);
-    size_t *bytes = allocate((size_t)n_devices, sizeof *bytes);
-    free(place(pool, lists, n, PLACE_TO_CHECK));
-    for (int i = 0; i < n_devices; i++)
-        bytes[i] = machine->devices[i].placed_bytes;
-    restore_tensors(pool, tensors);
-    restore_limits(machine, limits, n_devices);
+    struct machine *machine = list->pool->machine;
+    struct device *limits = lift_limits(machine, machine->n_devices + 1);
+    struct tensor *tensors = copy_tensors(list->pool);
+    free(place(list->pool, &list, 1, PLACE_TO_CHECK));
+    const size_t bytes = machine->host->placed_bytes;
+    restore_tensors(list->pool, tensors);
+    restore_limits(machine, limits, machine->n_devices + 1);
     free(tensors);
     free(limits);
     return bytes;

@@ -39,9 +39,8 @@ struct forecast forecast_list_within(const struct list *list, const struct costs
 /* forecast_list(), but tasks wait for data alone, and none for bytes that another tensor has had. */
 struct forecast forecast_by_data(const struct list *list, const struct costs *costs);
 void free_forecast(struct forecast *forecast);
-/* By device: bytes of its arena with these lists alone, which are of one pool, whatever the budgets.  Everything else
- * stays as it was.  The caller frees the array. */
-size_t *bytes_of_lists(struct list *const *lists, size_t n);
+/* Bytes of the host's arena with this list alone, whatever the budgets.  Everything else stays as it was. */
+size_t host_bytes_of(struct list *list);
 /* Moves the forecast to the heap, for a pass's report, which frees it. */
 struct forecast *keep_forecast(struct forecast forecast);
 
@@ -62,7 +61,8 @@ _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *
 /* The three parts of refuse_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
  * they were at first.
  *
- *     raise_budgets()               makes the budgets as large as the forecast needs, and the training's other lists
+ *     raise_budgets()               makes the budgets as large as the forecast needs, and the host's as the
+ *                                   training's other lists need
  *     describe_shortage()           a sentence, which the caller frees: the first device whose budget was too small for
  *                                   the forecast, and the task there
  *     refuse_and_name_budgets()     ends the program with this sentence and the budgets that were raised */
