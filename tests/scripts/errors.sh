@@ -120,7 +120,8 @@ refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"'
 refuse 2 '--schedule takes one of cosine|constant|linear|wsd, not "sine"' train --schedule sine
 refuse 2 '--gemm takes one of auto|own|clblast, not "fast"' train --gemm fast
 refuse 2 '--serial is a switch and takes no value, but "yes" was given' train --serial=yes
-refuse 2 '--prompt is an option of `yard sample`, not of `yard train`, whose options `yard train --help` lists' train --prompt x
+refuse 2 '--prompt is an option of `yard sample`, not of `yard train`, whose options `yard train --help` lists' \
+    train --prompt x
 refuse 2 '"extra" is not an option: options start with --' train extra
 refuse 2 '"extra" is not an option: options start with --' plan extra
 refuse 2 '"extra" is not an option: options start with --' devices extra

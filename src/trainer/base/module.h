@@ -146,8 +146,8 @@ const struct forecaster *find_forecaster(void);
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
-/* Which options make a model's tensors smaller, for messages: "a smaller --micro-batch or --seq-len".  set_batch() leaves
- * out --micro-batch where it is 1. */
+/* Which options make a model's tensors smaller, for messages: "a smaller --micro-batch or --seq-len".  Where
+ * --micro-batch is 1, set_batch() leaves it out. */
 extern const char *ways_to_shrink;
 /* A text for messages, which the caller frees.  It names what makes room in a model's list, apart from options that are
  * given: "--recompute full, --swap auto, a smaller --micro-batch or --seq-len".  on_host: it is the host that needs

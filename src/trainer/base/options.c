@@ -294,7 +294,7 @@ static const struct option *find_typed(const struct option_table *table, const c
 const char *taker_of(const struct option_table *table, const struct option *option)
 {
     for (unsigned bit = 0; table->takers && table->takers[bit]; bit++)
-        if (option->classes & 1u << bit)
+        if (option->classes & (1u << bit))
             return table->takers[bit];
     return "another command";
 }

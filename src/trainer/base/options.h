@@ -58,9 +58,9 @@ struct option_table {
     const struct option *options;
     size_t n;
     const struct foreign_lookup *foreign; /* module.h: how foreign words are found; NULL: no folder knows them */
-    const char *const *takers; /* by bit of `classes`: what takes such options, "`yard train`"; NULL ends them, or
-                                           * there are none */
-    bool given[MOST_OPTIONS];  /* has the user given option i, on the command line or in a config file? */
+    /* By bit of `classes`: what takes such options, "`yard train`"; NULL ends them.  NULL: the table does not say. */
+    const char *const *takers;
+    bool given[MOST_OPTIONS]; /* has the user given option i, on the command line or in a config file? */
 };
 
 /* ---- setting values ---------------------------------------------------------------------------------------------- */
