@@ -601,7 +601,7 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
     char *choices = describe_choices(trainer->train);
     if (choices)
         assert_int_equal(
-            sscanf(choices, "the CPU was given %u of %u updates; for %u", &made.cpu, &made.all, &made.moved), 3);
+            sscanf(choices, "the CPU was given %u of %u updates; before %u", &made.cpu, &made.all, &made.moved), 3);
     free(choices);
     free_trainer(trainer);
     return made;
