@@ -2,17 +2,9 @@
 #ifndef CHILD_H
 #define CHILD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "asserts.h"
 
-#pragma push_macro("fail") /* error.h has one too */
-#undef fail
-#include <cmocka.h>
 #include <fcntl.h>
-#undef fail_msg /* it is made with cmocka's fail() */
-#pragma pop_macro("fail")
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,39 +42,6 @@ struct cases cases_of(int few, int all);
 /* The number in this environment variable, such as how many cases are tried; without the variable, `usual`. */
 int number_from(const char *variable, int usual);
 
-/* The test fails with a message by printf rules. */
-#define test_failed(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))
-
-/* Fails, and prints both numbers, unless the one that was found is the expected one, give or take this distance. */
-#define assert_close(found, expected, distance) check_close(#found, found, expected, distance, __FILE__, __LINE__)
-static inline void check_close(const char *what, double found, double expected, double distance, const char *file,
-                               int line)
-{
-    if (found >= expected - distance && found <= expected + distance)
-        return;
-    print_error("%s is %.17g, but expected is %.17g, give or take %g\n", what, found, expected, distance);
-    _fail(file, line);
-}
-
-/* Each fails, and prints both numbers, unless the one that was found is on that side of the limit, and not at it. */
-#define assert_above(found, low) check_above(#found, found, low, __FILE__, __LINE__)
-#define assert_below(found, high) check_below(#found, found, high, __FILE__, __LINE__)
-static inline void check_above(const char *what, double found, double low, const char *file, int line)
-{
-    if (found > low)
-        return;
-    print_error("%s is %.17g, but expected is more than %.17g\n", what, found, low);
-    _fail(file, line);
-}
-
-static inline void check_below(const char *what, double found, double high, const char *file, int line)
-{
-    if (found < high)
-        return;
-    print_error("%s is %.17g, but expected is less than %.17g\n", what, found, high);
-    _fail(file, line);
-}
-
 struct outcome {
     int code;        /* exit code, -1 when a signal ended it */
     int signal;      /* 0 when it exited */
@@ -98,7 +57,7 @@ static inline struct outcome run_child(void (*body)(void *), void *argument)
     assert_non_null(log);
     fflush(NULL); /* else the child would print our buffers again */
     pid_t child = fork();
-    assert_true(child >= 0);
+    assert_at_least(child, 0);
     if (child == 0) {
         dup2(fileno(log), 2);
         body(argument);

@@ -203,14 +203,14 @@ uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step +
 void store_iteration(struct snapfile_writer *writer, const struct stored *stored, uint32_t step, int64_t session)
 {
     struct commit_times times;
-    assert_true(snapfile_begin(writer, step) > 0);
+    assert_above(snapfile_begin(writer, step), 0);
     for (size_t i = 0; i < stored->plan.n; i++) {
         float *bytes = fill_payload(stored, i, seed_of(step, session));
         snapfile_write(writer, step, i, bytes);
         free(bytes);
     }
     assert_true(snapfile_finish(writer, step, true, &times));
-    assert_true(times.recoverable <= times.durable);
+    assert_at_most(times.recoverable, times.durable);
 }
 
 void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, enum payloads payloads,
@@ -232,7 +232,7 @@ void write_snapshot(const char *path, const struct config *config, const struct 
 void overwrite(const char *path, const char *text, size_t n)
 {
     FILE *file = fopen(path, "wb");
-    assert_true(file);
+    assert_non_null(file);
     assert_int_equal(fwrite(text, 1, n, file), n);
     assert_int_equal(fclose(file), 0);
 }

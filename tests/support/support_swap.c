@@ -12,7 +12,7 @@ char *random_list(const char *kind, int seed, int layers)
     FILE *file = popen(command, "r");
     while (file && fgets(line, sizeof line, file))
         append_text(&text, "%s", line);
-    assert_true(text);
+    assert_non_null(text);
     assert_int_equal(pclose(file), 0);
     return text;
 }

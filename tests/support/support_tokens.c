@@ -64,7 +64,7 @@ void expect_decoded(const struct bpe *bpe, const struct text *text, const uint16
     for (size_t i = 0; i < n; i++) {
         size_t length;
         const char *bytes = bpe_decode(bpe, tokens[i], &length);
-        assert_true(at + length <= text->n);
+        assert_at_most(at + length, text->n);
         assert_memory_equal(bytes, text->bytes + at, length);
         at += length;
     }

@@ -121,7 +121,7 @@ struct list *read_list_text(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     char *text;
-    assert_true(vasprintf(&text, format, arguments) >= 0);
+    assert_at_least(vasprintf(&text, format, arguments), 0);
     va_end(arguments);
     struct list *list = read_list(write_file("list.txt", text, strlen(text)));
     free(text);

@@ -251,9 +251,9 @@ TEST(lanes_of_the_host_may_have_speeds_of_their_own)
     expect_cost(paper.costs, &cpu, 1000 + 2000, COST_MODELLED);
     set_speeds(paper.machine, paper.costs);
     links_of(persist, link);
-    assert_true(link[0]);
+    assert_non_null(link[0]);
     assert_ptr_equal(link[0], paper.host->described.disk);
-    assert_true(!link[1]);
+    assert_null(link[1]);
     expect_number("rate of the disk", link[0]->rate, 5e8);
     expect_number("latency of the disk", link[0]->latency, 3e-6);
     end_paper(&paper);

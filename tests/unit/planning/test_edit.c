@@ -355,7 +355,7 @@ TEST(looking_at_a_word_is_no_work)
     struct tensor *word = new_words(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
     size_t bytes = diamond.g->bytes;
     int n_access = diamond.g->n_accesses;
-    assert_true(bytes > 0);
+    assert_above(bytes, 0);
     need_choice(diamond.g, word, 1, ASSUME_RUNS);
     assert_int_equal(diamond.g->bytes, bytes);
     assert_int_equal(diamond.g->n_accesses, n_access + 1);

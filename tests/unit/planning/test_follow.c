@@ -62,7 +62,7 @@ static bool poll_trace(struct trace_follow *follow)
     const struct trace *trace = trace_follow_trace(follow);
     assert_int_equal(trace->n_records + trace->n_unfinished + trace->n_lost, trace->header.head);
     for (size_t i = 1; i < trace->n_records; i++)
-        assert_true(trace->records[i - 1].start <= trace->records[i].start);
+        assert_at_most(trace->records[i - 1].start, trace->records[i].start);
     return changed;
 }
 
@@ -153,7 +153,8 @@ LONG_TEST(a_ring_that_is_overwritten_gives_no_torn_record)
             assert_int_equal(record->queued, 10 * (uint64_t)(record->step - 1));
             assert_int_equal(record->start, record->queued + 3);
             assert_int_equal(record->task, (record->step - 1) % N_TASKS);
-            assert_true(i == 0 || trace->records[i - 1].step < record->step); /* each once */
+            if (i > 0)
+                assert_above(record->step, trace->records[i - 1].step); /* each once */
         }
     }
     stop = true;
@@ -309,12 +310,13 @@ static void expect_head(struct trace_follow *follow, uint64_t head)
 static void expect_pauses(const struct trace *trace, size_t least)
 {
     uint64_t before = 0;
-    assert_true(trace->n_pauses >= least);
+    assert_at_least(trace->n_pauses, least);
     for (const struct pause *pause = trace->pauses; pause < trace->pauses + trace->n_pauses;
          before += pause->end - pause->start, pause++) {
-        assert_true(pause->start < pause->end);
+        assert_below(pause->start, pause->end);
         assert_int_equal(pause->before, before);
-        assert_true(pause == trace->pauses || pause[-1].end <= pause->start);
+        if (pause > trace->pauses)
+            assert_at_most(pause[-1].end, pause->start);
         assert_int_equal(trace->records[pause->record].queued, pause->end);
         for (size_t i = 0; i < trace->n_records; i++)
             assert_true(trace->records[i].end <= pause->start || trace->records[i].start >= pause->end);
@@ -397,7 +399,7 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
     kill(viewer, SIGKILL);
     waitpid(viewer, NULL, 0);
     assert_true(becomes(follower, LIFE_CLOSED));
-    assert_true(poll_for_head(follower) > head);
+    assert_above(poll_for_head(follower), head);
     assert_int_equal(exit_code(trainer), 0);
     trace_follow_close(follower);
 }

@@ -205,7 +205,7 @@ TEST(what_follows_the_pattern_repeats_it)
         free_simulation(sim);
         end_paper(&paper);
     }
-    assert_true(longer > 0); /* where four steps were not enough */
+    assert_above(longer, 0); /* where four steps were not enough */
 }
 
 /* What a copy gets of its link while it runs: 1/k of the time in which k copies of its link run. */
@@ -268,7 +268,7 @@ TEST(random_copies_share_evenly)
         free_simulation(sim);
         end_paper(&paper);
     }
-    assert_true(time > 1.02 * work); /* links were in fact shared */
+    assert_above(time, 1.02 * work); /* links were in fact shared */
 }
 
 /* ---- the builder's lists ----------------------------------------------------------------------------------------- */
@@ -287,7 +287,7 @@ TEST(simulate_is_simulate_durations)
         expect_number("end", by_costs->moments[i].end, by_durations->moments[i].end);
     }
     expect_number("period", by_costs->period, by_durations->period);
-    assert_true(by_costs->period > 0);
+    assert_above(by_costs->period, 0);
     for (int i = 0; i < trainer->machine->n_lanes; i++)
         expect_number("busy", by_costs->busy[i], by_durations->busy[i]);
     assert_int_equal(by_costs->by_source[COST_MODELLED], trainer->train->n);
@@ -312,8 +312,8 @@ TEST(shipped_hardware_has_its_devices)
         assert_int_equal(device->shape.work_group, shipped[i].work_group);
         assert_int_equal(device->units, shipped[i].units);
         struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
-        assert_true(sim->period > 1e-6);
-        assert_true(sim->period < 1);
+        assert_above(sim->period, 1e-6);
+        assert_below(sim->period, 1);
         assert_int_equal(sim->by_source[COST_MODELLED], trainer->train->n);
         expect_sound(path, trainer->train, values_of(trainer, trainer->train));
         free_simulation(sim);

@@ -239,19 +239,19 @@ TEST(one_step_alike_is_not_enough)
 TEST(steps_are_run_until_they_repeat)
 {
     struct simulation *sim = simulate_text("task a host.cpu 1\n");
-    assert_true(sim->steps <= MOST_RUNS + 1);
+    assert_at_most(sim->steps, MOST_RUNS + 1);
     assert_int_equal(sim->first + sim->pattern, sim->steps);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
     expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
     assert_int_equal(sim->pattern, 77); /* 7 x 11 */
-    assert_true(sim->steps > 77);
+    assert_above(sim->steps, 77);
     assert_true(sim->settled);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
     assert_true(!sim->settled);
-    assert_true(sim->period >= 1);
-    assert_true(sim->period < 1.01); /* 988,027 steps are not run */
+    assert_at_least(sim->period, 1);
+    assert_below(sim->period, 1.01); /* 988,027 steps are not run */
     end_simulation(sim);
 }
 

@@ -73,8 +73,8 @@ static struct events collect(const json_t *root)
         json_int_t lane = json_integer_value(json_object_get(event, "tid"));
         int64_t at = ns_of(event, "ts");
         const json_t *args = json_object_get(event, "args");
-        assert_true(lane > 0);
-        assert_true(json_integer_value(json_object_get(event, "pid")) > 0);
+        assert_above(lane, 0);
+        assert_above(json_integer_value(json_object_get(event, "pid")), 0);
         if (ph[0] == 'X') {
             assert_int_equal(events.n_flow, 0); /* an arrow needs its slice before it */
             events.x[events.n_x++] =
@@ -126,8 +126,8 @@ TEST(chrome_slices_of_a_lane_do_not_overlap)
     assert_int_equal(events.n_x, COUNT(example_runs) - 1 + 6); /* one is of an evaluation */
     int64_t lane_end[8] = {0};
     for (size_t i = 0; i < events.n_x; i++) {
-        assert_true(events.x[i].start >= lane_end[events.x[i].lane]);
-        assert_true(events.x[i].end >= events.x[i].start);
+        assert_at_least(events.x[i].start, lane_end[events.x[i].lane]);
+        assert_at_least(events.x[i].end, events.x[i].start);
         lane_end[events.x[i].lane] = events.x[i].end;
     }
     json_decref(root);
@@ -144,12 +144,13 @@ TEST(chrome_arrows_join_their_slices)
         assert_true(finish->finish);
         assert_int_equal(start->id, finish->id);
         for (size_t k = 0; k < events.n_flow; k++)
-            assert_true(k / 2 == i / 2 || events.flow[k].id != start->id);
+            if (k / 2 != i / 2)
+                assert_int_not_equal(events.flow[k].id, start->id);
         const struct x_event *from = open_slice(&events, start->lane, start->at),
                              *to = open_slice(&events, finish->lane, finish->at);
         assert_non_null(from);
         assert_non_null(to);
-        assert_true(start->at <= finish->at);
+        assert_at_most(start->at, finish->at);
         bool load = strcmp(from->name, "load") == 0 && strcmp(to->name, "fwd") == 0 && from->step == to->step;
         bool update = strcmp(from->name, "fwd") == 0 && strcmp(to->name, "adamw") == 0 && from->step == to->step;
         bool weights = strcmp(from->name, "adamw") == 0 && strcmp(to->name, "fwd") == 0 && from->step + 1 == to->step;
@@ -245,7 +246,7 @@ TEST(chrome_counts_what_memory_holds)
         const json_t *args = json_object_get(event, "args");
         if (strcmp(json_string_value(json_object_get(event, "ph")), "C") != 0)
             continue;
-        assert_true(n < COUNT(expected));
+        assert_below(n, COUNT(expected));
         expect_near(number_at(event, "pid"), expected[n].pid);
         expect_near(number_at(event, "ts"), expected[n].us);
         expect_near(number_at(args, "parameters"), expected[n].pid == 1 ? 100 : 7);

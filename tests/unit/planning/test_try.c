@@ -97,7 +97,7 @@ static size_t place_plainly(struct tensor **list, size_t n, int (*order)(const v
     for (size_t i = 0; i < n; i++) {
         at[i] = plain_fit(list, at, i, list[i], limit);
         at_id[list[i]->id] = at[i];
-        assert_true(at[i] / limit < COUNT(high));
+        assert_below(at[i] / limit, COUNT(high));
         high[at[i] / limit] = MAX(high[at[i] / limit], at[i] % limit + list[i]->bytes);
     }
     for (size_t i = 0; i < COUNT(high); i++)
@@ -146,8 +146,8 @@ TEST(addresses_are_those_of_the_plain_algorithm)
         free_list(lists[1]);
         end_paper(&paper);
     }
-    assert_true(second > 0); /* each order is the better one at times */
-    assert_true(second < 80);
+    assert_above(second, 0); /* each order is the better one at times */
+    assert_below(second, 80);
 }
 
 struct life {
@@ -283,10 +283,10 @@ TEST(verdicts_are_those_of_all_pairs)
         }
         end_paper(&paper);
     }
-    assert_true(wrong > 30);
-    assert_true(wrong <= dropped);
-    assert_true(wrong_moves > 0);
-    assert_true(wrong_moves < moved);
+    assert_above(wrong, 30);
+    assert_at_most(wrong, dropped);
+    assert_above(wrong_moves, 0);
+    assert_below(wrong_moves, moved);
 }
 
 /* ---- scale ------------------------------------------------------------------------------------------------------- */
@@ -335,7 +335,7 @@ TEST(a_list_of_30000_tasks_takes_little_time_and_memory)
     depend(list, ALL_EDGES);
     expect_sound("the list", list, values);
     struct simulation *sim = must_simulate(list, paper.costs);
-    assert_true(list->n >= 30000);
+    assert_at_least(list->n, 30000);
     assert_true(sim->settled);
     struct forecast forecast = forecast_list(list, paper.costs);
     assert_close(forecast.period, sim->period, 0);
@@ -467,7 +467,7 @@ TEST(a_forecast_tells_what_does_not_fit)
     struct four four = new_four();
     four.paper.device->budget = 11000; /* 4096 of which guard the slab */
     struct forecast all = forecast_list(four.paper.list, four.paper.costs);
-    assert_true(all.excess_bytes > 0);
+    assert_above(all.excess_bytes, 0);
     assert_close((double)all.needed_bytes[0], (double)four.paper.device->budget + all.excess_bytes, 0);
     assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
@@ -505,7 +505,7 @@ static void apply_options(void *argument, struct edit *edit, const unsigned char
     struct tensor *tensor = new_words(paper, paper->device, "x", 10 - choice[0] - choice[1] - choice[2], TRANSIENT);
     (void)edit;
     for (size_t i = 0; i < COUNT(drawn); i++)
-        assert_true(choice[i] < drawn[i].options);
+        assert_below(choice[i], drawn[i].options);
     add_paper(paper, paper->device->lanes[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
     add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "copy", tensor_like(paper->pool, paper->host, tensor),
              tensor)
@@ -538,7 +538,7 @@ TEST(a_list_for_64_devices_is_sound)
     assert_int_equal(trainer->machine->n_devices, 64);
     expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
     struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
-    assert_true(forecast.period > 0);
+    assert_above(forecast.period, 0);
     free_forecast(&forecast);
     free_trainer(trainer);
 }

@@ -36,7 +36,7 @@ TEST(a_dropped_wait_is_an_error_of_order)
 {
     struct trainer *trainer = plan_two();
     expect_sound("whole", trainer->train, values_of(trainer, trainer->train));
-    assert_true(expect_waits_needed(trainer->train, 4) > 40);
+    assert_above(expect_waits_needed(trainer->train, 4), 40);
     assert_null(compare_values(values_of(trainer, trainer->train), trainer->train));
     free_trainer(trainer);
 }
@@ -87,8 +87,8 @@ TEST(a_task_before_its_producer_is_found)
             moved++;
             break;
         }
-    assert_true(moved > 50);
-    assert_true(by_verify > moved / 2);
+    assert_above(moved, 50);
+    assert_above(by_verify, moved / 2);
     finish_again(trainer);
     expect_sound("moved back", list, values_of(trainer, trainer->train));
     free_trainer(trainer);
@@ -121,7 +121,7 @@ TEST(the_wrong_micro_batch_is_found)
                 tried++;
             }
         }
-    assert_true(tried > 50);
+    assert_above(tried, 50);
     free_trainer(trainer);
 }
 
@@ -177,8 +177,8 @@ static size_t free_early(struct trainer *trainer, int from, int to)
 TEST(bytes_freed_too_early_are_found)
 {
     struct trainer *trainer = plan_two();
-    assert_true(free_early(trainer, 1 << 20, 1) > 30);
-    assert_true(free_early(trainer, 0, 0) > 5);
+    assert_above(free_early(trainer, 1 << 20, 1), 30);
+    assert_above(free_early(trainer, 0, 0), 5);
     expect_sound("mended", trainer->train, values_of(trainer, trainer->train));
     free_trainer(trainer);
 }

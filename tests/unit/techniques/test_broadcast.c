@@ -219,7 +219,7 @@ LONG_TEST(gathers_in_slices_hold_their_bytes_no_longer)
     json_t *sent = yard_json("%s 2", plan), *gathered = yard_json("%s 3", plan);
     double bound = number_at(gathered, "passes.1.bound_ms");
     assert_close(bound / number_at(sent, "passes.0.bound_ms"), 2, 0.01);
-    assert_true(number_at(gathered, "passes.1.period_ms") < number_at(gathered, "passes.1.one_queue_ms"));
+    assert_below(number_at(gathered, "passes.1.period_ms"), number_at(gathered, "passes.1.one_queue_ms"));
 }
 
 /* ---- step files -------------------------------------------------------------------------------------------------- */
@@ -283,7 +283,8 @@ static void expect_deal_of_shard(const struct dealing *dealing, const json_t *ro
         const json_t *of_queue = json_array_get(rows, row + (size_t)queue);
         json_int_t n = (json_int_t)number_at(of_queue, "slices");
         assert_int_equal(number_at(of_queue, "queue"), queue);
-        assert_true(queue >= dealing->first || n == 0);
+        if (n > 0)
+            assert_at_least(queue, dealing->first);
         slices += n;
         bytes += (json_int_t)number_at(of_queue, "bytes");
         if (queue >= dealing->first)
@@ -305,7 +306,7 @@ static void expect_deal(const struct dealing *dealing)
     json_t *all = plan(lasting("--list data/steps/broadcast.txt --broadcast-queues %s", dealing->words));
     json_t *rows = json_object_get(report_of(all), "queues");
     assert_int_equal(json_array_size(rows) % (size_t)dealing->queues, 0);
-    assert_true(json_array_size(rows) > 0);
+    assert_above(json_array_size(rows), 0);
     for (size_t row = 0; row < json_array_size(rows); row += (size_t)dealing->queues)
         expect_deal_of_shard(dealing, rows, row);
 }
@@ -484,8 +485,8 @@ static size_t expect_numbers(const struct list *list)
             assert_int_equal(task->message, 0);
         if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
-        assert_true(task->message > 0);
-        assert_true(task->message <= list->last_message);
+        assert_above(task->message, 0);
+        assert_at_most(task->message, list->last_message);
         const struct tensor *from = task->accesses[1].tensor, *to = task->accesses[0].tensor;
         if (!source[task->message]) {
             source[task->message] = from;
@@ -513,7 +514,7 @@ TEST(the_builder_numbers_messages)
                 contexts_joined();
             struct settings *settings = parse_words(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
             struct trainer *trainer = open_training(settings, LIST_TRAIN);
-            assert_true(expect_numbers(trainer->train) >= 4);
+            assert_at_least(expect_numbers(trainer->train), 4);
             free_trainer(trainer);
         }
     contexts_apart(false);
@@ -557,7 +558,7 @@ TEST(slices_go_when_the_whole_does)
             copies++;
             every += strstr(line, " every=2") != NULL;
         }
-    assert_true(copies > 12);
+    assert_above(copies, 12);
     assert_int_equal(every, copies);
     free(text);
     free(seldom);
@@ -588,7 +589,7 @@ TEST(what_is_gathered_is_not_sent_sooner)
             after += sends && passed;
         }
         assert_true(passed);
-        assert_true(before > 0);
+        assert_above(before, 0);
         if ((after > 0) != !keep)
             test_failed("%s: %zu copies before the task between, %zu after it\n", keep ? "kept" : "gathered", before,
                         after);
@@ -612,7 +613,8 @@ TEST(what_cannot_be_broadcast_is_said)
     json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
     assert_true(json_is_true(json_object_get(json, "declined")));
     assert_int_equal(json_array_size(json_object_get(json, "queues")), 0);
-    assert_true(json_is_null(json_object_get(json, "period_ms")) || number_at(json, "period_ms") > 0);
+    if (!json_is_null(json_object_get(json, "period_ms")))
+        assert_above(number_at(json, "period_ms"), 0);
     expect_yard(EXIT_OK, "pass broadcast declines: the list has no copy of role broadcast",
                 "plan --model tiny -d 0:0 --zero 3 --broadcast-queues 2");
     expect_yard(EXIT_USAGE, "no queue is left",

@@ -231,7 +231,7 @@ static void fail_every_call(bool simple)
     int calls = count_calls(folder);
     int tried = 0;
     int every = number_from("YARD_EVERY_CALL", simple ? 23 : 7); /* one call in so many is tried */
-    assert_true(calls > 40);
+    assert_above(calls, 40);
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
             begin(folder);
@@ -464,7 +464,7 @@ static void put_file(struct draws *draws, struct node *node, const char *path)
 {
     cut_file(&node->file, draws);
     FILE *file = fopen(path, "wb");
-    assert_true(file);
+    assert_non_null(file);
     if (node->file.sure_n > 0) /* a file without bytes has no array of them */
         assert_int_equal(fwrite(node->file.sure, 1, node->file.sure_n, file), node->file.sure_n);
     assert_int_equal(fclose(file), 0);
@@ -566,9 +566,9 @@ static void cut_the_power(bool simple)
     int lost = count_lost(cuts);
     printf("# %d power cuts in %zu calls: %d lost\n", cuts, tape.n, lost);
     assert_int_equal(lost, 0);
-    assert_true(count_lost_without("", 60) > 0);
-    assert_true(count_lost_without(".safetensors", 60) > 0);
-    assert_true(count_lost_without(MANIFEST, 60) > 0);
+    assert_above(count_lost_without("", 60), 0);
+    assert_above(count_lost_without(".safetensors", 60), 0);
+    assert_above(count_lost_without(MANIFEST, 60), 0);
 }
 
 TEST(no_loss_of_power_harms_a_checkpoint) { cut_the_power(false); }

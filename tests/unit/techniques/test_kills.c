@@ -68,7 +68,7 @@ static pid_t start(const char *words, const char *log)
                          temp_path("said"));
     unlink(log);
     pid_t child = fork();
-    assert_true(child >= 0);
+    assert_at_least(child, 0);
     if (child == 0) {
         execl("/bin/sh", "sh", "-c", line, NULL);
         _exit(127);
@@ -132,7 +132,7 @@ static void show_end(const char *words, const char *log, int status)
 {
     print_error("%s\nlog %s, status %d; it said\n", words, log, status);
     char *line = lasting("tail -n 12 %s >&2", temp_path("said"));
-    assert_true(system(line) >= 0); /* NOLINT */
+    assert_at_least(system(line), 0); /* NOLINT */
 }
 
 /* ---- a chain ----------------------------------------------------------------------------------------------------- */
@@ -140,8 +140,8 @@ static void show_end(const char *words, const char *log, int status)
 static void expect_same_state(const char *folder, const char *expected)
 {
     char *ours = find_checkpoint(folder), *theirs = find_checkpoint(expected);
-    assert_true(ours);
-    assert_true(theirs);
+    assert_non_null(ours);
+    assert_non_null(theirs);
     struct checkpoint *found = open_checkpoint(ours), *reference = open_checkpoint(theirs);
     assert_int_equal(found->step, STEPS);
     assert_int_equal(reference->step, STEPS);

@@ -187,7 +187,7 @@ static double plan_instance(const struct instance *instance, struct pass_report 
     struct simulation *sim = must_simulate(list, NULL);
     double period = sim->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
-    assert_true(number_in(&(*reports)[0], "bound_ms") <= 1e3 * period * (1 + 1e-9));
+    assert_at_most(number_in(&(*reports)[0], "bound_ms"), 1e3 * period * (1 + 1e-9));
     free_simulation(sim);
     free_values(values);
     free_list_and_machine(list);
@@ -218,8 +218,8 @@ TEST(plans_are_near_the_best_list)
     }
     printf("%zu of %zu instances fit: %.3f %% above the best list in the mean, %.2f %% at most\n", fit, cases,
            100 * above / (double)fit, 100 * most);
-    assert_true(fit > cases / 2);
-    assert_true(above / (double)fit <= 0.006);
+    assert_above(fit, cases / 2);
+    assert_at_most(above / (double)fit, 0.006);
 }
 
 /* ---- the example ------------------------------------------------------------------------------------------------- */
@@ -299,7 +299,7 @@ TEST(updates_of_some_steps_take_their_share)
            *pass = json_at(plan, "passes.0");
     assert_string_equal(text_at(pass, "choice"), "C");
     expect_number("period", number_at(pass, "period_ms"), 3.5);
-    assert_true(number_at(pass, "bound_ms") <= 3.5);
+    assert_at_most(number_at(pass, "bound_ms"), 3.5);
 }
 
 /* One backward makes both gradients: that of the first update goes down first.  State of two layers stays. */
@@ -486,7 +486,7 @@ TEST(what_updates_share_goes_down_once)
                 test_failed("tensor %s is copied down by tasks %zu and %zu\n", copy->accesses[1].tensor->name, k, i);
         }
     }
-    assert_true(downloads > 0);
+    assert_above(downloads, 0);
     free_trainer(trainer);
 }
 
@@ -664,10 +664,10 @@ TEST(choices_are_made_when_gradients_are_there)
         size_t choices = 0;
         for (size_t k = 0; k < trainer->train->n; k++)
             if (chooses(trainer->train->tasks[k])) {
-                assert_true(expect_gradients_before(trainer->train, trainer->train->tasks[k]) > 0);
+                assert_above(expect_gradients_before(trainer->train, trainer->train->tasks[k]), 0);
                 choices++;
             }
-        assert_true(choices > 0);
+        assert_above(choices, 0);
         free_trainer(trainer);
     }
 }
@@ -706,9 +706,9 @@ TEST(audit_follows_choices)
     struct state expected[2], ours[2];
     train_choosing(small, true, -1, expected);
     struct choices_made made = train_choosing(with_audit, true, 1, ours);
-    assert_true(made.cpu > 0);
-    assert_true(made.cpu < made.all);
-    assert_true(made.moved > 0);
+    assert_above(made.cpu, 0);
+    assert_below(made.cpu, made.all);
+    assert_above(made.moved, 0);
     expect_same_states(with_audit, ours, expected);
     free(expected[0].values);
     free(expected[1].values);
@@ -723,7 +723,7 @@ TEST(the_local_rule_looks_at_the_step_that_runs)
         train_choosing("--model tiny --seq-len 16 --gemm own -d 0:0 --clip 0 --overlap local", true, -1, unused);
     free(unused[0].values);
     free(unused[1].values);
-    assert_true(made.all >= 4 * 4);
+    assert_at_least(made.all, 4 * 4);
     assert_int_equal(made.cpu, made.all);
     assert_int_equal(made.moved, 0);
 }
@@ -800,13 +800,13 @@ LONG_TEST(bench_measures_the_times_of_a_plan)
     need_own_products();
     json_t *bench = yard_json("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap local"),
            *train = json_object_get(bench, "train");
-    assert_true(number_at(train, "tokens_per_s") > 0);
+    assert_above(number_at(train, "tokens_per_s"), 0);
     assert_true(json_is_real(json_at(train, "passes.0.local_ms")));
     size_t i;
     json_t *product;
     json_array_foreach(json_object_get(bench, "gemm"), i, product)
         expect_share(json_object_get(product, "share_of_peak"));
-    assert_true(i > 0);
+    assert_above(i, 0);
     expect_share(json_object_get(train, "share_of_peak"));
     expect_share(json_object_get(bench, "own_share_of_peak"));
     assert_true(json_is_null(json_object_get(bench, "clblast_share_of_peak"))); /* not measured */

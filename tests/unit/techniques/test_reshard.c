@@ -34,7 +34,7 @@ TEST(pieces_cover_each_tensor_once)
             for (size_t k = 0; k < pieces->tensors[t].n; k++)
                 for (size_t e = 0; e < piece_elements(&pieces->tensors[t].pieces[k]); e++, covered++) {
                     size_t at = element_of(&pieces->tensors[t], &pieces->tensors[t].pieces[k], e, &run);
-                    assert_true(at < n);
+                    assert_below(at, n);
                     assert_true(!taken[at]);
                     taken[at] = true;
                 }
@@ -288,7 +288,7 @@ TEST(large_tensors_are_streamed)
     struct mesh from = cut_mesh(&config, (struct mesh){.tp = 3}),
                 to = cut_mesh(&config, (struct mesh){.dp = 2, .tp = 2, .zero = 3});
     write_random_state(path, &config, &from, 1, 1, 9);
-    assert_true(reshard_to(path, cut_path, &config, &to) > 5000000);
+    assert_above(reshard_to(path, cut_path, &config, &to), 5000000);
     struct checkpoint *cut = open_checkpoint(cut_path), *whole = open_checkpoint(path);
     expect_state(cut, 9);
     for (size_t i = 0; i < cut->pieces->n; i++)
@@ -302,18 +302,21 @@ TEST(large_tensors_are_streamed)
         put_first(cut, nan ? NAN : -0.0F);
         struct difference difference = compare_tensor(whole, cut, 0);
         assert_int_equal(difference.elements, 1);
-        assert_true(nan ? isnan(difference.most) : difference.most == 0);
+        if (nan)
+            assert_true(isnan(difference.most));
+        else
+            assert_close(difference.most, 0, 0);
     }
     const struct piece *piece = &cut->pieces->tensors[0].pieces[0];
-    assert_true(4 * piece_elements(piece) > 600000); /* more than two windows */
+    assert_above(4 * piece_elements(piece), 600000); /* more than two windows */
     char *file = rank_file(cut, piece->rank);
     size_t size;
     char *bytes = read_whole(file, &size);
     bytes[piece->file_offset + 4 * piece_elements(piece) - 1] ^= 1;
     overwrite(file, bytes, size);
     struct problem *problem = verify_tensor(cut, 0);
-    assert_true(problem);
-    assert_true(strstr(problem->sentence, "is damaged: tensor wte.weight"));
+    assert_non_null(problem);
+    assert_contains(problem->sentence, "is damaged: tensor wte.weight");
     free(problem);
     free(bytes);
     free(file);

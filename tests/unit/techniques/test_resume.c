@@ -258,8 +258,8 @@ TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
     assert_non_null(strstr(ran.err, expected));
     assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
     FILE *file = fopen(log, "a");                     /* as a run that was killed within a line leaves it */
-    assert_true(file);
-    assert_true(fputs("{\"step\":4,\"lo", file) >= 0);
+    assert_non_null(file);
+    assert_at_least(fputs("{\"step\":4,\"lo", file), 0);
     assert_int_equal(fclose(file), 0);
     ran = expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
     char *sound = lasting("%s/step-5", whole), *resumed = lasting("%s/step-5", broken);
@@ -271,8 +271,8 @@ TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
     ran = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", sound, resumed);
     ran = run_yard("%s", strstr(expected, "train"));
     assert_int_equal(ran.code, 0);
-    assert_true(strstr(ran.err, "nothing is left to train"));
-    assert_true(!strstr(ran.err, "warning"));
+    assert_contains(ran.err, "nothing is left to train");
+    assert_null(strstr(ran.err, "warning"));
     size_t n;
     char *manifest = lasting("%s/step-5/" MANIFEST, broken), *text = read_whole(manifest, &n);
     char *vector = strndup(strstr(text, "\"vector\":"), strcspn(strstr(text, "\"vector\":"), ","));
@@ -280,12 +280,12 @@ TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
     change_manifest(step, text, vector, "\"vector\":3");
     ran = run_yard("%s", strstr(expected, "train"));
     assert_int_equal(ran.code, 0);
-    assert_true(strstr(ran.err, "was trained with vectors of 3 floats"));
+    assert_contains(ran.err, "was trained with vectors of 3 floats");
     free(text);
     free(vector);
     ran = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
     assert_int_equal(ran.code, 0);
-    assert_true(strstr(ran.err, "the data are not those that"));
+    assert_contains(ran.err, "the data are not those that");
     free(expected);
 }
 
@@ -304,7 +304,7 @@ static void expect_other_models_refused(const char *words, const char *folder)
     for (size_t i = 0; i < COUNT(others); i++) {
         struct ran ran = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
         assert_int_equal(ran.code, 2);
-        assert_true(strstr(ran.err, "has another model"));
+        assert_contains(ran.err, "has another model");
     }
 }
 
@@ -317,7 +317,7 @@ TEST(a_folder_belongs_to_one_run)
     int lock = lock_folder("a test", folder);
     struct ran ran = run_yard("%s --save \"%s\"", words, folder);
     assert_int_equal(ran.code, 2);
-    assert_true(strstr(ran.err, "another run is writing there"));
+    assert_contains(ran.err, "another run is writing there");
     assert_int_equal(count_files(folder), 2);
     close(lock);
     char *stray = lasting("%s/step-7.tmp-2147483647", folder);
@@ -338,7 +338,7 @@ TEST(a_folder_belongs_to_one_run)
     assert_int_equal(last_session(folder), 2);
     assert_int_equal(last_session(other), 3);
     const uint64_t run = read_run_id(folder);
-    assert_true(run);
+    assert_int_not_equal(run, 0);
     assert_int_equal(run, read_run_id(first));
     assert_int_equal(run, read_run_id(other));
     assert_int_equal(run, read_run_id(snapshot));

@@ -184,7 +184,7 @@ static void put_file(const char *path, int file)
     const struct disk_file *disk_file = &disk.file[file];
     struct stat stat;
     int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0);
+    assert_at_least(fd, 0);
     assert_int_equal(fstat(fd, &stat), 0);
     assert_int_equal(REAL(pwrite)(fd, disk_file->sure, disk_file->sure_n, 0), disk_file->sure_n);
     close(fd);
@@ -498,7 +498,7 @@ LAW(lives_end_at_any_moment)
     int lost = count_lost(ends, false, &done);
     printf("# %d ends of lives: %d lost\n", done, lost);
     assert_int_equal(lost, 0);
-    assert_true(count_lost(300, true, &done) > 0);
+    assert_above(count_lost(300, true, &done), 0);
 }
 
 /* ---- calls that fail --------------------------------------------------------------------------------------------- */
@@ -540,7 +540,7 @@ TEST(a_failure_of_any_system_call_loses_no_commit)
     for (int fresh = 0; fresh < 2; fresh++) {
         spoil_call(&stored, fresh, FAULT_NONE, 0);
         int calls = disk.calls.n;
-        assert_true(calls > 30);
+        assert_above(calls, 30);
         for (int fault = FAULT_EIO; fault <= FAULT_SHORT; fault++)
             for (int at = 1; at <= calls; at++, tried++)
                 spoil_call(&stored, fresh, (enum fault)fault, at);

@@ -180,7 +180,7 @@ TEST(memory_is_bounded_by_the_file_not_by_its_counts)
     put_bytes(&image, 0, image.n);
     assert_true(notices(&image));
     assert_int_equal(image.step, 2);
-    assert_true(strstr(image.said, "page 0 is torn or damaged: it has impossible numbers"));
+    assert_contains(image.said, "page 0 is torn or damaged: it has impossible numbers");
     snapfile.base.n = (size_t)1 << 31;
     snapfile.base.bytes = ((uint64_t)1 << 40) / 2 - snapfile.slots_at;
     fill_page(&snapfile, &(struct snapfile_commit){0}, page);

@@ -75,8 +75,8 @@ TEST(a_run_writes_no_snapshot_over_other_files)
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     snapfile_plan->n--; /* a part is missing */
     struct problem *problem = open_snapfile_writer(temp_path("hole.snap"), &checkpoint, snapfile_plan, &two);
-    assert_true(problem);
-    assert_true(strstr(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
+    assert_non_null(problem);
+    assert_contains(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value");
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
     free(problem);
     snapfile_plan->n++;
@@ -96,7 +96,7 @@ TEST(one_value_that_is_not_finite_stops_the_commit)
     for (size_t i = 0; i < stored.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
-            assert_true(snapfile_begin(writer, 1) > 0);
+            assert_above(snapfile_begin(writer, 1), 0);
             for (size_t at = 0; at < stored.plan.n; at++) {
                 float *values = fill_payload(&stored, at, 1);
                 if (at == i) {
@@ -121,7 +121,7 @@ static void read_first(void *argument)
 {
     float values[512];
     const struct checkpoint *checkpoint = argument;
-    assert_true(tensor_elements(&checkpoint->pieces->tensors[0]) <= COUNT(values));
+    assert_at_most(tensor_elements(&checkpoint->pieces->tensors[0]), COUNT(values));
     read_kept(checkpoint, 0, values);
 }
 
@@ -147,9 +147,9 @@ TEST(reading_notices_that_a_run_writes)
     assert_int_equal(snapfile_begin(writer, 4), 2);
     snapfile_write(writer, 4, 0, bytes);
     struct problem *problem = attempt(read_first, opened);
-    assert_true(problem);
+    assert_non_null(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
-    assert_true(strstr(problem->sentence, "or a run is writing this file"));
+    assert_contains(problem->sentence, "or a run is writing this file");
     close_snapfile_writer(writer);
     free(problem);
     free(bytes);
@@ -276,7 +276,7 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         assert_true(!image.damage);
         struct checkpoint *checkpoint = open_newest_snapshot(image.path);
         /* It is newer than all that was there, damaged or not. */
-        assert_true(snapfile_of(checkpoint)->newest.seq > snapfile.newest.seq);
+        assert_above(snapfile_of(checkpoint)->newest.seq, snapfile.newest.seq);
         free_checkpoint(checkpoint);
         free(now);
         free(image.bytes);
@@ -296,7 +296,7 @@ static void lose_the_name(void *path)
     must(open_snapfile_writer(path, &checkpoint, &stored.plan, &writer));
     store_iteration(writer, &stored, 1, 1);
     unlink(path);
-    assert_true(snapfile_begin(writer, 2) > 0);
+    assert_above(snapfile_begin(writer, 2), 0);
     for (size_t i = 0; i < stored.plan.n; i++) {
         float *bytes = fill_payload(&stored, i, 5);
         snapfile_write(writer, 2, i, bytes);

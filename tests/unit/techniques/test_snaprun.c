@@ -126,9 +126,11 @@ static void expect_kind(const struct kind *kind, const struct state states[STEPS
     assert_int_equal(counts.stored, n);
     assert_int_equal(counts.newest, commits[n - 1].step);
     for (size_t i = 0; i < n; i++) {
-        assert_true(commits[i].recoverable <= commits[i].durable);
-        assert_true(i == 0 || commits[i].step > commits[i - 1].step);
-        assert_true(i == 0 || commits[i].recoverable > commits[i - 1].durable);
+        assert_at_most(commits[i].recoverable, commits[i].durable);
+        if (i > 0) {
+            assert_above(commits[i].step, commits[i - 1].step);
+            assert_above(commits[i].recoverable, commits[i - 1].durable);
+        }
     }
     if (stopping)
         assert_int_equal(counts.dropped, 0);
@@ -244,7 +246,7 @@ static void expect_no_waiting(const struct kind *kind)
     alarm(0);
     size_t n = take_commits(trainer, &commits);
     struct snapfile_counts counts = close_snapshots(trainer);
-    assert_true(n > slots);
+    assert_above(n, slots);
     for (uint32_t i = 0; i <= slots; i++)
         assert_int_equal(commits[i].step, i < slots ? i + 1 : BLOCKED + 1);
     assert_int_equal(counts.stored, n);

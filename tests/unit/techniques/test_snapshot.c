@@ -414,7 +414,7 @@ TEST(every_mesh_stores_each_value_once)
                                          "--mesh dp=2 --zero 0 --swap layer --swap-what gradients",
                                          "--mesh dp=2 --zero 0 --micro-batch 1 --swap layer --swap-what gradients"};
     double one = stored_bytes("--snapshot x");
-    assert_true(one > 0);
+    assert_above(one, 0);
     for (size_t i = 0; i < COUNT(meshes); i++) {
         double bytes = stored_bytes(lasting("%s --snapshot x --broadcast-queues 3", meshes[i]));
         if (fabs(bytes / one - 1) > 0.05) /* parts are rounded up to pages */
@@ -462,7 +462,7 @@ TEST(copies_of_the_side_that_is_not_expected_take_no_time)
         if (share > 0)
             test_failed("%s is busy %g of the period\n", lane, share);
     }
-    assert_true(n_idle > 0);
+    assert_above(n_idle, 0);
 }
 
 /* The list of a model on paper with --overlap local, some of whose updates are expected on the CPU and some on the
@@ -505,7 +505,7 @@ TEST(a_copy_is_expected_when_its_update_is)
     }
     for (int side = 0; side < 2; side++)
         for (int expected = 0; expected < 2; expected++)
-            assert_true(found[side][expected] > 0);
+            assert_above(found[side][expected], 0);
     free_trainer(trainer);
 }
 
@@ -527,7 +527,7 @@ TEST(an_update_of_either_side_is_stored_after_its_copies_back)
             test_failed("layer %d: task %zu %s comes before %zu %s\n", task->layer, snapshot->index, snapshot->name,
                         task->index, task->name);
     }
-    assert_true(ups > 0);
+    assert_above(ups, 0);
     free_trainer(trainer);
 }
 
@@ -554,8 +554,8 @@ TEST(no_lane_has_snapshots_and_other_copies)
                 test_failed("%s is on %s, beside snapshots\n", text_at(other, "task"), lane);
         }
     }
-    assert_true(snapshots > 0);
-    assert_true(downs > 0);
+    assert_above(snapshots, 0);
+    assert_above(downs, 0);
 }
 
 /* Updates that move to the host in pieces: each piece goes to its own place in the unit's buffer. */
@@ -572,7 +572,7 @@ TEST(gradients_that_are_swapped_for_many_micro_batches_are_followed_once)
     alarm(60); /* else it would go on for ever */
     double swapped = stored_bytes("--snapshot x --batch 40 --micro-batch 1 --swap layer --swap-what gradients");
     alarm(0);
-    assert_true(plain > 0);
+    assert_above(plain, 0);
     assert_close(swapped, plain, 0);
 }
 

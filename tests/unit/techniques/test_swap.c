@@ -60,7 +60,7 @@ TEST(budgets_below_the_peak_move_data)
     assert_int_equal(number_at(json, "peak_bytes.gpu.after"), 144 * MIB);
     assert_int_equal(refused_budget("task forward (layer 1", six_layers(144 * MIB - 1, ""), AUTO), 144 * MIB);
     /* With --recompute some is made again when it is needed, so less than the whole peak is enough. */
-    assert_true(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto") < 416 * MIB);
+    assert_below(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto"), 416 * MIB);
 }
 
 /* The norm's part reads the gradient g again after `big`, which needs its bytes.  also_reads: ",k", where it reads what
@@ -87,7 +87,7 @@ TEST(a_gap_that_cannot_close_is_swapped)
         const char *text = norm_behind(made[i]);
         const size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
         json_t *json = plan_file(list_within(least, text), AUTO " --swap-what gradients");
-        assert_true(least < 2 * MIB);
+        assert_below(least, 2 * MIB);
         expect_number("copies", number_at(json, "period_ms") - number_at(json, "bare_ms"), i * 2 * 1.048576);
     }
 }
@@ -134,19 +134,19 @@ TEST(copies_of_a_swap_hide_where_there_is_time)
     json_t *json = plan_six(240 * MIB, "", AUTO), *move;
     size_t i;
     expect_number("period", number_at(json, "period_ms"), 38);
-    assert_true(number_at(json, "stall_ms") < 1e-9);
+    assert_below(number_at(json, "stall_ms"), 1e-9);
     assert_int_equal(json_array_size(json_object_get(json, "moves")), 3);
     json_array_foreach(json_object_get(json, "moves"), i, move)
     {
         int layer = (int)number_at(move, "layer");
-        assert_true(layer < 3); /* what is needed last leaves */
+        assert_below(layer, 3); /* what is needed last leaves */
         assert_string_equal(text_at(move, "how"), "swap");
         /* After 6 forwards of 2 ms and the backwards, of 4 ms, of the layers above. */
         expect_number("needed", number_at(move, "needed_ms"), 12 + 4 * (5 - layer));
-        assert_true(number_at(move, "out_start_ms") >= 2 * (layer + 1) - 1e-9);
-        assert_true(number_at(move, "in_end_ms") <= number_at(move, "needed_ms") + 1e-9);
+        assert_at_least(number_at(move, "out_start_ms"), 2 * (layer + 1) - 1e-9);
+        assert_at_most(number_at(move, "in_end_ms"), number_at(move, "needed_ms") + 1e-9);
         /* It starts to come back at most two backwards, of 4 ms each, before it is needed. */
-        assert_true(number_at(move, "in_start_ms") >= number_at(move, "needed_ms") - 8 - 1e-9);
+        assert_at_least(number_at(move, "in_start_ms"), number_at(move, "needed_ms") - 8 - 1e-9);
     }
 }
 
@@ -205,11 +205,12 @@ TEST(times_count_from_the_first_task)
     json_array_foreach(json_at(plan, "passes.0.moves"), i, move)
     {
         for (size_t k = 0; k < COUNT(times); k++)
-            assert_true(json_is_null(json_object_get(move, times[k])) || number_at(move, times[k]) >= 0);
+            if (!json_is_null(json_object_get(move, times[k])))
+                assert_at_least(number_at(move, times[k]), 0);
         if (!json_is_null(json_object_get(move, "in_end_ms")))
-            assert_true(number_at(move, "in_end_ms") <= number_at(move, "needed_ms") + 1e-9);
+            assert_at_most(number_at(move, "in_end_ms"), number_at(move, "needed_ms") + 1e-9);
     }
-    assert_true(i > 0);
+    assert_above(i, 0);
 }
 
 /* On a host without room all is made again, as with --recompute auto. */
@@ -217,15 +218,15 @@ TEST(the_hosts_memory_counts)
 {
     json_t *json = plan_six(240 * MIB, "device host memory=64M\n", AUTO), *move;
     size_t i;
-    assert_true(number_at(json, "peak_bytes.host.after") <= 64 * MIB);
+    assert_at_most(number_at(json, "peak_bytes.host.after"), 64 * MIB);
     for (int k = 0; k < 2; k++) {
         json = plan_six(240 * MIB, k ? "" : "device host memory=1\n", k ? "--recompute auto" : AUTO);
         json_array_foreach(json_object_get(json, "moves"), i, move)
         {
             assert_string_equal(text_at(move, "how"), "recompute");
         }
-        assert_true(i > 0);
-        assert_true(number_at(json, "stall_ms") > 1);
+        assert_above(i, 0);
+        assert_above(number_at(json, "stall_ms"), 1);
     }
 }
 
@@ -278,12 +279,12 @@ TEST(micro_batches_leave_in_time_for_their_backward)
     int n_out = 0;
     struct list *list = list_after("data/steps/1f1b.txt", "--swap microbatch");
     /* Stage 0 runs F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5. */
-    assert_true(position_of(list, "swap.out", 0, 0, 0) > position_of(list, "forward", 0, 1, 0));
-    assert_true(position_of(list, "swap.out", 0, 0, 0) < position_of(list, "forward", 0, 2, 0));
-    assert_true(position_of(list, "swap.in", 0, 1, 0) < position_of(list, "backward", 0, 0, 0));
-    assert_true(position_of(list, "swap.in", 0, 1, 0) > position_of(list, "forward", 0, 3, 0));
-    assert_true(position_of(list, "swap.in", 0, 3, 0) > position_of(list, "backward", 0, 1, 0));
-    assert_true(position_of(list, "swap.in", 0, 3, 0) < position_of(list, "backward", 0, 2, 0));
+    assert_above(position_of(list, "swap.out", 0, 0, 0), position_of(list, "forward", 0, 1, 0));
+    assert_below(position_of(list, "swap.out", 0, 0, 0), position_of(list, "forward", 0, 2, 0));
+    assert_below(position_of(list, "swap.in", 0, 1, 0), position_of(list, "backward", 0, 0, 0));
+    assert_above(position_of(list, "swap.in", 0, 1, 0), position_of(list, "forward", 0, 3, 0));
+    assert_above(position_of(list, "swap.in", 0, 3, 0), position_of(list, "backward", 0, 1, 0));
+    assert_below(position_of(list, "swap.in", 0, 3, 0), position_of(list, "backward", 0, 2, 0));
     assert_int_equal(position_of(list, "swap.out", 3, -1, 0), list->n); /* the last stage's backward follows at once */
     for (size_t i = 0; i < list->n; i++)
         n_out += strcmp(list->tasks[i]->name, "swap.out") == 0;

@@ -141,8 +141,8 @@ TEST(a_plan_is_as_good_as_the_best_of_all)
         free_list_and_machine(list);
         free(text);
     }
-    assert_true(possible * 2 > cases);
-    assert_true(equal * 100 >= possible * 90);
+    assert_above(possible * 2, cases);
+    assert_at_least(equal * 100, possible * 90);
 }
 
 /* ---- all plans of a small pipeline ------------------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ TEST(a_pipeline_is_planned_for_its_least_budget)
     expect_number("period", number_at(plan_file(text, AUTO), "period_ms"), forecast.period * 1e3);
     free(text);
     text = two_stages(LEAST_FREE - 1, early, early);
-    assert_true(number_at(plan_file(text, AUTO), "period_ms") > forecast.period * 1e3 * (1 + 1e-9));
+    assert_above(number_at(plan_file(text, AUTO), "period_ms"), forecast.period * 1e3 * (1 + 1e-9));
     free(text);
     free_forecast(&forecast);
     free_list_and_machine(list);

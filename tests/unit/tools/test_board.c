@@ -52,7 +52,7 @@ static size_t find_task(const struct list *list, const char *name, int layer)
     size_t i = 0;
     while (i < list->n && !(strcmp(list->tasks[i]->name, name) == 0 && list->tasks[i]->layer == layer))
         i++;
-    assert_true(i < list->n);
+    assert_below(i, list->n);
     return i;
 }
 
@@ -227,7 +227,7 @@ static void expect_same_meaning(const struct list *a, const struct list *b)
     for (size_t i = 0; i < a->n; i++)
         for (size_t k = i + 1; k < a->n; k++)
             if (conflict(a->tasks[i], a->tasks[k]))
-                assert_true(task_named(b, a->tasks[i]->name)->index < task_named(b, a->tasks[k]->name)->index);
+                assert_below(task_named(b, a->tasks[i]->name)->index, task_named(b, a->tasks[k]->name)->index);
 }
 
 /* On its lane the task comes right after the one that the move names, and all others are in their order. */
@@ -335,6 +335,6 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         free_list_and_machine(list);
         free_list_and_machine(written);
     }
-    assert_true(kept > 2 * n_cases);
-    assert_true(refused > 2 * n_cases);
+    assert_above(kept, 2 * n_cases);
+    assert_above(refused, 2 * n_cases);
 }

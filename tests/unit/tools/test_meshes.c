@@ -206,7 +206,7 @@ struct ways { /* to train on two devices */
 
 static void try_way(struct ways *ways, const char *words)
 {
-    assert_true(ways->n < MOST_WAYS);
+    assert_below(ways->n, MOST_WAYS);
     ways->words[ways->n] = words;
     ways->outcomes[ways->n] = plan_words(words);
     ways->n++;
@@ -309,7 +309,7 @@ TEST(any_number_of_processes_finds_the_same)
         }
         free_mesh_search(&one);
     }
-    assert_true(too_slow > 0);
+    assert_above(too_slow, 0);
 }
 
 TEST(what_does_not_fit_is_swapped)
@@ -322,7 +322,7 @@ TEST(what_does_not_fit_is_swapped)
     const size_t n = sort_front(&search, search.budget);
     for (size_t i = 0; i < n; i++)
         swapped += search.outcomes[i].candidate.swap != 0;
-    assert_true(swapped > 0);
+    assert_above(swapped, 0);
     free_mesh_search(&search);
 }
 
@@ -351,7 +351,7 @@ TEST(rows_are_commands_that_run_in_their_bytes)
     const char *hardware = write_hardware("paper.txt", &machines[0]);
     json_t *front =
         json_at(yard_json("plan --model tiny --batch 8 --hardware %s -d 4 --search --json", hardware), "front");
-    assert_true(json_array_size(front) > 2);
+    assert_above(json_array_size(front), 2);
     for (size_t i = 0; i < json_array_size(front); i++) {
         const json_t *row = json_array_get(front, i);
         const char *words = words_of_command(text_at(row, "command"));
@@ -374,7 +374,7 @@ TEST(the_mebibytes_that_a_row_shows_are_enough)
             rows++;
         }
     }
-    assert_true(rows > 2);
+    assert_above(rows, 2);
 }
 
 /* Tutorials 6, 9 and 18: meshes that are tried one by one. */

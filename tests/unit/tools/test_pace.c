@@ -112,7 +112,7 @@ static void keep_times(void *context, const struct list *list, const struct task
                        const struct task_flight *flight)
 {
     struct recording *recording = context;
-    assert_true(now_ns() >= flight->end); /* the padded end is when others were told, not only what is written down */
+    assert_at_least(now_ns(), flight->end); /* the padded end is when others were told, not only what is written down */
     recording->times[flight->iteration * list->n + task->index] = (struct times){flight->start, flight->end};
     recording->n++;
 }
@@ -204,7 +204,7 @@ TEST(paced_tasks_take_their_modelled_time)
         for (size_t i = 0; i < list->n; i++) {
             const struct times *times = &paced.recording.times[number * list->n + i];
             uint64_t least = padded_ns(&paced, i, scale);
-            assert_true(times->end - times->start >= least);
+            assert_at_least(times->end - times->start, least);
             overruns += times->end - times->start > least;
             late += 1e-9 * (double)(times->end - times->start - least) / scale;
             expect_order(&paced, number, i, lane_before);
@@ -231,7 +231,7 @@ TEST(the_scale_shows_the_median_task_for_5_ms)
     init_random(trainer->model, 1);
     struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, 0);
     qsort(sim->seconds, trainer->train->n, sizeof *sim->seconds, ascending);
-    assert_true(pace->wrapper.scale * sim->seconds[trainer->train->n / 2] >= 5e-3 * (1 - 1e-9));
+    assert_at_least(pace->wrapper.scale * sim->seconds[trainer->train->n / 2], 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->wrapper.scale));
     stop_lengthening(trainer->train);
     free_simulation(sim);
@@ -274,8 +274,8 @@ TEST(a_paced_trace_has_the_tasks_and_times_of_the_simulation)
     json_t *diff = yard_json("trace diff %s %s --json --list train", paced, sim);
     double mape = number_at(diff, "task_mape"), makespan = number_at(diff, "makespan_error");
     print_message("# paced against simulated: task_mape %.4f, makespan error %.4f\n", mape, makespan);
-    assert_true(mape < 0.9); /* without the scale, 2000 times too long, it would be 0.9995 */
-    assert_true(fabs(makespan) < 0.9);
+    assert_below(mape, 0.9); /* without the scale, 2000 times too long, it would be 0.9995 */
+    assert_below(fabs(makespan), 0.9);
     assert_int_equal(json_array_size(json_object_get(diff, "only_in_a")), 0);
     assert_int_equal(json_array_size(json_object_get(diff, "only_in_b")), 0);
 }
@@ -291,17 +291,20 @@ TEST(a_simulation_is_the_same_as_data_and_as_a_trace)
     double ms = number_at(simulation, "step_ms"), path = 0;
     size_t i;
     json_object_foreach(json_at(simulation, "busy"), key, value)
-        assert_true(json_number_value(value) >= 0 && json_number_value(value) <= 1 + 1e-9);
+    {
+        assert_at_least(json_number_value(value), 0);
+        assert_at_most(json_number_value(value), 1 + 1e-9);
+    }
     json_array_foreach(json_at(simulation, "critical_path"), i, value) { path += number_at(value, "ms"); }
     assert_close(path, ms, 1e-5); /* it fills the step without a hole, in whole nanoseconds */
-    assert_true(number_at(simulation, "tasks.modelled") > 50);
+    assert_above(number_at(simulation, "tasks.modelled"), 50);
     assert_close(number_at(simulation, "tasks.measured"), 0, 0);
     assert_close(number_at(simulation, "tasks.scaled"), 0, 0);
     assert_string_equal(text_at(simulation, "kind"), "simulated");
     assert_string_equal(text_at(yard_json("trace summary %s --json", file), "kind"), "simulated");
     struct trace *trace = trace_open(file);
     struct trace_steps steps = trace_steps_of(trace, 0);
-    assert_true(steps.n >= 3); /* as many as it took until the times repeat */
+    assert_at_least(steps.n, 3); /* as many as it took until the times repeat */
     uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
     assert_close(1e-6 * (double)last, ms, 1e-5);            /* whole nanoseconds */
     assert_close(1e-6 * trace_period_ns(&steps), ms, 1e-5); /* what `yard trace summary` prints */
@@ -367,7 +370,7 @@ static void expect_beside(const char *path)
         sums[1] += number_at(row, "beside");
         sums[2] += number_at(row, "none_left");
         sums[3] += number_at(row, "next_step");
-        assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step") + 1e-9);
+        assert_at_most(number_at(row, "hidden_ms_per_step"), number_at(row, "ms_per_step") + 1e-9);
         assert_int_equal(number_at(row, "hidden_ms_per_step") > 0,
                          number_at(row, "beside") + number_at(row, "next_step") > 0);
     }
@@ -437,10 +440,10 @@ static json_t *cpu_updates_at_pace(double scale)
 TEST(times_beside_the_device_follow_the_pace)
 {
     const json_t *plain = cpu_updates_at_pace(1), *doubled = cpu_updates_at_pace(2);
-    assert_true(json_array_size(plain) > 0);
+    assert_above(json_array_size(plain), 0);
     for (size_t i = 0; i < json_array_size(plain); i++) {
         const double ms = number_at(json_array_get(plain, i), "ms_per_step");
-        assert_true(ms > 0);
+        assert_above(ms, 0);
         assert_close(number_at(json_array_get(doubled, i), "ms_per_step") / (2 * ms), 1, 1e-6);
     }
 }
@@ -453,7 +456,7 @@ TEST(a_paced_run_tells_modelled_times)
                                  write_hardware(), trace);
     const json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates");
     const char *line = strstr(strstr(ran.out, "updates on the CPU: "), "ms/step");
-    assert_true(json_array_size(rows) > 0);
+    assert_above(json_array_size(rows), 0);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         double ms = 0;
         line = strchr(line, '\n') + 1;
@@ -546,8 +549,8 @@ TEST(no_update_is_hidden_longer_than_it_takes)
     }
     close_trace_writer(writer);
     json_t *row = json_at(yard_json("trace summary %s --json", path), "cpu_updates.0");
-    assert_true(number_at(row, "beside") > 0);
-    assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step"));
+    assert_above(number_at(row, "beside"), 0);
+    assert_at_most(number_at(row, "hidden_ms_per_step"), number_at(row, "ms_per_step"));
 }
 
 /* ---- yard profile ------------------------------------------------------------------------------------------------ */
@@ -560,13 +563,13 @@ TEST(a_profile_is_measured_and_read_back)
     expect_yard(EXIT_OK, "", "profile " TINY " -o %s", path);
     struct costs *costs = read_costs(path), other = *costs;
     assert_true(costs->measured);
-    assert_true(costs->n_tasks > 20);
-    assert_true(costs->speeds[LANE_UPLOAD].bytes_per_s > 0);
-    assert_true(costs->speeds[LANE_DOWNLOAD].bytes_per_s > 0);
+    assert_above(costs->n_tasks, 20);
+    assert_above(costs->speeds[LANE_UPLOAD].bytes_per_s, 0);
+    assert_above(costs->speeds[LANE_DOWNLOAD].bytes_per_s, 0);
     write_profile(again, costs, costs->shape);
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");
-    assert_true(number_at(tasks, "measured") > 50);
+    assert_above(number_at(tasks, "measured"), 50);
     assert_close(number_at(tasks, "scaled"), 0, 0);
     assert_close(number_at(tasks, "modelled"), 0, 0);
     expect_yard(EXIT_OK, "scaled", "plan --model tiny -d 0:0 --profile %s --simulate", path); /* another shape */

@@ -184,16 +184,16 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
     struct frame frame = {.width = 100, .height = 1000};
     fit_axes(&frame, &above, 5, 5);
     const int fall = y_of_loss(&frame, 4, 1) - y_of_loss(&frame, 8, 1);
-    assert_true(fall > 100);
+    assert_above(fall, 100);
     for (double loss = 4; loss > 0.5; loss /= 2)
         assert_in_range(y_of_loss(&frame, loss / 2, 1) - y_of_loss(&frame, loss, 1), fall - 1, fall + 1);
-    assert_true(y_of_loss(&frame, 0, 1) >= frame.height); /* below the axis */
+    assert_at_least(y_of_loss(&frame, 0, 1), frame.height); /* below the axis */
     for (int i = 0; i < frame.loss.n; i++) {
-        assert_true(frame.loss.tick[i] >= frame.loss.low);
-        assert_true(frame.loss.tick[i] <= frame.loss.high);
+        assert_at_least(frame.loss.tick[i], frame.loss.low);
+        assert_at_most(frame.loss.tick[i], frame.loss.high);
     }
-    assert_true(frame.loss.n >= 3);
-    assert_true(frame.loss.n <= 5);
+    assert_at_least(frame.loss.n, 3);
+    assert_at_most(frame.loss.n, 5);
     empty_plot(&above);
 }
 
@@ -211,8 +211,8 @@ TEST(a_logarithmic_axis_leaves_out_what_is_far_below)
         struct frame frame = {.width = 100, .height = 1000};
         fit_axes(&frame, &made, 5, 10);
         assert_int_equal(count_below(&frame, &made, TRAIN), far);
-        assert_true(y_of_loss(&frame, losses[99], 1) < frame.height);
-        assert_true(frame.loss.n >= 5);
+        assert_below(y_of_loss(&frame, losses[99], 1), frame.height);
+        assert_at_least(frame.loss.n, 5);
         empty_plot(&made);
     }
 }
@@ -232,7 +232,7 @@ TEST(a_floor_far_below_is_only_named)
             assert_int_equal(strstr(series_values(text, &frame, &made.series[i]), "below the axis") != NULL, below);
         }
         assert_int_equal(count_below(&frame, &made, EACH_STEP), 0);
-        assert_true(y_of_loss(&frame, 9, 1) > 0); /* there is air above */
+        assert_above(y_of_loss(&frame, 9, 1), 0); /* there is air above */
         empty_plot(&made);
     }
 }
@@ -290,10 +290,10 @@ static uint32_t number_at(const unsigned char *bytes)
 static const unsigned char *next_chunk(const unsigned char *file, size_t size, size_t *at, const char *type,
                                        uint32_t *n)
 {
-    assert_true(*at + 12 <= size);
+    assert_at_most(*at + 12, size);
     const unsigned char *chunk = file + *at;
     *n = number_at(chunk);
-    assert_true(*n <= size - *at - 12);
+    assert_at_most(*n, size - *at - 12);
     assert_memory_equal(chunk + 4, type, 4);
     assert_int_equal(number_at(chunk + 8 + *n), crc32(0, chunk + 4, *n + 4));
     *at += 12 + *n;
@@ -326,7 +326,7 @@ TEST(a_picture_is_read_back)
                          0xff000000u | (uint32_t)pixel[0] << 16 | (uint32_t)pixel[1] << 8 | pixel[2]);
         coloured += canvas->pixels[i] == 0xff0072b2;
     }
-    assert_true(coloured > 150); /* the validation curve */
+    assert_above(coloured, 150); /* the validation curve */
     free(file);
     free_canvas(canvas);
 }
@@ -400,9 +400,9 @@ TEST(text_has_letters_of_its_own_for_all_that_is_written)
             size_t between = 0;
             for (int k = 0; k < canvas->width * canvas->height; k++)
                 between += canvas->pixels[k] != 0xffffffff && canvas->pixels[k] != 0xff000000;
-            assert_true(inked(canvas, 9, end + 1) > 0);
+            assert_above(inked(canvas, 9, end + 1), 0);
             assert_int_equal(inked(canvas, 0, 9) + inked(canvas, end + 1, 300), 0);
-            assert_true(between > 0);
+            assert_above(between, 0);
             assert_memory_not_equal(canvas->pixels, unknown->pixels,
                                     (size_t)(canvas->width * canvas->height) * sizeof *canvas->pixels);
             free_canvas(canvas);
@@ -424,8 +424,8 @@ TEST(text_that_does_not_fit_ends_in_an_ellipsis)
         assert_int_equal(inked(canvas, MAX(right, 10), 300), 0);
         if (room >= text_width(NORMAL_1X, "Üb…") && room < text_width(NORMAL_1X, text)) {
             struct canvas *whole = canvas_with(NORMAL_1X, text, 300);
-            assert_true(inked(canvas, 10, right) > 0);
-            assert_true(inked(canvas, 10, right) < inked(whole, 10, 300));
+            assert_above(inked(canvas, 10, right), 0);
+            assert_below(inked(canvas, 10, right), inked(whole, 10, 300));
             free_canvas(whole);
         }
         free_canvas(canvas);

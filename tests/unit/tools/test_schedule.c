@@ -264,7 +264,8 @@ static void expect_order_back(const struct turn_order *order, const struct mesh 
     const char *path = write_file("order.csv", text, strlen(text));
     const struct turn_order *back = find_order(path);
     assert_int_equal(back->chunks, mesh->chunks);
-    assert_true(mesh->chunks == 1 || mesh->pp == 1 || back->folded == mesh->folded);
+    if (mesh->chunks > 1 && mesh->pp > 1)
+        assert_int_equal(back->folded, mesh->folded);
     assert_int_equal(back->written->devices, mesh->pp);
     assert_int_equal(back->written->micros, micros);
     expect_same_text("as an order", back->written->text, text);
@@ -435,7 +436,7 @@ TEST(mistakes_name_row_and_cell)
          "row 1, cell 3: \"(0F1;0B1)OVERLAP_F_B\": its backward waits for its forward, so they cannot overlap"},
         {"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1", "row 1, cell 2: \"(0F1;0B0)OVERLAP_F_B\": it waits for ever"},
     };
-    assert_true(COUNT(mistakes) >= 30);
+    assert_at_least(COUNT(mistakes), 30);
     expect_mistakes(mistakes, COUNT(mistakes), read_wrong);
     expect_mistakes(mistakes, COUNT(mistakes), order_wrong);
 }

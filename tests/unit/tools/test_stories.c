@@ -161,8 +161,8 @@ TEST(entropy_of_the_default_is_its_long_run_loss)
     double above = 8;
     for (int seq_len = 4; seq_len <= 1024; seq_len *= 4) {
         double floor = stories_floor(stories, bytes, N, seq_len);
-        assert_true(floor < above);
-        assert_true(floor > stories_rate(stories));
+        assert_below(floor, above);
+        assert_above(floor, stories_rate(stories));
         above = floor;
     }
     text[N - 1] = '\0';
@@ -170,7 +170,7 @@ TEST(entropy_of_the_default_is_its_long_run_loss)
     for (char *at = text; (at = strstr(at, "\n\n")); at += 2)
         begins[strncmp(at + 2, "In the morning ", 4) == 0]++;
     const double n = begins[0] + begins[1];
-    assert_true(n > 3000);
+    assert_above(n, 3000);
     expect_near(begins[1] / n, 0.25, 4 * sqrt(0.25 * 0.75 / n));
     free(text);
     free(bytes);
@@ -185,7 +185,7 @@ static double probability(struct trainer *trainer, const char *text, const char 
     double product = 1;
     char *all = format_string("%s%s", text, word);
     for (size_t n = strlen(text); all[n]; n++) {
-        assert_true(n <= (size_t)trainer->seq_len);
+        assert_at_most(n, (size_t)trainer->seq_len);
         for (size_t i = 0; i < n; i++)
             trainer->sample_window[i] = (unsigned char)all[i];
         trainer->sample_position = (int)n - 1;
@@ -262,7 +262,7 @@ LONG_TEST(a_model_comes_down_to_the_floor)
     json_t *first = json_loads(log, 0, NULL);
     struct stories *stories = read_stories("data/stories.txt", copy_string(embedded_stories));
     expect_near(number_at(first, "rate"), stories_rate(stories), 1e-8);
-    assert_true(number_at(first, "floor") > stories_rate(stories));
+    assert_above(number_at(first, "floor"), stories_rate(stories));
     free_stories(stories);
     json_decref(first);
     free(log);

@@ -30,7 +30,8 @@ static void expect_whole(const struct track *track)
             assert_int_equal(bars->bars[i].start, record->start);
             assert_int_equal(bars->bars[i].end, record->end);
             assert_int_equal(bars->bars[i].busy, busy);
-            assert_true(i == 0 || bars->bars[i - 1].start <= record->start);
+            if (i > 0)
+                assert_at_most(bars->bars[i - 1].start, record->start);
             assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->bars[i].record);
             assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->bars[i].record);
             assert_int_equal(trace_find_before(trace, record->task, record->step, bars->bars[i].record), NONE);
@@ -52,10 +53,13 @@ static void expect_whole(const struct track *track)
         for (size_t record = 0; record < trace->n_records; record++)
             end = trace->records[record].step == step->step ? MAX(end, trace->records[record].end) : end;
         steps += end > 0;
-        assert_true(i == 0 || step[-1].step < step->step);
-        assert_true(end == 0 || step->end == end);
+        if (i > 0)
+            assert_above(step->step, step[-1].step);
+        if (end > 0)
+            assert_int_equal(step->end, end);
     }
-    assert_true(steps > 0 || trace->n_records == 0);
+    if (steps == 0)
+        assert_int_equal(trace->n_records, 0);
 }
 
 /* Ends of one lane come late, so records come in between older ones; what is selected stays selected while its record
@@ -163,17 +167,18 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
             assert_close(view->sight.from, from, 0);
             assert_int_equal(clock_of(view->tracks[0], axis_at(view, 600)), under);
         } else {
-            assert_true(step < 5 || fabs(view->sight.to - view->sight.from - length) < 1e-3);
+            if (step >= 5)
+                assert_close(view->sight.to - view->sight.from, length, 1e-3);
             assert_int_equal(view->sight.anchor, step);
             double end = axis_of(view->tracks[0], view->tracks[0]->now);
-            assert_true(end > view->sight.from);
-            assert_true(end < view->sight.to);
+            assert_above(end, view->sight.from);
+            assert_below(end, view->sight.to);
         }
         length = view->sight.to - view->sight.from;
         from = view->sight.from;
     }
-    assert_true(length > 2 * 12e3); /* about three steps */
-    assert_true(length < 5 * 20e3);
+    assert_above(length, 2 * 12e3); /* about three steps */
+    assert_below(length, 5 * 20e3);
     close_trace_writer(writer);
     end_view(view);
 }
@@ -250,12 +255,12 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         double from = x_of(view, axis_of(track, view->selection.task.copy.start)),
                to = x_of(view, axis_of(track, view->selection.task.copy.end));
         struct box rows = places_of(view).rows;
-        assert_true(from > rows.x + rows.w / 2);
-        assert_true(to < rows.x + rows.w);
-        assert_true(to - from > 10); /* its bar is large enough to be seen */
+        assert_above(from, rows.x + rows.w / 2);
+        assert_below(to, rows.x + rows.w);
+        assert_above(to - from, 10); /* its bar is large enough to be seen */
     }
     for (size_t i = 0; i + 1 < track->steps->n; i++)
-        assert_true(step_ns(track, &track->steps->steps[i]) < TASKS * 1010 + 1);
+        assert_below(step_ns(track, &track->steps->steps[i]), TASKS * 1010 + 1);
     for (uint32_t i = 0; i < 1000; i++) {
         double axis = axis_of(track, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
         assert_close(axis_of(track, clock_of(track, axis)), axis, 1.5);
@@ -306,7 +311,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     view->sight.from =
         view->sight.to - 1.02 * (view->sight.to - axis_of(track, find_step(track, 2)->work)); /* its number stays at */
     for (int zoom = 0; zoom < 40; zoom++) { /* the left edge, in the middle and at the right edge */
-        assert_true(count_inked(view, ACCENT) > 0);
+        assert_above(count_inked(view, ACCENT), 0);
         view->sight.from -= 0.3 * (view->sight.to - view->sight.from);
     }
     close_trace_writer(writer);
@@ -366,7 +371,7 @@ TEST(an_evaluation_is_a_span_of_its_own)
     look_at(view, -50 * length, 50 * length); /* it is narrower than a pixel */
     find_shares(view);
     for (size_t i = 0; i < shares->n_edges; i++)
-        assert_true(shares->edges[i] != eval);
+        assert_int_not_equal(shares->edges[i], eval);
     end_view(view);
 }
 
@@ -394,11 +399,11 @@ TEST(another_list_is_named_where_it_begins)
             if (with->pixels[y * with->width + x] == without->pixels[y * with->width + x])
                 continue;
             changed++;
-            assert_true(y >= ruler.y);
-            assert_true(y < ruler.y + NUMBERS);
-            assert_true(x >= begins);
+            assert_at_least(y, ruler.y);
+            assert_below(y, ruler.y + NUMBERS);
+            assert_at_least(x, begins);
         }
-    assert_true(changed > 0);
+    assert_above(changed, 0);
     put_list(view, 2, "sample", clock + 12000);
     expect_same_picture(with, view);
     put_list(view, 2, "eval", clock + 1000);
@@ -485,8 +490,8 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
         int y = box.y;
         while (y < box.y + box.h && canvas->pixels[y * canvas->width + x] != LOSS)
             y++;
-        assert_true(y < box.y + box.h);
-        assert_true(y >= last);
+        assert_below(y, box.y + box.h);
+        assert_at_least(y, last);
         last = y;
     }
     free_canvas(canvas);

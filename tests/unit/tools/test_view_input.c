@@ -103,7 +103,7 @@ TEST(escape_k_and_c_change_what_is_marked)
     assert_int_equal(view->colour, BY_LAYER);
     run_script(view, "c");
     assert_true(view->selection.critical);
-    assert_true(view->selection.n_path > 0);
+    assert_above(view->selection.n_path, 0);
     end_view(view);
 }
 
@@ -145,7 +145,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     release_button(view);
     assert_string_equal(selected_name(view), "backward");
     struct links links = links_of_pick(view, &view->selection.task);
-    assert_true(links.n >= 2);
+    assert_at_least(links.n, 2);
     free(links.links);
 
     double at = axis_at(view, x);
@@ -372,7 +372,7 @@ TEST(a_stretch_counts_what_lies_in_it)
         json_array_foreach(rows, i, row)
         {
             const double share = json_number_value(json_object_get(row, "share"));
-            assert_true(share <= before);
+            assert_at_most(share, before);
             assert_int_equal(share >= 0.0005, i < view->selection.panel.n);
             before = share;
             double part = json_number_value(json_object_get(row, "bytes"));
@@ -574,7 +574,7 @@ static void play(struct view *view)
     for (uint32_t n = 0; n < 600; n++) {
         do_anything(view, random_words(11, STREAM_TEST, (uint32_t)view->width, n));
         draw_view(view, canvas);
-        assert_true(view->sight.to > view->sight.from);
+        assert_above(view->sight.to, view->sight.from);
     }
     free_canvas(canvas);
     end_view(view);

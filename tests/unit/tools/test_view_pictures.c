@@ -185,7 +185,7 @@ TEST(the_legend_has_the_causes_that_are_seen)
         free_canvas(canvas);
         run_script(view, "+");
     }
-    assert_true(others > 0);
+    assert_above(others, 0);
     end_view(view);
     free(trace);
 }
@@ -209,8 +209,8 @@ TEST(the_legend_has_tasks_without_a_layer)
         with += seen;
         free_canvas(canvas);
     }
-    assert_true(with > 0);
-    assert_true(with < PARTS);
+    assert_above(with, 0);
+    assert_below(with, PARTS);
     end_view(view);
     free(trace);
 }
@@ -342,9 +342,9 @@ TEST(a_step_ends_before_another_list)
     static const struct list_run runs[] = {{1, 0, 1}, {1, 1, 20}, {2, 0, 60}, {3, 0, 62}, {3, 1, 90}};
     struct view *view = open_test_view(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
-    assert_true(step_ns(track, find_step(track, 1)) == MS);
-    assert_true(step_ns(track, find_step(track, 2)) == 2 * MS); /* the next step follows */
-    assert_true(step_ns(track, find_step(track, 3)) == MS);
+    assert_close(step_ns(track, find_step(track, 1)), MS, 0);
+    assert_close(step_ns(track, find_step(track, 2)), 2 * MS, 0); /* the next step follows */
+    assert_close(step_ns(track, find_step(track, 3)), MS, 0);
     end_view(view);
 }
 
@@ -419,7 +419,7 @@ static void expect_told_apart(const char *what, const uint32_t *colours, size_t 
                              sqrt(pow(one[0] - other[0], 2) + pow(one[1] - other[1], 2) + pow(one[2] - other[2], 2)));
             }
         print_message("# %s, %s: the least distance is %.1f\n", what, people[i].who, least);
-        assert_true(least > 14);
+        assert_above(least, 14);
     }
 }
 
@@ -527,7 +527,7 @@ TEST(no_line_runs_through_a_name)
         assert_int_equal(lines->pixels[name], bare->pixels[name]);
         crossed += lines->pixels[edge] != bare->pixels[edge];
     }
-    assert_true(crossed > 0);
+    assert_above(crossed, 0);
     free_canvas(bare);
     free_canvas(lines);
     end_view(view);
@@ -550,11 +550,12 @@ TEST(a_table_stands_beside_what_it_is_about)
         const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
         view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, from), axis_at(view, to)}};
         struct box at = place_panel(view, size);
-        assert_true(at.x >= rows.x);
-        assert_true(at.x + at.w <= rows.x + rows.w);
-        assert_true(at.y >= rows.y);
-        assert_true(at.y + at.h <= rows.y + rows.h);
-        assert_true(!room || at.x >= right || at.x + at.w <= left);
+        assert_at_least(at.x, rows.x);
+        assert_at_most(at.x + at.w, rows.x + rows.w);
+        assert_at_least(at.y, rows.y);
+        assert_at_most(at.y + at.h, rows.y + rows.h);
+        if (room)
+            assert_true(at.x >= right || at.x + at.w <= left);
         view->selection.region = (struct region){.kind = PLACE, .at = {axis_at(view, from), axis_at(view, from)}};
         view->selection.region.device = random4.word[2] % 4;
         at = place_panel(view, size);
@@ -587,13 +588,13 @@ TEST(a_long_table_hides_nothing_of_its_row)
     const int y = row->y, high = row->height, left = places_of(view).rows.x;
     run_script(view, lasting("click:600,%d", y + high / 2));
     struct canvas *after = new_picture(view);
-    assert_true(view->selection.panel.n >= 40);
+    assert_at_least(view->selection.panel.n, 40);
     assert_int_equal(view->layout.rows[row - view->layout.rows].y, y);
     int differ = 0;
     for (int at = y; at < y + high; at++)
         for (int x = left; x < left + places_of(view).rows.w; x++)
             differ += before->pixels[at * view->width + x] != after->pixels[at * view->width + x];
-    assert_true(differ <= high);
+    assert_at_most(differ, high);
     free_canvas(before);
     free_canvas(after);
     end_view(view);
@@ -640,7 +641,7 @@ TEST(letters_have_numbers_together)
             end_view(views[i]);
         }
     }
-    assert_true(with > 0);
+    assert_above(with, 0);
 }
 
 /* A name that fits only in small letters is there, however high the row is. */
@@ -669,7 +670,7 @@ TEST(a_high_row_has_as_many_names_as_a_low_one)
             free_canvas(canvas);
             end_view(view);
         }
-        assert_true(named[1] >= named[0]);
+        assert_at_least(named[1], named[0]);
     }
     free(trace);
 }
@@ -689,8 +690,8 @@ TEST(bars_without_length_share_their_place)
     int drawn = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         drawn += canvas->pixels[(row->y + row->height / 2) * canvas->width + x] != PAPER;
-    assert_true(drawn > 0);
-    assert_true(drawn <= 1 + rows.w / (view->sight.to - view->sight.from));
+    assert_above(drawn, 0);
+    assert_at_most(drawn, 1 + rows.w / (view->sight.to - view->sight.from));
     free_canvas(canvas);
     end_view(view);
 }
@@ -740,7 +741,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         json_decref(shares);
         run_script(view, "escape");
     }
-    assert_true(share[0] > 0);
+    assert_above(share[0], 0);
     assert_close(share[0], share[1], 1e-6);
     struct box rows = places_of(view).rows;
     size_t from = (size_t)(rows.y * view->width), bytes = (size_t)(rows.h * view->width) * sizeof *canvas[0]->pixels;

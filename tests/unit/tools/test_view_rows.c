@@ -26,11 +26,11 @@ TEST(devices_fold)
     size_t rows = view->layout.n_rows;
     run_script(view, "click:20,97");
     assert_int_equal(view->layout.n_rows, rows - 1); /* without the memory of the first device */
-    assert_true(view->layout.rows[1].height < GLYPH_HEIGHT);
+    assert_below(view->layout.rows[1].height, GLYPH_HEIGHT);
     assert_int_equal(view->layout.rows[3].kind, ROW_DEVICE);
     run_script(view, "click:600,97");
     assert_int_equal(view->layout.n_rows, rows);
-    assert_true(view->layout.rows[1].height > GLYPH_HEIGHT);
+    assert_above(view->layout.rows[1].height, GLYPH_HEIGHT);
     run_script(view, "x");
     assert_int_equal(view->layout.n_rows, rows - 4); /* 1f1b has four devices: all fold */
     run_script(view, "n x");
@@ -74,14 +74,15 @@ TEST(rows_fill_the_window_and_are_never_cut)
             const struct box rows = places_of(view).rows;
             if (view->layout.good_height <= rows.h || (devices == 6 && i != 2)) {
                 assert_int_equal(rows_in_sight(view), view->layout.n_rows);
-                assert_true(rows.h - view->layout.rows_height <= (int)view->layout.n_rows);
+                assert_at_most(rows.h - view->layout.rows_height, (int)view->layout.n_rows);
             }
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
                 const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
                 run_script(view, "down");
                 const bool none = rows_in_sight(view) == 0;
                 assert_false(none);
-                assert_true(down < 2900 || is_in_sight(view, last));
+                if (down >= 2900)
+                    assert_true(is_in_sight(view, last));
             }
             view->still = true;
             choose_height(view);
@@ -120,8 +121,10 @@ TEST(a_bar_shows_which_rows_are_in_sight)
             }
             const bool hides = rows_in_sight(view) < view->layout.n_rows;
             assert_int_equal(hides, (bar > 0));
-            assert_true(!hides || fabs(bar / (double)rows.h - seen / all) < 0.01);
-            assert_true(!hides || fabs(top / (double)rows.h - above / all) < 0.01);
+            if (hides) {
+                assert_close(bar / (double)rows.h, seen / all, 0.01);
+                assert_close(top / (double)rows.h, above / all, 0.01);
+            }
             free_canvas(canvas);
             run_script(view, "down");
         }
@@ -143,7 +146,7 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
         upload++;
     const struct view_row *row = row_of_lane(view, 0, upload);
     assert_int_equal(row->height, 12); /* of_empty in layout.c */
-    assert_true(row[1].height >= 22);
+    assert_at_least(row[1].height, 22);
     const int to = row->y + row->height / 2;
     run_script(view, lasting("hold:%d,%d,%d,%d", x, y, x + 4, to));
     for (int i = 0; i < 2; i++) {
@@ -156,10 +159,10 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     assert_int_equal(height[0], 12);
     assert_int_equal(height[1], 12);
     assert_int_equal(place[1], place[0]);
-    assert_true(to >= place[1]);
-    assert_true(to < place[1] + 12);
+    assert_at_least(to, place[1]);
+    assert_below(to, place[1] + 12);
     release_button(view);
-    assert_true(row_of_lane(view, 0, upload)->height >= 22);
+    assert_at_least(row_of_lane(view, 0, upload)->height, 22);
     end_view(view);
 }
 
@@ -170,17 +173,17 @@ TEST(a_low_window_is_for_its_rows)
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *view = open_test_view(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
     assert_int_equal(places_of(view).overview.h, 0);
-    assert_true(view->layout.legend_lines <= 2);
-    assert_true(places_of(view).rows.h >= LEAST_HEIGHT / 2);
+    assert_at_most(view->layout.legend_lines, 2);
+    assert_at_least(places_of(view).rows.h, LEAST_HEIGHT / 2);
     end_view(view);
     free(trace);
     trace = trace_of_devices(1);
     view = open_test_view(trace, NULL, LEAST_WIDTH, LEAST_HEIGHT, 1);
-    assert_true(places_of(view).overview.h > 0); /* its rows have all the room that they want */
+    assert_above(places_of(view).overview.h, 0); /* its rows have all the room that they want */
     view->still = true;
     choose_height(view);
-    assert_true(view->height < LEAST_HEIGHT);
-    assert_true(places_of(view).overview.h > 0);
+    assert_below(view->height, LEAST_HEIGHT);
+    assert_above(places_of(view).overview.h, 0);
     end_view(view);
     free(trace);
 }
@@ -248,7 +251,7 @@ TEST(two_traces_always_fit)
         struct view *view = open_test_view(a, b, 800 + (int)(random4.word[2] % 1000),
                                            400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
         run_script(view, n % 3 ? "0" : "x");
-        assert_true(view->layout.rows_height <= places_of(view).rows.h);
+        assert_at_most(view->layout.rows_height, places_of(view).rows.h);
         assert_int_equal(view->layout.rows[view->layout.n_rows - 1].track, 1);
         end_view(view);
         free(a);
@@ -266,7 +269,7 @@ TEST(two_traces_have_no_row_without_height)
         a = trace_of_devices(20);
         struct view *view = open_test_view(a, b, LEAST_WIDTH, LEAST_HEIGHT, scale);
         for (size_t i = 0; i < view->layout.n_rows; i++)
-            assert_true(view->layout.rows[i].height >= scale);
+            assert_at_least(view->layout.rows[i].height, scale);
         end_view(view);
         free(a);
     }
@@ -281,11 +284,11 @@ TEST(two_traces_keep_the_names_of_devices)
     struct view *view = open_test_view(a, b, LEAST_WIDTH, LEAST_HEIGHT, 1);
     view->still = true; /* a picture has no hints below its rows */
     free_canvas(new_picture(view));
-    assert_true(view->layout.rows_height <= places_of(view).rows.h);
+    assert_at_most(view->layout.rows_height, places_of(view).rows.h);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         assert_int_not_equal(view->layout.rows[i].kind, ROW_MEMORY);
         if (view->layout.rows[i].kind == ROW_DEVICE)
-            assert_true(view->layout.rows[i].height >= 14); /* their least height in layout.c */
+            assert_at_least(view->layout.rows[i].height, 14); /* their least height in layout.c */
     }
     choose_height(view); /* that of a picture, which has room for all rows */
     bool has_memory = false;
@@ -327,7 +330,7 @@ TEST(two_traces_share_their_steps_start)
     run_script(view, "pagedown");
     for (int i = 0; i < 2; i++)
         assert_close(axis_of(view->tracks[i], find_step(view->tracks[i], 2)->work), 0, 0);
-    assert_true(view->sight.to > 54e6); /* the longer one's step is in sight */
+    assert_above(view->sight.to, 54e6); /* the longer one's step is in sight */
     for (int i = 0; i < 2; i++)         /* the legend has the kinds of both */
         for (size_t k = 0; k < view->tracks[i]->trace->header.n_tasks; k++)
             assert_true(view->has_kind[view->tracks[i]->kind[k]]);
@@ -350,7 +353,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(view));
     assert_false(view->tracks[0]->folded[0]); /* the folded device was another machine's */
-    assert_true(view->layout.n_rows < rows);
+    assert_below(view->layout.n_rows, rows);
     assert_true(!is_picked(&view->selection.task));
     assert_int_equal(view->selection.region.kind, NO_REGION);
     struct view *fresh = open_test_view(trace, NULL, 1280, 720, 1);
@@ -438,9 +441,9 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     const struct view_row *upload = &view->layout.rows[2];
     const int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
     const int low = upload->height - pixels_of(canvas, upload, 700, PAPER);
-    assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
-    assert_true(low >= full / 3);
-    assert_true(low <= full / 2);
+    assert_at_least(full, compute->height - 4); /* a lane has two dots of air above and below */
+    assert_at_least(low, full / 3);
+    assert_at_most(low, full / 2);
     free_drawn(&drawn);
 }
 
@@ -455,7 +458,7 @@ TEST(hatching_leaves_a_short_task_as_it_is)
     const struct view_row *upload = &view->layout.rows[2];
     const uint32_t *line = drawn.canvas->pixels + (upload->y + upload->height / 2) * view->width;
     const struct bars *bars = &view->tracks[0]->trace->bars[upload->index];
-    assert_true(bars->n > 2);
+    assert_above(bars->n, 2);
     for (size_t i = 1; i + 1 < bars->n; i++) {
         const int x = (int)x_of(view, axis_of(view->tracks[0], bars->bars[i].start));
         int same = 0;
@@ -495,7 +498,7 @@ TEST(the_most_that_is_held_is_found)
     char *path = trace_of_list(write_file("most.txt", text, strlen(text)));
     struct trace *trace = trace_open(path);
     const struct memory_use *use = &trace->memory_use[0];
-    assert_true(use->n > 400);
+    assert_above(use->n, 400);
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 random4 = random_words(37, STREAM_TEST, 0, n);
         const size_t from = random4.word[0] % use->n, end = from + 1 + random4.word[1] % (use->n - from);
@@ -527,7 +530,7 @@ TEST(a_column_of_memory_shows_its_peak)
     for (int x = rows.x; x < rows.x + rows.w; x++)
         highest = MAX(highest, pixels_of(canvas, memory, x, work));
     assert_int_equal(memory->kind, ROW_MEMORY);
-    assert_true(highest > 8 * memory->height / 10); /* 8 MiB of the 8.8 at the upper edge; 4 MiB are less than half */
+    assert_above(highest, 8 * memory->height / 10); /* 8 MiB of the 8.8 at the upper edge; 4 MiB are less than half */
     free_drawn(&drawn);
 }
 
@@ -551,8 +554,8 @@ TEST(two_traces_share_the_scale_of_memory)
     for (size_t i = 0; i < view->layout.n_rows; i++)
         if (view->layout.rows[i].kind == ROW_MEMORY)
             high[view->layout.rows[i].track] = pixels_of(canvas, &view->layout.rows[i], 700, work);
-    assert_true(high[0] > 10);
-    assert_true(abs(high[1] - 4 * high[0]) <= 6);
+    assert_above(high[0], 10);
+    assert_at_most(abs(high[1] - 4 * high[0]), 6);
     free_canvas(canvas);
     end_view(view);
 }
@@ -632,9 +635,9 @@ TEST(all_steps_are_in_sight_at_first)
     const struct track *track = view->tracks[0];
     const struct trace_step *last = find_step(track, 3);
     look_at_steps(view);
-    assert_true(view->sight.from <= axis_of(track, find_step(track, 1)->work));
-    assert_true(view->sight.to >= axis_of(track, last->work) + step_ns(track, last));
-    assert_true(view->sight.to < axis_of(track, last->work) + 2 * step_ns(track, last));
+    assert_at_most(view->sight.from, axis_of(track, find_step(track, 1)->work));
+    assert_at_least(view->sight.to, axis_of(track, last->work) + step_ns(track, last));
+    assert_below(view->sight.to, axis_of(track, last->work) + 2 * step_ns(track, last));
     end_view(view);
 }
 

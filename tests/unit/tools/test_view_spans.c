@@ -113,9 +113,9 @@ TEST(a_span_that_begins_before_what_is_in_sight_is_there)
         find_shares(view);
         const struct shares *shares = &view->shares[0];
         const uint64_t left = clock_of(view->tracks[0], view->sight.from);
-        assert_true(shares->n_edges >= 2);
-        assert_true(shares->edges[0] <= left);
-        assert_true(shares->edges[1] > left);
+        assert_at_least(shares->n_edges, 2);
+        assert_at_most(shares->edges[0], left);
+        assert_above(shares->edges[1], left);
     }
     end_view(view);
 }
@@ -167,8 +167,8 @@ TEST(a_bar_that_reaches_into_a_span_is_drawn_in_it)
 {
     struct view *view = view_of_an_upload(3, STEP_NS * 3 / 4, STEP_NS / 2);
     struct canvas *canvas = new_picture(view);
-    assert_true(height_in_step(view, canvas, 2) > 0);
-    assert_true(height_in_step(view, canvas, 6) > 0);
+    assert_above(height_in_step(view, canvas, 2), 0);
+    assert_above(height_in_step(view, canvas, 6), 0);
     assert_int_equal(height_in_step(view, canvas, 10), 0);
     free_canvas(canvas);
     end_view(view);
@@ -180,8 +180,8 @@ TEST(a_wide_bar_is_drawn_over_its_span)
     struct view *view = view_of_an_upload(4, 0, 2 * STEP_NS);
     struct canvas *canvas = new_picture(view);
     const int bar = height_in_step(view, canvas, 5), span = height_in_step(view, canvas, 7);
-    assert_true(span > 0);
-    assert_true(abs(bar - 2 * span) <= 1);
+    assert_above(span, 0);
+    assert_at_most(abs(bar - 2 * span), 1);
     assert_int_equal(height_in_step(view, canvas, 10), 0);
     free_canvas(canvas);
     end_view(view);

@@ -57,9 +57,9 @@ TEST(made_texts_have_a_rate_and_a_floor)
     struct data_options with_memory = options_for("stories:data/memory.txt");
     struct dataset *stories = open_dataset(&options);
     struct dataset *memory = open_dataset(&with_memory);
-    assert_true(stories->nats_per_byte > 0.05);
-    assert_true(stories->nats_per_byte < stories->floor); /* who sees few bytes knows less than the grammar */
-    assert_true(memory->nats_per_byte > 0);
+    assert_above(stories->nats_per_byte, 0.05);
+    assert_below(stories->nats_per_byte, stories->floor); /* who sees few bytes knows less than the grammar */
+    assert_above(memory->nats_per_byte, 0);
     assert_true(memory->nats_per_byte != stories->nats_per_byte);
     const double floor = stories->floor;
     close_dataset(stories);
@@ -67,7 +67,7 @@ TEST(made_texts_have_a_rate_and_a_floor)
 
     options.tokens = "chars"; /* a character is a byte here, so the floor is the same */
     stories = open_dataset(&options);
-    assert_true(stories->vocab < 64);
+    assert_below(stories->vocab, 64);
     assert_close(stories->floor, floor, 0);
     close_dataset(stories);
 
@@ -203,7 +203,7 @@ static void expect_same_cut(const char *text)
         assert_in_range(strlen(train), strlen(text) * 9 / 10 - 3, strlen(text) * 9 / 10); /* 3: a character's bytes */
         assert_string_equal(train, by_bytes);
         if (data->tokenizer.kind != &token_bytes)
-            assert_true(data->bytes_per_token > 2);
+            assert_above(data->bytes_per_token, 2);
         else
             assert_close(data->bytes_per_token, 1, 0);
         close_dataset(data);

@@ -52,9 +52,9 @@ static size_t check_addresses(const struct pool *pool, const struct list *list)
         const struct tensor *tensor = pool->tensors[i];
         if (tensor->storage != tensor || tensor->slab < 0)
             continue;
-        assert_true(tensor->slab < 64);
+        assert_below(tensor->slab, 64);
         assert_int_equal(tensor->address % tensor->device->alignment, 0);
-        assert_true(tensor->address + tensor->bytes <= slab_limit(tensor->device));
+        assert_at_most(tensor->address + tensor->bytes, slab_limit(tensor->device));
         size_t *high = &need[tensor->device->index][tensor->slab];
         *high = MAX(*high, round_up(tensor->address + tensor->bytes, tensor->device->alignment) + GUARD_BYTES);
         for (size_t k = 0; k < i; k++)
@@ -261,7 +261,10 @@ static int64_t check_root(const struct uses *uses, const struct list *list, cons
         assert_int_equal(last_write_before(uses, root->part[part], at), last[part]);
     }
     const struct tensor *all = root->part[WHOLE];
-    assert_true(!is_whole_before(uses, all, at) || (last[LEFT] != NONE && last[RIGHT] != NONE));
+    if (is_whole_before(uses, all, at)) {
+        assert_int_not_equal(last[LEFT], NONE);
+        assert_int_not_equal(last[RIGHT], NONE);
+    }
 
     const struct use_range found = uses_of(uses, all);
     bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && found.n);

@@ -134,9 +134,10 @@ static void log_run(void *context, const struct list *list, const struct task *t
 {
     (void)list;
     struct log *log = context;
-    assert_true(flight->start <= flight->end);
-    assert_true(log->n < COUNT(log->name));
-    assert_true(!task->commands.only_last_event || log->computed <= flight->start);
+    assert_at_most(flight->start, flight->end);
+    assert_below(log->n, COUNT(log->name));
+    if (task->commands.only_last_event)
+        assert_at_most(log->computed, flight->start);
     log->computed = task->lane->kind == LANE_COMPUTE ? flight->end : log->computed;
     log->name[log->n] = task->name;
     log->number[log->n++] = flight->iteration;

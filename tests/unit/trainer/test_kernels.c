@@ -97,8 +97,10 @@ TEST(the_fma_probe_is_not_optimised_away)
     for (size_t shape = 0; take_shape(shape); shape++) {
         float out[256] = {0};
         RUN("bench.cl", "fma_peak", 1, A(out, 256), I(100), F(0.5f), F(0.25f));
-        for (unsigned i = 0; i < device->shape.work_group; i++)
-            assert_true(out[i] > 0 && out[i] <= 12 * 16 * 0.5f);
+        for (unsigned i = 0; i < device->shape.work_group; i++) {
+            assert_above(out[i], 0);
+            assert_at_most(out[i], 12 * 16 * 0.5f);
+        }
     }
 }
 

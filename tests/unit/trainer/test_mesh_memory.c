@@ -71,8 +71,8 @@ TEST(zero_shares_the_state_out)
                 assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(trainer, d, MEM_PARAMETERS));
                 double gradients = 4 * fmax(expected[zero].gradients, share), buffers = (double)peak[MEM_BUFFERS];
                 assert_close((double)peak[MEM_GRADIENTS] / n, gradients, 0.08 * gradients);
-                assert_true(buffers > 0);
-                assert_true(buffers <= bytes_of_units(trainer, zero < 2 ? 2 : 2 * zero));
+                assert_above(buffers, 0);
+                assert_at_most(buffers, bytes_of_units(trainer, zero < 2 ? 2 : 2 * zero));
             }
             free_trainer(trainer);
         }
@@ -125,7 +125,7 @@ TEST(memory_agrees_with_its_formula)
         double sum = 0;
         for (size_t k = 0; k < COUNT(key); k++)
             sum += number_at(half, key[k]);
-        assert_true(number_at(half, "together_mib") <= sum + 1e-6);
+        assert_at_most(number_at(half, "together_mib"), sum + 1e-6);
     }
     expect_yard(EXIT_OK, "counted, it cannot be run here", "plan --model tiny -d 0:0 --memory --what-if mixed");
     expect_yard(EXIT_USAGE, "takes only the word mixed", "plan --model tiny -d 0:0 --memory --what-if link=2x");

@@ -72,7 +72,7 @@ TEST(bytes_are_those_touched)
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
         while (i < trainer->train->n && strcmp(trainer->train->tasks[i]->name, expected[k].name) != 0)
             i++;
-        assert_true(i < trainer->train->n);
+        assert_below(i, trainer->train->n);
         if ((double)trainer->train->tasks[i]->bytes != 4 * expected[k].floats)
             test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, trainer->train->tasks[i]->bytes,
                         4 * expected[k].floats);
@@ -238,7 +238,7 @@ static void check_parameter(struct study *study, int p)
         norm += direction[i] * direction[i];
         steepest = fabsf(gradient[i]) > fabsf(gradient[steepest]) ? i : steepest;
     }
-    assert_true(norm > 0);
+    assert_above(norm, 0);
     normalise(direction, n);
     check_slope(study, p, value, gradient, direction, "along the gradient");
     for (uint32_t k = 0; k < 2; k++) {
@@ -311,7 +311,7 @@ static void expect_reference(const char *more)
         test_failed("check %s: exit code %d\n%s%s\n", more, ran.code, ran.out, ran.err);
     /* 28 parameters, each with a gradient and a value after the steps; logits, loss, trajectory */
     assert_int_equal(json_object_size(json_object_get(all, "errors")), 2 * 28 + 3);
-    assert_true(number_at(all, "worst") > 0);
+    assert_above(number_at(all, "worst"), 0);
     json_decref(all);
 }
 

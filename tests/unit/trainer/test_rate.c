@@ -43,7 +43,7 @@ TEST(the_cosine_is_that_of_nanogpts_recipe)
         expect_rate(&rate, it + 1, 1e-4 + 0.5 * (1 + cos(M_PI * (double)(it - 100) / 1899)) * 9e-4);
     expect_rate(&rate, 2000, 1e-4);
     for (int64_t step = 102; step <= 2000; step++)
-        assert_true(learning_rate(&rate, step) < learning_rate(&rate, step - 1));
+        assert_below(learning_rate(&rate, step), learning_rate(&rate, step - 1));
     rate.warmup = 0;
     assert_close(learning_rate(&rate, 1), 1e-3, 0);
 }
@@ -78,8 +78,8 @@ TEST(short_runs_have_a_finite_rate)
                                         .steps = steps,
                                         .warmup = warmup};
                     double found = learning_rate(&rate, step);
-                    assert_true(found >= 0.2); /* a step of four in the warm-up has 1/4 of the rate at least */
-                    assert_true(found <= 1);
+                    assert_at_least(found, 0.2); /* a step of four in the warm-up has 1/4 of the rate at least */
+                    assert_at_most(found, 1);
                 }
 }
 

@@ -31,8 +31,8 @@ static void obey(struct screen *screen, const char *bytes, size_t n)
     for (size_t i = 0; i < n; i++) {
         unsigned char byte = (unsigned char)bytes[i];
         char *row = screen->row[screen->n];
-        assert_true(screen->n < ROWS - 1);
-        assert_true(screen->at < COLUMNS - 1);
+        assert_below(screen->n, ROWS - 1);
+        assert_below(screen->at, COLUMNS - 1);
         if (byte == '\r')
             screen->at = 0;
         else if (byte == '\n')
@@ -145,10 +145,10 @@ TEST(steps_share_a_line)
             show(columns, "xterm", NULL, lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
         assert_int_equal(screen.code, 0);
         assert_int_equal(rows_with(&screen, "step ", &last), 4); /* two evaluations, the last step; what a step is */
-        assert_true(strncmp(last, "step 1500/1500  validation loss", 31) == 0);
-        assert_true(screen.widest < columns);
-        assert_true(screen.drawn > 2);
-        assert_true(screen.drawn <= 10 * screen.seconds + 2);
+        assert_begins_with(last, "step 1500/1500  validation loss");
+        assert_below(screen.widest, columns);
+        assert_above(screen.drawn, 2);
+        assert_at_most(screen.drawn, 10 * screen.seconds + 2);
         assert_int_equal(lines_of_log(log), 1500);
     }
 }

@@ -64,8 +64,8 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
         struct trainer *trainer = open_training(parse_words(TINY_SIZES "--gemm clblast"), LIST_TRAIN);
         const int built = programs_built, made = buffers_made;
         run_steps(trainer, 1, 2);
-        assert_true(built > 0);
-        assert_true(made > 0);
+        assert_above(built, 0);
+        assert_above(made, 0);
         assert_int_equal(programs_built, built);
         assert_int_equal(buffers_made, made);
         size_t work = 0;
@@ -235,7 +235,7 @@ TEST(a_plan_as_json_has_its_fields)
                                  "plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
     json_t *plan = json_load_file(ran.stdout_path, JSON_REJECT_DUPLICATES, NULL);
     const json_t *tasks = json_at(plan, "lists.0.tasks");
-    assert_true(json_array_size(tasks) > 100);
+    assert_above(json_array_size(tasks), 100);
     const json_t *memory = json_object_get(plan, "memory");
     assert_non_null(json_at(memory, "0.peak"));
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
@@ -269,10 +269,10 @@ TEST(devices_as_json_have_their_fields)
 {
     const json_t *device = json_at(yard_json("devices --json"), "platforms.0.devices.0");
     assert_string_equal(text_at(device, "id"), "0:0");
-    assert_true(number_at(device, "vector_width") >= 1);
-    assert_true(number_at(device, "kernel_vector") >= 1);
-    assert_true(number_at(device, "memory") >= number_at(device, "max_allocation"));
-    assert_true(number_at(device, "units") >= 1);
+    assert_at_least(number_at(device, "vector_width"), 1);
+    assert_at_least(number_at(device, "kernel_vector"), 1);
+    assert_at_least(number_at(device, "memory"), number_at(device, "max_allocation"));
+    assert_at_least(number_at(device, "units"), 1);
     bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
     struct ran ran = expect_yard(EXIT_OK, "-d 0:0", "devices");
     expect_text(ran.out,
@@ -342,7 +342,7 @@ TEST(the_context_that_copies_has_pinned_the_memory)
     for (size_t i = 0; i < COUNT(words); i++) {
         struct trainer *trainer = open_tiny_training(lasting("-d 0:0x2 %s", words[i]));
         assert_int_equal(trainer->machine->n_contexts, 2);
-        assert_true(trainer->machine->host->n_slabs >= 2);
+        assert_at_least(trainer->machine->host->n_slabs, 2);
         expect_pinned(trainer->train);
         expect_pinned(trainer->eval);
         free_trainer(trainer);

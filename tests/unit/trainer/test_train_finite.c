@@ -91,9 +91,9 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
     struct safetensors *st = open_safetensors(path);
     const struct st_tensor *tensor = find_tensor(st, name);
     FILE *file = fopen(path, "r+b");
-    assert_true(file);
-    assert_true(tensor);
-    assert_true(at + n <= st_elements(tensor));
+    assert_non_null(file);
+    assert_non_null(tensor);
+    assert_at_most(at + n, st_elements(tensor));
     assert_int_equal(fseek(file, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(fwrite(&value, sizeof value, 1, file), 1);

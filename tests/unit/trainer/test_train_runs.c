@@ -36,15 +36,15 @@ TEST(the_log_has_a_line_for_each_step_and_evaluation)
     for (size_t i = 0; i < COUNT(order); i++) {
         const json_t *line = json_array_get(lines, i + 1);
         assert_int_equal(number_at(line, "step"), abs(order[i]));
-        assert_true(number_at(line, order[i] > 0 ? "loss" : "val_loss") > 0);
+        assert_above(number_at(line, order[i] > 0 ? "loss" : "val_loss"), 0);
         assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 3);
         if (order[i] < 0) /* a token is a byte */
             assert_close(number_at(line, "val_bits_per_byte") * M_LN2, number_at(line, "val_loss"), 1e-6);
         if (order[i] > 0) {
-            assert_true(number_at(line, "norm") > 0);
-            assert_true(number_at(line, "lr") > 0);
-            assert_true(number_at(line, "ms") > 0);
-            assert_true(number_at(line, "tokens_per_s") > 0);
+            assert_above(number_at(line, "norm"), 0);
+            assert_above(number_at(line, "lr"), 0);
+            assert_above(number_at(line, "ms"), 0);
+            assert_above(number_at(line, "tokens_per_s"), 0);
         }
     }
 }
@@ -143,7 +143,7 @@ TEST(a_saved_model_starts_another_run_and_samples)
             run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
         assert_int_equal(first.code, 0);
         assert_int_equal(second.code, 0);
-        assert_true(strncmp(first.out, "int main", 8) == 0);
+        assert_begins_with(first.out, "int main");
         assert_string_equal(first.out, second.out);
         second = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
         assert_string_not_equal(first.out, second.out);
@@ -190,7 +190,7 @@ TEST(learnt_tokens_go_with_the_model)
                 again, folder, log);
     const json_t *first = json_array_get(read_log(log), 0), *last = last_line(log);
     const double bits = number_at(last, "val_loss") / M_LN2 / number_at(first, "bytes_per_token");
-    assert_true(number_at(first, "bytes_per_token") > 1.5);
+    assert_above(number_at(first, "bytes_per_token"), 1.5);
     assert_close(number_at(last, "val_bits_per_byte"), bits, 1e-6);
     expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' --tokens bpe:300 --steps 22 %s", folder, again);
     expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh dp=2", folder, both);
@@ -289,6 +289,6 @@ TEST(an_interrupted_run_saves)
     struct safetensors *st = open_safetensors(path);
     const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation after the last step */
     assert_int_equal(number_at(last, "step"), atoi(find_metadata(st, "yard.step")));
-    assert_true(number_at(last, "val_loss") > 0);
+    assert_above(number_at(last, "val_loss"), 0);
     close_safetensors(st);
 }
