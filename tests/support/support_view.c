@@ -201,7 +201,8 @@ static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t 
                     const struct trace_record *record = &trace->records[runs->record[i]];
                     start = record->step == step ? MIN(start, record->start) : start;
                     end = record->step == step ? MAX(end, record->end) : end;
-                    ended += record->step == step;
+                    if (record->step == step)
+                        ended++;
                 }
             }
             held = ended && start <= clock && (end > clock || (ended < tensor->n_uses && step > trace->whole_step));

@@ -70,7 +70,8 @@ static void expect_bad_line(const char *good, const char *line, const char *bad)
     assert_non_null(at);
     int number = 1;
     for (const char *before = good; before < at; before++)
-        number += *before == '\n';
+        if (*before == '\n')
+            number++;
     char *text = lasting("%.*s%s%s", (int)(at - good), good, bad, at + strcspn(at, "\n"));
     snprintf(part, sizeof part, "bad.txt, line %d: ", number);
     expect_refusal(read_file, write_file("bad.txt", text, strlen(text)), EXIT_USAGE, part);

@@ -357,7 +357,8 @@ static void step_through(const char *more)
     ask(follower, true, 1, 0);
     expect_head(follower, head + 3);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
-        in_step += trace->tasks[i].list == trace->tasks[next].list;
+        if (trace->tasks[i].list == trace->tasks[next].list)
+            in_step++;
     ask(follower, true, 0, 1); /* the rest of this one */
     expect_head(follower, head - next + in_step);
     ask(follower, true, 0, 1);

@@ -117,7 +117,8 @@ static size_t count_tasks(const struct list *list, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++)
-        n += strcmp(list->tasks[i]->name, name) == 0;
+        if (strcmp(list->tasks[i]->name, name) == 0)
+            n++;
     return n;
 }
 

@@ -197,7 +197,8 @@ TEST(what_follows_the_pattern_repeats_it)
         struct span *span = allocate(steps * n, sizeof *span);
         longest_paths(paper.list, seconds, (int)steps, span);
         assert_true(sim->settled);
-        longer += sim->steps > 4;
+        if (sim->steps > 4)
+            longer++;
         for (size_t i = (size_t)sim->first * n; i + pattern * n < steps * n; i++)
             expect_number("end", span[i + pattern * n].end, span[i].end + sim->period * (double)pattern);
         free(span);
@@ -222,7 +223,8 @@ static double share_of(const struct simulation *sim, size_t node, const int *lin
             if (link[k % n] != link[node % n] || other->end <= from)
                 continue;
             next = fmin(next, other->start > from ? other->start : other->end);
-            together += other->start <= from;
+            if (other->start <= from)
+                together++;
         }
         got += (next - from) / (double)together;
     }

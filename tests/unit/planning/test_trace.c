@@ -363,7 +363,8 @@ static size_t open_files(void)
 {
     size_t n = 0;
     for (int fd = 0; fd < 256; fd++)
-        n += fcntl(fd, F_GETFD) != -1;
+        if (fcntl(fd, F_GETFD) != -1)
+            n++;
     return n;
 }
 

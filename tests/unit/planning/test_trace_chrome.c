@@ -157,7 +157,8 @@ TEST(chrome_arrows_join_their_slices)
         if (!load && !update && !weights)
             test_failed("arrow from %s of step %d to %s of step %d\n", from->name, (int)from->step, to->name,
                         (int)to->step);
-        backwards += from->start > to->start;
+        if (from->start > to->start)
+            backwards++;
     }
     assert_int_equal(backwards, 0);
     /* steps 1 to 4: 4 loads, 4 updates, 3 weights.  Step 5: a load, the weights; its update is drawn
@@ -182,8 +183,10 @@ TEST(chrome_arrows_pass_through_what_takes_no_time)
         assert_non_null(to);
         assert_int_equal(finish->at, to->start);
         assert_string_equal(from->name, to->name);
-        down += strcmp(from->name, "forward") == 0 && start->lane < finish->lane;
-        up += strcmp(from->name, "backward") == 0 && start->lane > finish->lane;
+        if (strcmp(from->name, "forward") == 0 && start->lane < finish->lane)
+            down++;
+        if (strcmp(from->name, "backward") == 0 && start->lane > finish->lane)
+            up++;
     }
     assert_int_equal(down, 18);
     assert_int_equal(up, 18);

@@ -249,7 +249,8 @@ static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
     if (problem ? ordered && !cautious : !ordered)
         test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ",
                     problem ? problem->sentence : "nothing");
-    *wrong_lists += !ordered;
+    if (!ordered)
+        (*wrong_lists)++;
     free(problem);
 }
 

@@ -80,7 +80,8 @@ TEST(a_task_before_its_producer_is_found)
             move_task(list, (size_t)i, (size_t)k);
             finish_again(trainer);
             struct problem *problem = verify(list, NULL);
-            by_verify += problem != NULL;
+            if (problem)
+                by_verify++;
             free(problem);
             expect_wrong(list->tasks[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
             move_task(list, (size_t)k, (size_t)i);
@@ -136,7 +137,8 @@ static bool is_simple(const struct list *list, const struct tensor *tensor)
     for (int i = tensor->held_from; i <= tensor->held_until; i++)
         for (int a = 0; a < list->tasks[i]->n_accesses; a++)
             if (list->tasks[i]->accesses[a].tensor->storage == tensor) {
-                writes += (list->tasks[i]->accesses[a].mode & ACCESS_WRITE) != 0;
+                if (list->tasks[i]->accesses[a].mode & ACCESS_WRITE)
+                    writes++;
                 read_last = list->tasks[i]->accesses[a].mode == ACCESS_READ;
             }
     return writes == 1 && read_last;
@@ -320,7 +322,8 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
                             problem ? problem->sentence : "nothing wrong");
             if (made && fault)
                 expect_wrong(what, compare_values(values_of(trainer, trainer->train), trainer->train), "");
-            caught += problem != NULL;
+            if (problem)
+                caught++;
             free(problem);
             free_trainer(trainer);
             if (!made)

@@ -368,7 +368,8 @@ static struct node *new_folder_node(struct disk *disk)
 static struct node *parent_of(struct disk *disk, const char *path, const char **name)
 {
     const char *below = path + strlen(watched);
-    below += *below == '/';
+    if (*below == '/')
+        below++;
     const char *slash = strchr(below, '/');
     *name = slash ? slash + 1 : below;
     if (!slash)
@@ -533,7 +534,8 @@ static int count_lost(int cuts)
     for (int i = 0; i < cuts; i++) {
         size_t n = 1 + (size_t)i * 97 % tape.n; /* all over the tape */
         int step = cut_power(folder, n, (uint32_t)i);
-        lost += step < last_acknowledged(n);
+        if (step < last_acknowledged(n))
+            lost++;
     }
     return lost;
 }

@@ -190,10 +190,14 @@ static bool live(struct chain *chain, int life, bool may_end)
     if ((first && first != before + 1) || newest < MAX(told, before))
         test_failed("%s\nthe file had step %u, it began with step %u, logged the commit of %u, and the file has %u\n",
                     words, before, first, told, newest);
-    count.ends += !ended;
-    count.by_signal += !ended && politely;
-    count.starting += !ended && !first;
-    count.anew += !ended && !newest;
+    if (!ended)
+        count.ends++;
+    if (!ended && politely)
+        count.by_signal++;
+    if (!ended && !first)
+        count.starting++;
+    if (!ended && !newest)
+        count.anew++;
     return ended;
 }
 
@@ -314,7 +318,8 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
         while (kill(child, 0) == 0 && (now() < until || (after_commit && read_newest(chain->snapshot) == commit)) &&
                find_child(parent) == child)
             nap(0.0003);
-        killed += find_child(parent) == child && kill(child, SIGKILL) == 0;
+        if (find_child(parent) == child && kill(child, SIGKILL) == 0)
+            killed++;
         last = child;
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {

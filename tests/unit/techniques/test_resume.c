@@ -238,7 +238,8 @@ static int count_lines(const char *path, const char *with)
     char *text = read_whole(path, &size);
     int n = 0;
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
-        n += strstr(line, with) != NULL;
+        if (strstr(line, with))
+            n++;
     free(text);
     return n;
 }

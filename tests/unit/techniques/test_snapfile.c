@@ -458,7 +458,8 @@ static int count_lost(int ends, bool no_sync, int *done)
     be_quiet(log);
     *done = 0;
     for (uint64_t i = getenv("YARD_FIRST") ? strtoull(getenv("YARD_FIRST"), NULL, 10) : 0; *done < ends; i++)
-        lost += !run_trial(path, stored, i, done);
+        if (!run_trial(path, stored, i, done))
+            lost++;
     be_loud(log, "yard:");
     disk.no_sync = false;
     for (int i = 0; i < 3; i++)
@@ -482,7 +483,8 @@ LONG_TEST(a_life_cut_after_a_rename_is_read)
     be_quiet(log);
     for (int at = 1; at <= CALLS; at++)
         for (int luck = 0; luck < LUCKS; luck++)
-            lost += !survives(path, stored, at, luck);
+            if (!survives(path, stored, at, luck))
+                lost++;
     be_loud(log, "yard:");
     free_stored(&stored[0]);
     free_stored(&stored[2]);

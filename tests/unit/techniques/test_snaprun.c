@@ -377,9 +377,12 @@ TEST(a_trace_has_the_iterations_that_were_stored)
         uint32_t step = trace->records[i].step;
         if (strcmp(trace->header.list[trace->tasks[trace->records[i].task].list], "train") != 0)
             continue;
-        commits[step] += strcmp(name, "commit") == 0;
-        copies[step] += strcmp(name, "snapshot") == 0;
-        persists[step] += strcmp(name, "persist") == 0;
+        if (strcmp(name, "commit") == 0)
+            commits[step]++;
+        if (strcmp(name, "snapshot") == 0)
+            copies[step]++;
+        if (strcmp(name, "persist") == 0)
+            persists[step]++;
     }
     assert_int_equal(trace->n_unfinished, 0);
     for (int i = 1; i <= 12; i++) {

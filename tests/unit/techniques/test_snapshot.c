@@ -161,7 +161,8 @@ TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
             int n_free = 0;
             for (int k = 1; k <= n; k++) {
                 ring.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
-                n_free += !ring.iteration[k] && k != ring.durable;
+                if (!ring.iteration[k] && k != ring.durable)
+                    n_free++;
             }
             if (ring.durable && ring.iteration[ring.durable])
                 continue; /* no state of a ring: what is kept is nobody's */
@@ -544,7 +545,8 @@ TEST(no_lane_has_snapshots_and_other_copies)
     json_array_foreach(tasks, i, one)
     {
         const char *lane = text_at(one, "lane");
-        downs += strcmp(text_at(one, "task"), "overlap.down") == 0;
+        if (strcmp(text_at(one, "task"), "overlap.down") == 0)
+            downs++;
         if (strcmp(text_at(one, "task"), "snapshot") != 0 || !strstr(lane, "download"))
             continue;
         snapshots++;

@@ -314,8 +314,10 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         size_t moved = 0;
         for (int i = 0; i < MOVES; i++) {
             enum fate fate = try_any_move(board, &draws);
-            refused += fate == REFUSED;
-            moved += fate == KEPT;
+            if (fate == REFUSED)
+                refused++;
+            if (fate == KEPT)
+                moved++;
         }
         kept += moved;
         char *after = saved(board, "after.txt");

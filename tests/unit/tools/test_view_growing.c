@@ -52,7 +52,8 @@ static void expect_whole(const struct track *track)
         uint64_t end = 0;
         for (size_t record = 0; record < trace->n_records; record++)
             end = trace->records[record].step == step->step ? MAX(end, trace->records[record].end) : end;
-        steps += end > 0;
+        if (end > 0)
+            steps++;
         if (i > 0)
             assert_above(step->step, step[-1].step);
         if (end > 0)
@@ -280,7 +281,8 @@ static int count_inked(struct view *view, uint32_t colour)
     int inked = 0;
     for (int y = box.y; y < box.y + NUMBERS; y++)
         for (int x = box.x; x < box.x + box.w; x++)
-            inked += canvas->pixels[y * canvas->width + x] == colour;
+            if (canvas->pixels[y * canvas->width + x] == colour)
+                inked++;
     free_canvas(canvas);
     return inked;
 }

@@ -58,7 +58,8 @@ static size_t rows_in_sight(const struct view *view)
 {
     size_t n = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        n += is_in_sight(view, &view->layout.rows[i]);
+        if (is_in_sight(view, &view->layout.rows[i]))
+            n++;
     return n;
 }
 
@@ -311,8 +312,10 @@ TEST(lanes_without_tasks_go_before_memory)
     for (int high = 0; high < 2; high++) {
         size_t empty = 0, memory = 0;
         for (size_t i = 0; i < view->layout.n_rows; i++) {
-            empty += view->layout.rows[i].empty;
-            memory += view->layout.rows[i].kind == ROW_MEMORY;
+            if (view->layout.rows[i].empty)
+                empty++;
+            if (view->layout.rows[i].kind == ROW_MEMORY)
+                memory++;
         }
         assert_int_equal(memory, 8);
         assert_int_equal(empty, high ? 16 : 0);
@@ -421,7 +424,8 @@ static int pixels_of(const struct canvas *canvas, const struct view_row *row, in
 {
     int n = 0;
     for (int y = row->y; y < row->y + row->height; y++)
-        n += canvas->pixels[(int64_t)y * canvas->width + x] == colour;
+        if (canvas->pixels[(int64_t)y * canvas->width + x] == colour)
+            n++;
     return n;
 }
 
@@ -463,7 +467,8 @@ TEST(hatching_leaves_a_short_task_as_it_is)
         const int x = (int)x_of(view, axis_of(view->tracks[0], bars->bars[i].start));
         int same = 0;
         for (int at = x - 1; at <= x + 1; at++)
-            same += line[at] == line[at + 1];
+            if (line[at] == line[at + 1])
+                same++;
         assert_int_equal(same, 1); /* two columns of the task, and others beside them */
     }
     free_drawn(&drawn);
@@ -483,7 +488,8 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     const uint32_t colour = task_colour(view, view->tracks[0], 2501);
     int columns = 0; /* in pixels */
     for (int x = rows.x; x < rows.x + rows.w; x++)
-        columns += pixels_of(canvas, lane, x, colour) > 0;
+        if (pixels_of(canvas, lane, x, colour) > 0)
+            columns++;
     assert_int_equal(columns, 10); /* a column of two pixels in each of five steps */
     free_drawn(&drawn);
 }
@@ -565,7 +571,8 @@ static int border_pixels(const struct canvas *canvas, int y)
 {
     int n = 0;
     for (int x = 0; x < canvas->width; x++)
-        n += canvas->pixels[(int64_t)y * canvas->width + x] == BORDER;
+        if (canvas->pixels[(int64_t)y * canvas->width + x] == BORDER)
+            n++;
     return n;
 }
 

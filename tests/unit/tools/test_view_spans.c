@@ -158,7 +158,8 @@ static int height_in_step(const struct view *view, const struct canvas *canvas, 
     const int x = pixel_of(view, axis_of(track, find_step(track, step)->work) + STEP_NS / 2.0);
     int height = 0;
     for (int y = row->y; y < row->y + row->height; y++)
-        height += canvas->pixels[y * canvas->width + x] != PAPER;
+        if (canvas->pixels[y * canvas->width + x] != PAPER)
+            height++;
     return height;
 }
 

@@ -141,11 +141,13 @@ TEST(sources_are_held_out_in_parts)
             const size_t end = embedded_text_size * (part + 1) / PARTS;
             const size_t cut = begin + (size_t)((double)(end - begin) * (1 - options.val_share));
             for (; at < first_byte(cut); at++) {
-                changes += embedded_text[at] != data->train.tokens[train];
+                if (embedded_text[at] != data->train.tokens[train])
+                    changes++;
                 train++;
             }
             for (; at < first_byte(end); at++) {
-                changes += embedded_text[at] != data->val.tokens[val];
+                if (embedded_text[at] != data->val.tokens[val])
+                    changes++;
                 val++;
             }
         }

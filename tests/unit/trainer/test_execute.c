@@ -147,7 +147,8 @@ static size_t count_logged(const struct log *log, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < log->n; i++)
-        n += strcmp(log->name[i], name) == 0;
+        if (strcmp(log->name[i], name) == 0)
+            n++;
     return n;
 }
 

@@ -40,7 +40,8 @@ static void obey(struct screen *screen, const char *bytes, size_t n)
         else if (byte == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
             memset(row + screen->at, 0, (size_t)(COLUMNS - screen->at));
             i += 2;
-            screen->drawn += screen->at > 0;
+            if (screen->at > 0)
+                screen->drawn++;
             screen->widest = MAX(screen->widest, screen->at);
         } else if ((byte & 0xc0) != 0x80)
             row[screen->at++] = (char)(byte < 0x80 ? byte : '#');
@@ -130,7 +131,8 @@ static int lines_of_log(const char *path)
     int count = 0;
     char *text = read_whole(path, &n);
     for (const char *at = text; (at = strstr(at, "\"step\":")); at++)
-        count += strstr(at, "\"loss\"") == at + strcspn(at, ",") + 1;
+        if (strstr(at, "\"loss\"") == at + strcspn(at, ",") + 1)
+            count++;
     free(text);
     return count;
 }
