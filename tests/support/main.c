@@ -25,7 +25,7 @@ static int wanted = IN_TEST | IN_CHECK;
 void add_test(const char *name, CMUnitTestFunction body, int line, int when)
 {
     assert_below(n_known, MOST);
-    known[n_known] = (struct known){name, body, line, when};
+    known[n_known] = (struct known){.name = name, .body = body, .line = line, .when = when};
     n_known++;
 }
 
@@ -131,7 +131,10 @@ int main(int argc, char **argv)
         bool chosen = argc == 1 && (known[i].when & wanted) != 0;
         bool needed = (known[i].when & IN_ALL) != 0;
         if (known[i].when != NO_TEST && (named || chosen || needed)) {
-            tests[n] = (struct CMUnitTest){known[i].name, known[i].body, begin_timing, print_timing, NULL};
+            tests[n] = (struct CMUnitTest){.name = known[i].name,
+                                           .test_func = known[i].body,
+                                           .setup_func = begin_timing,
+                                           .teardown_func = print_timing};
             n++;
         }
     }

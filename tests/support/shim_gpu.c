@@ -63,7 +63,8 @@ cl_mem clCreateSubBuffer(cl_mem of, cl_mem_flags flags, cl_buffer_create_type ty
     const cl_buffer_region *region = what;
     cl_mem mem = REAL(clCreateSubBuffer)(of, flags, type, what, code);
     if (n_parts < MOST_PARTS) {
-        parts[n_parts] = (struct part){of, mem, region->origin, region->origin + region->size};
+        parts[n_parts] =
+            (struct part){.of = of, .mem = mem, .begin = region->origin, .end = region->origin + region->size};
         n_parts++;
     }
     return mem;

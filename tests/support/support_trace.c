@@ -11,12 +11,17 @@
 
 /* ---- the example ------------------------------------------------------------------------------------------------ */
 
-struct trace_device example_devices[] = {{"0:0", "pthread", 1 << 20, 0}, {"host", "host", 1 << 20, 0}};
+struct trace_device example_devices[] = {
+    {.id = "0:0", .name = "pthread", .budget = 1 << 20},
+    {.id = "host", .name = "host", .budget = 1 << 20},
+};
 
-struct trace_lane example_lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 1e9, 0},
-                                     {"0:0 upload", LANE_UPLOAD, 0, 0, 1e9},
-                                     {"host cpu", LANE_CPU, 1, 0, 0},
-                                     {"0:0 compute2", LANE_COMPUTE, 0, 1e9, 0}};
+struct trace_lane example_lanes[] = {
+    {.name = "0:0 compute", .kind = LANE_COMPUTE, .flops_per_s = 1e9},
+    {.name = "0:0 upload", .kind = LANE_UPLOAD, .bytes_per_s = 1e9},
+    {.name = "host cpu", .kind = LANE_CPU, .device_index = 1},
+    {.name = "0:0 compute2", .kind = LANE_COMPUTE, .flops_per_s = 1e9},
+};
 
 struct trace_edge example_edges[] = {{LOAD, 0, 0}, {ADAMW, 1, 0}, {FWD0, 0, 0}, {FWD1, 0, 1}};
 
@@ -59,11 +64,27 @@ const struct trace example_trace = {.header = {.kind = TRACE_SIMULATED,
                                     .uses = example_uses};
 
 const struct task_run example_runs[] = {
-    {1, LOAD, 0, 100, 0},    {1, FWD0, 100, 300, 0},  {1, FWD1, 300, 500, 0}, {1, ADAMW, 500, 600, 0},
-    {2, LOAD, 550, 620, 0},  {2, FWD0, 630, 650, 0},  {2, FWD1, 650, 680, 0}, {2, ADAMW, 680, 700, 0},
-    {2, SIDE, 635, 640, 0},  {3, LOAD, 640, 710, 0},  {3, FWD0, 710, 740, 0}, {3, FWD1, 740, 770, 0},
-    {3, ADAMW, 770, 820, 0}, {3, SIDE, 712, 717, 0},  {4, LOAD, 760, 830, 0}, {4, FWD0, 835, 850, 832},
-    {4, FWD1, 850, 880, 0},  {4, ADAMW, 880, 930, 0}, {4, SIDE, 840, 850, 0}, {4, EVAL, 1000, 1040, 0}};
+    {.step = 1, .task = LOAD, .start = 0, .end = 100},
+    {.step = 1, .task = FWD0, .start = 100, .end = 300},
+    {.step = 1, .task = FWD1, .start = 300, .end = 500},
+    {.step = 1, .task = ADAMW, .start = 500, .end = 600},
+    {.step = 2, .task = LOAD, .start = 550, .end = 620},
+    {.step = 2, .task = FWD0, .start = 630, .end = 650},
+    {.step = 2, .task = FWD1, .start = 650, .end = 680},
+    {.step = 2, .task = ADAMW, .start = 680, .end = 700},
+    {.step = 2, .task = SIDE, .start = 635, .end = 640},
+    {.step = 3, .task = LOAD, .start = 640, .end = 710},
+    {.step = 3, .task = FWD0, .start = 710, .end = 740},
+    {.step = 3, .task = FWD1, .start = 740, .end = 770},
+    {.step = 3, .task = ADAMW, .start = 770, .end = 820},
+    {.step = 3, .task = SIDE, .start = 712, .end = 717},
+    {.step = 4, .task = LOAD, .start = 760, .end = 830},
+    {.step = 4, .task = FWD0, .start = 835, .end = 850, .queued = 832},
+    {.step = 4, .task = FWD1, .start = 850, .end = 880},
+    {.step = 4, .task = ADAMW, .start = 880, .end = 930},
+    {.step = 4, .task = SIDE, .start = 840, .end = 850},
+    {.step = 4, .task = EVAL, .start = 1000, .end = 1040},
+};
 
 void put_run(struct trace_writer *writer, const struct task_run *run, uint64_t zero, unsigned scale)
 {

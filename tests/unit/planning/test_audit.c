@@ -59,8 +59,14 @@ static const struct exception {
     enum access_mode is, said;
     const char *why;
 } exceptions[] = {
-    {"report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's record of the step"},
-    {"eval.report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's sum of losses"},
+    {.task = "report",
+     .is = ACCESS_READ,
+     .said = ACCESS_NONE,
+     .why = "what it makes is no tensor: the host's record of the step"},
+    {.task = "eval.report",
+     .is = ACCESS_READ,
+     .said = ACCESS_NONE,
+     .why = "what it makes is no tensor: the host's sum of losses"},
 };
 
 static bool is_listed(const struct task *task, enum access_mode is, enum access_mode said)

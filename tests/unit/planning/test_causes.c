@@ -44,11 +44,11 @@ static const struct trace tables = {
                .list = {"train"},
                .role = {"other", "feed", "send", "norm"}},
     .devices = (struct trace_device[]){{.id = "a"}, {.id = "b"}, {.id = "host"}},
-    .lanes = (struct trace_lane[]){{"host feed", LANE_FEED, 2, 0, 0},
-                                   {"a compute", LANE_COMPUTE, 0, 0, 0},
-                                   {"a download", LANE_DOWNLOAD, 0, 0, 0},
-                                   {"b compute", LANE_COMPUTE, 1, 0, 0},
-                                   {"a compute2", LANE_COMPUTE, 0, 0, 0}},
+    .lanes = (struct trace_lane[]){{.name = "host feed", .kind = LANE_FEED, .device_index = 2},
+                                   {.name = "a compute", .kind = LANE_COMPUTE},
+                                   {.name = "a download", .kind = LANE_DOWNLOAD},
+                                   {.name = "b compute", .kind = LANE_COMPUTE, .device_index = 1},
+                                   {.name = "a compute2", .kind = LANE_COMPUTE}},
     .tasks = (struct trace_task[]){{.name = "feed", .lane = HOST_FEED, .role = 1, .first_edge = 0, .n_edges = 1},
                                    {.name = "fwd", .lane = A, .first_edge = 1, .n_edges = 1},
                                    {.name = "send", .lane = A_DOWN, .role = 2, .first_edge = 2, .n_edges = 1},
@@ -61,11 +61,24 @@ static const struct ran_at {
     uint32_t step, task;
     unsigned start, end, queued;
 } example[] = {
-    {1, FEED, 0, 4, 0},       {1, FWD, 5, 50, 0},      {1, SEND, 50, 60, 0},     {1, BWD, 60, 80, 0},
-    {1, NORM, 80, 90, 0},     {1, UPD, 90, 100, 0},    {2, FEED, 102, 110, 101}, {2, FWD, 112, 150, 102},
-    {2, SEND, 150, 160, 102}, {2, BWD, 164, 180, 102}, {2, NORM, 180, 190, 102}, {2, UPD, 195, 200, 193},
-    {3, FEED, 202, 206, 201}, {3, FWD, 220, 250, 215}, {3, SEND, 250, 262, 202}, {3, BWD, 262, 280, 202},
-    {3, NORM, 280, 290, 202}, {3, UPD, 290, 300, 202},
+    {.step = 1, .task = FEED, .start = 0, .end = 4},
+    {.step = 1, .task = FWD, .start = 5, .end = 50},
+    {.step = 1, .task = SEND, .start = 50, .end = 60},
+    {.step = 1, .task = BWD, .start = 60, .end = 80},
+    {.step = 1, .task = NORM, .start = 80, .end = 90},
+    {.step = 1, .task = UPD, .start = 90, .end = 100},
+    {.step = 2, .task = FEED, .start = 102, .end = 110, .queued = 101},
+    {.step = 2, .task = FWD, .start = 112, .end = 150, .queued = 102},
+    {.step = 2, .task = SEND, .start = 150, .end = 160, .queued = 102},
+    {.step = 2, .task = BWD, .start = 164, .end = 180, .queued = 102},
+    {.step = 2, .task = NORM, .start = 180, .end = 190, .queued = 102},
+    {.step = 2, .task = UPD, .start = 195, .end = 200, .queued = 193},
+    {.step = 3, .task = FEED, .start = 202, .end = 206, .queued = 201},
+    {.step = 3, .task = FWD, .start = 220, .end = 250, .queued = 215},
+    {.step = 3, .task = SEND, .start = 250, .end = 262, .queued = 202},
+    {.step = 3, .task = BWD, .start = 262, .end = 280, .queued = 202},
+    {.step = 3, .task = NORM, .start = 280, .end = 290, .queued = 202},
+    {.step = 3, .task = UPD, .start = 290, .end = 300, .queued = 202},
 };
 /* The feed writes over what the fwd before has read, and every task waits for the one above it. */
 static const uint64_t by_hand[N_LANES][CAUSES] = {
@@ -334,7 +347,8 @@ TEST(causes_of_absurd_records_add_up)
         for (size_t i = 0; i < COUNT(example); i++) { /* a task's steps stay in order */
             unsigned step = 100 * example[i].step, start = step + (unsigned)draw_below(&draws, 100);
             unsigned end = start + (unsigned)draw_below(&draws, 50), queued = step + (unsigned)draw_below(&draws, 150);
-            odd[i] = (struct ran_at){example[i].step, example[i].task, start, end, queued};
+            odd[i] = (struct ran_at){
+                .step = example[i].step, .task = example[i].task, .start = start, .end = end, .queued = queued};
         }
         struct trace *trace = trace_by_hand(odd, COUNT(odd));
         expect_same_causes(lasting("absurd %d", (int)seed), trace, all);
@@ -405,10 +419,15 @@ TEST(shipped_lists_have_the_causes_that_their_heads_tell)
     static const struct {
         const char *list, *lane, *cause;
         double ms;
-    } known[] = {{"1f1b", "stage0 compute", "pipeline", 18}, {"1f1b", "stage3 compute", "pipeline", 18},
-                 {"clip", "host cpu", "norm", 10},           {"clip", "gpu compute", "link", 1.5},
-                 {"clip", "gpu upload", "cpu", 12},          {"clip", "gpu download", "compute", 12},
-                 {"chain", "gpu compute", "host", 0}};
+    } known[] = {
+        {.list = "1f1b", .lane = "stage0 compute", .cause = "pipeline", .ms = 18},
+        {.list = "1f1b", .lane = "stage3 compute", .cause = "pipeline", .ms = 18},
+        {.list = "clip", .lane = "host cpu", .cause = "norm", .ms = 10},
+        {.list = "clip", .lane = "gpu compute", .cause = "link", .ms = 1.5},
+        {.list = "clip", .lane = "gpu upload", .cause = "cpu", .ms = 12},
+        {.list = "clip", .lane = "gpu download", .cause = "compute", .ms = 12},
+        {.list = "chain", .lane = "gpu compute", .cause = "host", .ms = 0},
+    };
     for (size_t i = 0; i < COUNT(known); i++) {
         json_t *plan = yard_json("plan --list data/steps/%s.txt --simulate --json", known[i].list);
         expect_number(known[i].lane, cause_ms(json_at(plan, "simulation.lanes"), known[i].lane, known[i].cause) + 1,

@@ -21,8 +21,13 @@
 #include <sys/prctl.h>
 
 enum { LOAD, WORK, SAVE, N_TASKS };
-static struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
-static struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 0, 0}, {"0:0 upload", LANE_UPLOAD, 0, 0, 0}};
+static struct trace_device devices[] = {
+    {.id = "0:0", .name = "pthread", .budget = 1 << 20},
+};
+static struct trace_lane lanes[] = {
+    {.name = "0:0 compute", .kind = LANE_COMPUTE},
+    {.name = "0:0 upload", .kind = LANE_UPLOAD},
+};
 static struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
 static struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
                                            [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
@@ -409,7 +414,7 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
 TEST(made_up_control_words_hold_no_trainer)
 {
     char *trace = temp_path("words.trace"), *log = temp_path("words.jsonl");
-    struct trace_control words = {UINT64_MAX, 1, UINT64_MAX, UINT64_MAX, {0}};
+    struct trace_control words = {.until = UINT64_MAX, .pause = 1, .tasks = UINT64_MAX, .steps = UINT64_MAX};
     pid_t trainer = start_training(trace, log, NULL);
     int fd = open(trace, O_WRONLY);
     assert_int_equal(pwrite(fd, &words, sizeof words, TRACE_CONTROL), sizeof words);

@@ -305,7 +305,11 @@ TEST(shipped_hardware_has_its_devices)
         const char *name;
         int ranks;
         unsigned work_group, units;
-    } shipped[] = {{"laptop", 1, 1, 8}, {"workstation", 1, 128, 28}, {"server", 8, 128, 108}};
+    } shipped[] = {
+        {.name = "laptop", .ranks = 1, .work_group = 1, .units = 8},
+        {.name = "workstation", .ranks = 1, .work_group = 128, .units = 28},
+        {.name = "server", .ranks = 8, .work_group = 128, .units = 108},
+    };
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/hardware/%s.txt", shipped[i].name);
         struct trainer *trainer = plan_tiny(path, shipped[i].ranks);

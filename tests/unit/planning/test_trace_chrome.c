@@ -77,14 +77,16 @@ static struct events collect(const json_t *root)
         assert_above(json_integer_value(json_object_get(event, "pid")), 0);
         if (ph[0] == 'X') {
             assert_int_equal(events.n_flow, 0); /* an arrow needs its slice before it */
-            events.x[events.n_x++] =
-                (struct x_event){at, at + ns_of(event, "dur"), lane, json_string_value(json_object_get(event, "name")),
-                                 json_integer_value(json_object_get(args, "step"))};
+            events.x[events.n_x++] = (struct x_event){.start = at,
+                                                      .end = at + ns_of(event, "dur"),
+                                                      .lane = lane,
+                                                      .name = json_string_value(json_object_get(event, "name")),
+                                                      .step = json_integer_value(json_object_get(args, "step"))};
         } else if (ph[0] == 's' || ph[0] == 'f') {
             if (ph[0] == 'f')
                 assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
-            events.flow[events.n_flow++] =
-                (struct flow){json_integer_value(json_object_get(event, "id")), lane, at, ph[0] == 'f'};
+            events.flow[events.n_flow++] = (struct flow){
+                .id = json_integer_value(json_object_get(event, "id")), .lane = lane, .at = at, .finish = ph[0] == 'f'};
         } else if (ph[0] == 'C') {
             assert_string_equal(json_string_value(json_object_get(event, "name")), "memory");
         } else {

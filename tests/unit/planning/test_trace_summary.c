@@ -63,7 +63,7 @@ TEST(a_slow_disk_cuts_nothing)
 {
     struct trace_lane with_disk[COUNT(example_lanes)];
     memcpy(with_disk, example_lanes, sizeof example_lanes);
-    with_disk[3] = (struct trace_lane){"host disk", LANE_DISK, 1, 0, 0};
+    with_disk[3] = (struct trace_lane){.name = "host disk", .kind = LANE_DISK, .device_index = 1};
     struct trace slow = example_trace;
     struct task_run when[COUNT(example_runs)];
     size_t n = 0;
@@ -71,7 +71,7 @@ TEST(a_slow_disk_cuts_nothing)
     for (size_t i = 0; i < COUNT(example_runs); i++)
         if (example_runs[i].task != SIDE)
             when[n++] = example_runs[i];
-    when[n++] = (struct task_run){1, SIDE, 600, 915, 0};
+    when[n++] = (struct task_run){.step = 1, .task = SIDE, .start = 600, .end = 915};
     json_t *json = run_for_json(COMMAND("summary", (char *)make_trace("disk.trace", &slow, when, n), "--json"), 0);
     expect_near(number_at(json, "period_ms"), 0.110);
     expect_lane(json, "0:0 compute", 50 + 60 + 45);
@@ -151,7 +151,11 @@ TEST(the_critical_path_is_the_one_found_by_hand)
 TEST(critical_path_follows_lanes)
 {
     static const struct task_run when[] = {
-        {1, LOAD, 0, 5, 0}, {1, EVAL, 6, 30, 0}, {1, FWD0, 30, 40, 0}, {1, FWD1, 40, 110, 0}};
+        {.step = 1, .task = LOAD, .start = 0, .end = 5},
+        {.step = 1, .task = EVAL, .start = 6, .end = 30},
+        {.step = 1, .task = FWD0, .start = 30, .end = 40},
+        {.step = 1, .task = FWD1, .start = 40, .end = 110},
+    };
     json_t *json = run_for_json(
         COMMAND("summary", (char *)make_trace("lane.trace", &example_trace, when, COUNT(when)), "--json"), 0);
     const json_t *path = json_object_get(json, "critical_path");
@@ -186,7 +190,11 @@ static void check_hops(const char *file)
  * two clocks that disagree. */
 TEST(hops_fill_the_period)
 {
-    static const struct task_run crossed[] = {{1, LOAD, 0, 60, 0}, {1, FWD0, 20, 50, 0}, {1, FWD1, 50, 70, 0}};
+    static const struct task_run crossed[] = {
+        {.step = 1, .task = LOAD, .start = 0, .end = 60},
+        {.step = 1, .task = FWD0, .start = 20, .end = 50},
+        {.step = 1, .task = FWD1, .start = 50, .end = 70},
+    };
     check_hops(make_example("a.trace"));
     check_hops(make_trace("crossed.trace", &example_trace, crossed, COUNT(crossed)));
 }
@@ -251,8 +259,11 @@ TEST(an_empty_trace_has_a_summary)
 /* One step: load 7 longer and fwd 1 3 shorter than the example's medians (20, 30, 70, 50; eval 40). */
 TEST(a_diff_names_what_is_longer_and_shorter)
 {
-    static const struct task_run other[] = {{1, LOAD, 0, 77, 0},     {1, FWD0, 77, 97, 0},   {1, FWD1, 97, 124, 0},
-                                            {1, ADAMW, 124, 174, 0}, {1, EVAL, 200, 240, 0}, {1, SIDE, 0, 9, 0}};
+    static const struct task_run other[] = {
+        {.step = 1, .task = LOAD, .start = 0, .end = 77},    {.step = 1, .task = FWD0, .start = 77, .end = 97},
+        {.step = 1, .task = FWD1, .start = 97, .end = 124},  {.step = 1, .task = ADAMW, .start = 124, .end = 174},
+        {.step = 1, .task = EVAL, .start = 200, .end = 240}, {.step = 1, .task = SIDE, .start = 0, .end = 9},
+    };
     struct trace_task renamed[N_TASKS];
     struct trace with = example_trace;
     memcpy(renamed, example_tasks, sizeof example_tasks);
@@ -283,8 +294,15 @@ TEST(a_diff_names_what_is_longer_and_shorter)
 /* Tasks that nothing tells apart match in order, and one too many is left over. */
 TEST(tasks_of_equal_names_match_in_their_order)
 {
-    static const struct task_run two[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}},
-                                 three[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}, {1, FWD1, 30, 70, 0}};
+    static const struct task_run two[] = {
+        {.step = 1, .task = LOAD, .start = 0, .end = 10},
+        {.step = 1, .task = FWD0, .start = 10, .end = 30},
+    };
+    static const struct task_run three[] = {
+        {.step = 1, .task = LOAD, .start = 0, .end = 10},
+        {.step = 1, .task = FWD0, .start = 10, .end = 30},
+        {.step = 1, .task = FWD1, .start = 30, .end = 70},
+    };
     struct trace_task same[N_TASKS] = {0};
     struct trace with = example_trace;
     for (int i = 0; i < N_TASKS; i++)

@@ -516,7 +516,13 @@ static void apply_options(void *argument, struct edit *edit, const unsigned char
 TEST(of_equal_periods_the_one_with_the_fewest_bytes_is_chosen)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct question question = {paper.list, NULL, "", drawn, COUNT(drawn), apply_options, &paper, 0, 5000};
+    struct question question = {.list = paper.list,
+                                .activity = "",
+                                .decisions = drawn,
+                                .n = COUNT(drawn),
+                                .apply = apply_options,
+                                .context = &paper,
+                                .work = 5000};
     unsigned char best[COUNT(drawn)];
     choose(&question, (unsigned char[COUNT(drawn)]){0}, 1, best);
     assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);

@@ -285,7 +285,7 @@ static void note_call(const char *what, const char *path, const char *other, con
     if (!shim.recording || !path)
         return;
     struct call *call = APPEND(tape.call, tape.n, tape.cap);
-    *call = (struct call){what, copy_string(path), other ? copy_string(other) : NULL, NULL, n};
+    *call = (struct call){.what = what, .path = copy_string(path), .other = other ? copy_string(other) : NULL, .n = n};
     call->bytes = bytes ? memcpy(allocate(n, 1), bytes, n) : NULL;
 }
 

@@ -500,14 +500,32 @@ TEST(budgets_decide_which_updates_move)
         const char *memory, *host, *overlap;
         int code;
         const char *says;
-    } cases[] = {{"11194304", "1G", "plan", EXIT_OK, ""},
-                 {"7700000", "1G", "plan", EXIT_OK, "3 of 4 updates"}, /* Adam's state of one layer */
-                 {"6694303", "1G", "plan", EXIT_USAGE, "enough would be 6694304 bytes ("},
-                 {"8300000", "5M", "plan", EXIT_USAGE, "does not fit in the budget of"},
-                 {"1G", "5M", "all-cpu", EXIT_USAGE, "enough would be 8000000 bytes ("},
-                 {"1G", "5M", "local", EXIT_OK, ""},
-                 {"1G slab=600000", "1G", "local", EXIT_USAGE,
-                  "(activations, 1.00 MiB) of task forward (layer 0) of the train list does not fit"}};
+    } cases[] = {
+        {.memory = "11194304", .host = "1G", .overlap = "plan", .code = EXIT_OK, .says = ""},
+        /* Adam's state of one layer leaves the device. */
+        {.memory = "7700000", .host = "1G", .overlap = "plan", .code = EXIT_OK, .says = "3 of 4 updates"},
+        {.memory = "6694303",
+         .host = "1G",
+         .overlap = "plan",
+         .code = EXIT_USAGE,
+         .says = "enough would be 6694304 bytes ("},
+        {.memory = "8300000",
+         .host = "5M",
+         .overlap = "plan",
+         .code = EXIT_USAGE,
+         .says = "does not fit in the budget of"},
+        {.memory = "1G",
+         .host = "5M",
+         .overlap = "all-cpu",
+         .code = EXIT_USAGE,
+         .says = "enough would be 8000000 bytes ("},
+        {.memory = "1G", .host = "5M", .overlap = "local", .code = EXIT_OK, .says = ""},
+        {.memory = "1G slab=600000",
+         .host = "1G",
+         .overlap = "local",
+         .code = EXIT_USAGE,
+         .says = "(activations, 1.00 MiB) of task forward (layer 0) of the train list does not fit"},
+    };
     char *text = read_text("data/steps/overlap.txt"), *rest = strchr(strstr(text, "device gpu"), '\n');
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_yard(cases[i].code, cases[i].says, "plan --list %s --clip 0 --simulate --overlap %s",

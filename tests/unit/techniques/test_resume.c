@@ -191,13 +191,13 @@ TEST(the_strategy_is_rescaled)
         int dp, pp, tp;
         const char *record;
     } cases[] = {
-        {"", 2, 1, 2, "dp=2,pp=1,tp=2"},
-        {"-d 0:0x2", 1, 1, 2, "dp=1,pp=1,tp=2"},
-        {"-d 0:0x8", 4, 1, 2, "dp=4,pp=1,tp=2"},
-        {"-d 0:0", 1, 1, 1, "dp=2,pp=1,tp=2"},
-        {"-d 0:0x2 --mesh pp=2", 1, 2, 1, "dp=1,pp=2,tp=1"},
-        {"-d 0:0x4", 2, 1, 2, "dp=2,pp=1,tp=2"},
-        {"-d 0:0 --mesh dp=1", 1, 1, 1, "dp=1,pp=1,tp=1"},
+        {.words = "", .dp = 2, .pp = 1, .tp = 2, .record = "dp=2,pp=1,tp=2"},
+        {.words = "-d 0:0x2", .dp = 1, .pp = 1, .tp = 2, .record = "dp=1,pp=1,tp=2"},
+        {.words = "-d 0:0x8", .dp = 4, .pp = 1, .tp = 2, .record = "dp=4,pp=1,tp=2"},
+        {.words = "-d 0:0", .dp = 1, .pp = 1, .tp = 1, .record = "dp=2,pp=1,tp=2"},
+        {.words = "-d 0:0x2 --mesh pp=2", .dp = 1, .pp = 2, .tp = 1, .record = "dp=1,pp=2,tp=1"},
+        {.words = "-d 0:0x4", .dp = 2, .pp = 1, .tp = 2, .record = "dp=2,pp=1,tp=2"},
+        {.words = "-d 0:0 --mesh dp=1", .dp = 1, .pp = 1, .tp = 1, .record = "dp=1,pp=1,tp=1"},
     };
     const char *merged = lasting("%s-merged", folder);
     expect_yard(EXIT_OK, "dp=1,pp=1,tp=1, zero 1, of strategy dp=2,pp=1,tp=2;", "ckpt reshard '%s' '%s'", folder,

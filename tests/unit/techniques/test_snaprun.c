@@ -169,7 +169,7 @@ static struct {
     pthread_cond_t changed;
     bool open;
     host_function *run; /* the persist task's own work */
-} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL};
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open = false};
 
 static void wait_at_gate(void)
 {

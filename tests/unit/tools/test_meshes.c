@@ -113,16 +113,34 @@ static const struct {
 } slow_links[] = {
     /* Units are large for their work, on links that three devices share: ranks begin a step one after another, and
      * buffers are as large as activations. */
-    {2, 3, "3e6", "--clip 0 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1 --zero 2"},
-    {4, 3, "3e5", "--clip 0 --layers 2 --heads 12 --channels 192 --seq-len 64 --batch 4"},
+    {.devices = 2,
+     .per_link = 3,
+     .upload = "3e6",
+     .words = "--clip 0 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1 --zero 2"},
+    {.devices = 4,
+     .per_link = 3,
+     .upload = "3e5",
+     .words = "--clip 0 --layers 2 --heads 12 --channels 192 --seq-len 64 --batch 4"},
     /* With clipping, the link is never idle: the first unit's values are among all that it carries in a step. */
-    {3, 1, "4.6e3", "--clip 1 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 3"},
+    {.devices = 3,
+     .per_link = 1,
+     .upload = "4.6e3",
+     .words = "--clip 1 --layers 1 --heads 2 --channels 32 --seq-len 64 --batch 3"},
     /* The same, where a bound that counts these values twice rules the fastest row out. */
-    {2, 3, "2.367e4", "--clip 1 --layers 1 --heads 2 --channels 64 --seq-len 64 --batch 4"},
+    {.devices = 2,
+     .per_link = 3,
+     .upload = "2.367e4",
+     .words = "--clip 1 --layers 1 --heads 2 --channels 64 --seq-len 64 --batch 4"},
     /* Three of four ranks share a link, and the three have less than three fourths of the elements. */
-    {4, 3, "8.85e3", "--clip 0 --layers 2 --heads 2 --channels 128 --seq-len 64 --batch 4"},
+    {.devices = 4,
+     .per_link = 3,
+     .upload = "8.85e3",
+     .words = "--clip 0 --layers 2 --heads 2 --channels 128 --seq-len 64 --batch 4"},
     /* Gradients travel before the backward of their unit ends. */
-    {4, 1, "1.7e6", "--clip 0 --layers 3 --heads 2 --channels 96 --seq-len 8 --batch 4 --micro-batch 1"},
+    {.devices = 4,
+     .per_link = 1,
+     .upload = "1.7e6",
+     .words = "--clip 0 --layers 3 --heads 2 --channels 96 --seq-len 8 --batch 4 --micro-batch 1"},
 };
 
 TEST(bounds_hold_where_links_are_slow)

@@ -389,10 +389,12 @@ static const char *write_random_trace(uint32_t seed, double pace_scale)
 {
     enum { TASKS = 24, LANES = 4, ROUNDS = 4 };
     struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
-    struct trace_lane lanes[LANES] = {{"a", LANE_COMPUTE, 0, 0, 0},
-                                      {"b", LANE_COMPUTE, 0, 0, 0},
-                                      {"c", LANE_CPU, 1, 0, 0},
-                                      {"d", LANE_DISK, 1, 0, 0}};
+    struct trace_lane lanes[LANES] = {
+        {.name = "a", .kind = LANE_COMPUTE},
+        {.name = "b", .kind = LANE_COMPUTE},
+        {.name = "c", .kind = LANE_CPU, .device_index = 1},
+        {.name = "d", .kind = LANE_DISK, .device_index = 1},
+    };
     static const enum role of_kind[] = {ROLE_FORWARD, ROLE_BACKWARD, ROLE_UPDATE, ROLE_REDUCE};
     struct trace_task tasks[TASKS] = {{.lane = 0}};
     struct trace tables = {.header = {.kind = TRACE_SIMULATED,
@@ -528,7 +530,10 @@ TEST(a_run_survives_damage_to_its_trace)
 TEST(no_update_is_hidden_longer_than_it_takes)
 {
     struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
-    struct trace_lane lanes[2] = {{"a", LANE_COMPUTE, 0, 0, 0}, {"c", LANE_CPU, 1, 0, 0}};
+    struct trace_lane lanes[2] = {
+        {.name = "a", .kind = LANE_COMPUTE},
+        {.name = "c", .kind = LANE_CPU, .device_index = 1},
+    };
     struct trace_task tasks[2] = {{.name = "backward", .layer = 0, .lane = 0, .role = 0},
                                   {.name = "update", .layer = 1, .lane = 1, .role = 1}};
     const struct trace tables = {.header = {.kind = TRACE_REAL,

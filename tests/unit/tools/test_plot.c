@@ -25,7 +25,10 @@ static const char *const log_text =
     "{\"step\":5,\"lo"; /* being written */
 
 static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2.5}};
-static struct series series[] = {{"a.jsonl", TRAIN, 0, 0, train, 3, 3}, {"a.jsonl", VAL, 0, 0, val, 2, 2}};
+static struct series series[] = {
+    {.path = "a.jsonl", .kind = TRAIN, .points = train, .n = 3, .cap = 3},
+    {.path = "a.jsonl", .kind = VAL, .points = val, .n = 2, .cap = 2},
+};
 static const struct plot plot = {.unit = "loss", .series = series, .n = 2, .cap = 2};
 
 enum { PLAIN = false, COLOURED = true, LETTERS = false, BRAILLE = true }; /* for printed() */
@@ -93,10 +96,12 @@ TEST(colours_tell_training_from_validation)
 TEST(equal_runs_are_named)
 {
     struct point other[] = {{1, 4}, {2, 3}, {4, 2.5}};
-    struct series runs[] = {{"a.jsonl", TRAIN, 0, 0, train, 3, 3},
-                            {"b.jsonl", TRAIN, 1, 0, other, 3, 3},
-                            {"c.jsonl", TRAIN, 2, 0, train, 3, 3},
-                            {"d.jsonl", TRAIN, 3, 0, train, 2, 2}};
+    struct series runs[] = {
+        {.path = "a.jsonl", .kind = TRAIN, .run = 0, .points = train, .n = 3, .cap = 3},
+        {.path = "b.jsonl", .kind = TRAIN, .run = 1, .points = other, .n = 3, .cap = 3},
+        {.path = "c.jsonl", .kind = TRAIN, .run = 2, .points = train, .n = 3, .cap = 3},
+        {.path = "d.jsonl", .kind = TRAIN, .run = 3, .points = train, .n = 2, .cap = 2},
+    };
     const struct plot four = {.unit = "loss", .series = runs, .n = 4, .cap = 4};
     char *text = printed(&four, 60, 9, false, false);
     assert_non_null(strstr(text, "a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n"));

@@ -19,37 +19,94 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x19052ba8fa0b78c,
-     "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
-     "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x25d8fac620336de2,
-     "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
-     "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
-     "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0xf71dfcc05222085f,
-     "the same, each dot four pixels, so that the window is low: no overview, a legend of two lines that begins "
-     "with memory, and rows are cut off: it begins at stage1; what is not on the critical path is pale, and "
-     "stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xde4aca23d895539e,
-     "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
-     "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x7af5fa739efd15d,
-     "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
-     "memory a table of what ran in it: 5 rows, the first 3 backwards of 4.054 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x21d4e913969c7a69,
-     "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
-     "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x1d6095a5953669ed,
-     "the whole trace is 28 pixels wide: on each compute lane forwards, backwards and backwards of weights have a "
-     "third of the height each; before it each device has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xfe4850ef5bcc7303,
-     "the whole trace is 6 pixels wide: a single span"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xac1b49d2cfb233a1,
-     "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
-     "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0xf3828121f228b73b,
-     "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
-     "third"},
+    {.list = "1f1b",
+     .width = 1280,
+     .height = 720,
+     .scale = 1,
+     .script = "pagedown",
+     .hash = 0x19052ba8fa0b78c,
+     .shows = "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
+              "backwards in turn; below each stage its memory, with the line of 128 MiB"},
+    {.list = "1f1b",
+     .width = 1280,
+     .height = 720,
+     .scale = 1,
+     .script = "pagedown k k click:620,118 move:700,118",
+     .hash = 0x25d8fac620336de2,
+     .shows =
+         "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
+         "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
+         "mouse"},
+    {.list = "1f1b",
+     .width = 1280,
+     .height = 720,
+     .scale = 2,
+     .script = "pagedown c down",
+     .hash = 0xf71dfcc05222085f,
+     .shows =
+         "the same, each dot four pixels, so that the window is low: no overview, a legend of two lines that begins "
+         "with memory, and rows are cut off: it begins at stage1; what is not on the critical path is pale, and "
+         "stage1's first forward and last backward are not"},
+    {.list = "overlap-pays",
+     .width = 1280,
+     .height = 720,
+     .scale = 1,
+     .script = "pagedown c",
+     .hash = 0xde4aca23d895539e,
+     .shows =
+         "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
+         "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
+    {.list = "overlap-pays",
+     .width = 1920,
+     .height = 1080,
+     .scale = 2,
+     .script = "pagedown /update measure:600,300,1200,300",
+     .hash = 0x7af5fa739efd15d,
+     .shows =
+         "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
+         "memory a table of what ran in it: 5 rows, the first 3 backwards of 4.054 ms"},
+    {.list = "overlap-does-not-pay",
+     .width = 800,
+     .height = 400,
+     .scale = 1,
+     .script = "0 m + +",
+     .hash = 0x21d4e913969c7a69,
+     .shows = "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
+              "only after the last of four long updates on the CPU"},
+    {.list = "zero-bubble",
+     .width = 1280,
+     .height = 720,
+     .scale = 1,
+     .script = "0 - - - - - - - - -",
+     .hash = 0x1d6095a5953669ed,
+     .shows =
+         "the whole trace is 28 pixels wide: on each compute lane forwards, backwards and backwards of weights have a "
+         "third of the height each; before it each device has its parameters, after it nothing"},
+    {.list = "zero-bubble",
+     .width = 1280,
+     .height = 720,
+     .scale = 1,
+     .script = "0 - - - - - - - - - - - - -",
+     .hash = 0xfe4850ef5bcc7303,
+     .shows = "the whole trace is 6 pixels wide: a single span"},
+    {.list = "1f1b",
+     .width = 1280,
+     .height = 560,
+     .scale = 1,
+     .script = "pagedown w move:400,113",
+     .hash = 0xac1b49d2cfb233a1,
+     .shows =
+         "step 2 with thin hatched bars where a lane is idle, by what it waits for: compute lanes for the pipeline, "
+         "sends for compute; a frame and words are of the gap under the mouse, which waited 12.00 ms for a send"},
+    {.list = "chain",
+     .width = 1280,
+     .height = 720,
+     .scale = 1,
+     .script = "h",
+     .hash = 0xf3828121f228b73b,
+     .shows =
+         "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
+         "third"},
 };
 
 /* Says where picture i differs; returns whether it does. */

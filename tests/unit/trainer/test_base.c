@@ -394,13 +394,17 @@ TEST(philox_gives_the_published_numbers)
         uint64_t seed, element;
         uint32_t step, stream, answer[4];
     } known[] = {
-        {0, 0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {0x299f31d0a4093822,
-         0x85a308d3243f6a88,
-         0x13198a2e,
-         0x03707344,
-         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+        {.seed = 0, .element = 0, .step = 0, .stream = 0, .answer = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {.seed = UINT64_MAX,
+         .element = UINT64_MAX,
+         .step = UINT32_MAX,
+         .stream = UINT32_MAX,
+         .answer = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {.seed = 0x299f31d0a4093822,
+         .element = 0x85a308d3243f6a88,
+         .step = 0x13198a2e,
+         .stream = 0x03707344,
+         .answer = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t i = 0; i < COUNT(known); i++) {
         struct random4 random4 = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);

@@ -57,14 +57,21 @@ TEST(the_journey_has_the_edges_that_a_hand_finds)
     must(finish_lists(journey.pool, &journey.list, 1));
     assert_int_equal(journey.h->address, journey.r->address);
     static const struct expected edges[] = {
-        {0, 4, STEP_BEFORE, EDGE_REUSE, IMPLIED}, {0, 5, STEP_BEFORE, EDGE_REUSE, WAITED},
-        {1, 0, SAME_STEP, EDGE_DATA, WAITED},     {1, 1, STEP_BEFORE, EDGE_REUSE, IMPLIED},
-        {1, 2, STEP_BEFORE, EDGE_REUSE, IMPLIED}, {2, 1, SAME_STEP, EDGE_DATA, WAITED},
-        {2, 2, STEP_BEFORE, EDGE_REUSE, IMPLIED}, {2, 3, STEP_BEFORE, EDGE_REUSE, IMPLIED},
-        {3, 2, SAME_STEP, EDGE_DATA, IMPLIED},    {3, 3, STEP_BEFORE, EDGE_DATA, IMPLIED},
-        {3, 4, STEP_BEFORE, EDGE_DATA, IMPLIED},  {4, 3, SAME_STEP, EDGE_DATA, WAITED},
-        {4, 0, SAME_STEP, EDGE_REUSE, IMPLIED},   {4, 1, SAME_STEP, EDGE_REUSE, IMPLIED},
-        {5, 4, SAME_STEP, EDGE_DATA, WAITED},
+        {.to = 0, .from = 4, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 0, .from = 5, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = WAITED},
+        {.to = 1, .from = 0, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 1, .from = 1, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 1, .from = 2, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 2, .from = 1, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 2, .from = 2, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 2, .from = 3, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 3, .from = 2, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = IMPLIED},
+        {.to = 3, .from = 3, .previous = STEP_BEFORE, .kind = EDGE_DATA, .wait = IMPLIED},
+        {.to = 3, .from = 4, .previous = STEP_BEFORE, .kind = EDGE_DATA, .wait = IMPLIED},
+        {.to = 4, .from = 3, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 4, .from = 0, .previous = SAME_STEP, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 4, .from = 1, .previous = SAME_STEP, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 5, .from = 4, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
     };
     expect_edges(journey.list, edges, COUNT(edges));
     assert_true(journey.list->tasks[0]->flush);

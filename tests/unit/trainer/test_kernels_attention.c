@@ -101,7 +101,12 @@ TEST(plain_and_flash_attention_give_what_plain_c_gives)
     static const size_t rooms[] = {SIZE_MAX, 49152, 24576};
     static const struct {
         int B, T, H, hs;
-    } sizes[] = {{2, 1, 1, 3}, {1, 9, 2, 4}, {1, 70, 2, 17}, {2, 131, 1, 32}};
+    } sizes[] = {
+        {.B = 2, .T = 1, .H = 1, .hs = 3},
+        {.B = 1, .T = 9, .H = 2, .hs = 4},
+        {.B = 1, .T = 70, .H = 2, .hs = 17},
+        {.B = 2, .T = 131, .H = 1, .hs = 32},
+    };
     size_t had[SHAPES];
     for (size_t i = 0; i < SHAPES; i++)
         had[i] = machines[i]->devices[0].shape.local_memory;

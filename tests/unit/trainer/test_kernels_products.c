@@ -21,9 +21,12 @@ ALWAYS(machines_open) { open_shapes(); }
 struct sizes {
     int m, n, k, batch, heads;
 };
-static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},     {17, 33, 65, 1, 1},
-                                        {70, 41, 530, 1, 1}, {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3},
-                                        {3, 150, 10, 1, 4},  {51, 389, 259, 1, 1}};
+static const struct sizes products[] = {
+    {.m = 1, .n = 1, .k = 1, .batch = 1, .heads = 1},     {.m = 5, .n = 7, .k = 3, .batch = 1, .heads = 1},
+    {.m = 17, .n = 33, .k = 65, .batch = 1, .heads = 1},  {.m = 70, .n = 41, .k = 530, .batch = 1, .heads = 1},
+    {.m = 131, .n = 66, .k = 31, .batch = 1, .heads = 1}, {.m = 9, .n = 13, .k = 6, .batch = 2, .heads = 3},
+    {.m = 3, .n = 150, .k = 10, .batch = 1, .heads = 4},  {.m = 51, .n = 389, .k = 259, .batch = 1, .heads = 1},
+};
 
 /* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all;
  * square ones one after another. */
@@ -45,8 +48,10 @@ static struct operand_memory lay_out(const struct sizes *sizes, int rows, int co
     }
     if (sizes->batch * sizes->heads == 1)
         operand.offset = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
-    return (struct operand_memory){operand, operand.offset + operand.batch_stride * (size_t)sizes->batch + 11, rows,
-                                   columns};
+    return (struct operand_memory){.operand = operand,
+                                   .n = operand.offset + operand.batch_stride * (size_t)sizes->batch + 11,
+                                   .rows = rows,
+                                   .columns = columns};
 }
 
 static size_t element(const struct operand_memory *memory, const struct sizes *sizes, int z, int row, int column)
@@ -88,15 +93,15 @@ static struct product new_product(const struct sizes *sizes, enum gemm_form form
     product.vb = fill_operand(&product.b, sizes, NAN, 2);
     product.vc = fill_operand(&product.c, sizes, 77, 3);
     product.bias = random_floats((size_t)sizes->n, 4);
-    product.gemm = (struct gemm){form,
-                                 sizes->m,
-                                 sizes->n,
-                                 sizes->k,
-                                 sizes->batch,
-                                 sizes->heads,
-                                 product.a.operand,
-                                 product.b.operand,
-                                 product.c.operand,
+    product.gemm = (struct gemm){.form = form,
+                                 .m = sizes->m,
+                                 .n = sizes->n,
+                                 .k = sizes->k,
+                                 .batch = sizes->batch,
+                                 .heads = sizes->heads,
+                                 .a = product.a.operand,
+                                 .b = product.b.operand,
+                                 .c = product.c.operand,
                                  .start = start,
                                  .causal = causal};
     return product;
