@@ -75,7 +75,7 @@ modules() { # FILE...: names of the modules that these files register
 
 # Lines "plot command plot" and "pace option pace".
 awk -v as=words -f src/make/modules.awk src/*/*/*.c >"$TMP/names" 2>"$TMP/err"
-exit_code 'the table of folders knows the words of all options and commands' $? 0
+exit_code 'the tables of options and commands of all folders are found' $? 0
 
 options_of() { # FOLDER: names of the options that it registers
     sed -n "s/^$1 option //p" "$TMP/names"
@@ -84,8 +84,11 @@ commands_of() { # FOLDER: names of its commands
     sed -n "s/^$1 command //p" "$TMP/names"
 }
 
-all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device P:D  which one" gives "--device"
-    all_help "$1" | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
+option_names() { # "--NAME" of the options in a help: "  -d, --device P:D  which one" gives "--device"
+    sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
+}
+all_options() { # PROGRAM: those of the help of all its commands
+    all_help "$1" | option_names
 }
 
 refuse_without() { # 'PART' WORDS...: the program that was built without a folder refuses the words
@@ -125,6 +128,7 @@ kill -9 $child
 wait $child 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
 exit_code 'with --save-every the trainer alone has a model before the end' $? 0
+all_options "$TMP/yard" >"$TMP/core-options"
 commands "$TMP/yard" >"$TMP/core-commands"
 same 'the trainer alone has two commands' "$(tr '\n' ' ' <"$TMP/core-commands")" 'train sample '
 refuse_without '--zero 3 keeps parameters in shards, ... this yard was built without' train --zero 3 -d 0:0x2
@@ -187,6 +191,11 @@ refuse_command() { # COMMAND FOLDER: it has gone with the folder; the sentence n
 
 all_options "$YARD" >"$TMP/options"
 commands "$YARD" >"$TMP/commands"
+"$YARD" train --help | option_names | sort -u >"$TMP/train-options"
+enough 50 "$TMP/train-options" 'options of train' >"$TMP/wrong"
+sed -n 's/^[a-z]* option /--/p' "$TMP/names" | sort -u - "$TMP/core-options" |
+    comm -13 - "$TMP/train-options" >>"$TMP/wrong"
+no_complaints "$TMP/wrong" "each option of train is the trainer's, or stands in the table of folders"
 for folder in $(modules src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c); do
     names_are_known "$folder"
     builds_without "$folder"

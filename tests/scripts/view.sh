@@ -90,7 +90,7 @@ check "$name: the pictures are the same" cmp "$TMP/1.png" "$TMP/2.png"
 
 name='a script selects the first backward'
 check "$name: it runs" yard view "$TMP/a.trace" --step 2 --script 'n n n n n' --json
-same "$name: that task is selected" "$(value task)" backward
+same "$name: that task is selected" "$(value task) of layer $(value layer)" 'backward of layer 3'
 same "$name: its trace has ended" "$(value state)" ended
 sed -n '/"needs"/,/\]/p' "$TMP/out" | tr -d ' \n' >"$TMP/needs"
 check "$name: a task that it needs has its layer, its lane and its step" \
