@@ -2,6 +2,8 @@
 # cache.sh - compiled programs are kept, and whatever becomes of the cache, the numbers stay the same.
 #
 # A start that finds an entry leaves it alone; one that compiles replaces it.  So `ls -i` tells what was compiled.
+#
+# To see it fail: in cache.c, let load_program() return NULL at once.
 . tests/run/helpers.sh
 
 export YARD_CACHE= # none yet

@@ -4,6 +4,8 @@
 #
 # A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
 # life (tests/support/shim_clock.c).
+#
+# To see it fail: in device_clock.c, let stepped_back be false.
 . tests/run/helpers.sh
 
 build_shim shim_clock 'a clock that steps back'

@@ -1,5 +1,7 @@
 #!/bin/sh
 # dump.sh - yard train --dump writes a tensor as NumPy reads it, with the same bits in a serial run and with passes.
+#
+# To see it fail: in dump_in_time() of dump.c, dump before the writer runs: == in place of > between the two positions.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

@@ -11,6 +11,8 @@
 # unharmed, at a section's end, looks at the model that is saved (mistakes.sh has them all).  Exit codes: 1 a file is
 # damaged, 2 words are wrong, 3 there is no such device, 4 the system refuses something.
 # Where something is allowed, and only said, the line is a check with warns or prints.
+#
+# To see it fail: in cut_layers() of mesh.c, leave out the refusal of too few layers.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

@@ -10,6 +10,8 @@
 #
 # errors.sh says how to add a line.  Most sections end with a look at the files that must have come through them:
 # unharmed, or a sum of their bytes.
+#
+# To see it fail: in make_printable() of utf8.c, show controls too: || in place of && in is_shown.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

@@ -6,6 +6,8 @@
 # forged by strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.
 # Then yard ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not
 # synced; the checkpoint that is read stays sound.
+#
+# To see it fail: in publish.c, let sync_file() return 0 whatever fsync() returns.
 . tests/run/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||

@@ -9,6 +9,8 @@
 #     $TMP/whole       what the whole program has saved        $TMP/yard    a program that was built without a folder
 #     $TMP/options     the options of the whole program        $TMP/names   what each folder registers
 #     $TMP/commands    its commands                            $TMP/order   an order of folders
+#
+# To see it fail: in modules.awk, leave out the call of print_words().
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 . tests/run/help.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
 # gallery.sh - data/gallery: the committed step files are those that its script writes; every list is proved; what is
 # simulated is what the papers' formulas give.
+#
+# To see it fail: change a number in data/gallery/gpipe.txt.
 . tests/run/helpers.sh
 
 other_step_files() {

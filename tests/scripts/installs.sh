@@ -1,6 +1,8 @@
 #!/bin/sh
 # installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.  The package
 # manager is a script of this test that notes what it is asked for, and so nothing is installed.
+#
+# To see it fail: in packages.sh, name a package of SDL2's that there is not, such as libsdl-dev.
 . tests/run/helpers.sh
 
 mkdir "$TMP/bin" "$TMP/icd"

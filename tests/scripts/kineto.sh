@@ -3,6 +3,8 @@
 # took; a change of it takes what one finds by hand; and what is no such trace is refused in one sentence.
 #
 # PYTHON is a Python 3.
+#
+# To see it fail: in find_late() of kineto2yard.py, leave out the gap.
 . tests/run/helpers.sh
 
 python=${PYTHON:-python3}

@@ -4,6 +4,8 @@
 #
 # No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.  Its variables,
 # SHIM_GPU and so on, are explained in tests/support/shim_gpu.c.
+#
+# To see it fail: in machine.c, let a GPU have what its host has: device->memory = most.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

@@ -1,6 +1,8 @@
 #!/bin/sh
 # moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of
 # them does not depend on who else is asked, and they are asked in an order that makes sense.
+#
+# To see it fail: in pass_hooks.c, leave proof out of `.after`.
 . tests/run/helpers.sh
 . tests/run/background.sh
 

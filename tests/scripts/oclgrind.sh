@@ -6,7 +6,12 @@
 # Not --uninitialized: oclgrind 21.10 takes what was written at an offset of a buffer for uninitialised, which every
 # tensor is.  Reads of memory that nothing has written are found by `--serial --audit`, which fills it with NaN.
 #
+# Oclgrind knows buffers, and each of ours holds many tensors.  So it sees an access outside of a slab, while `--audit`
+# finds a write beside a tensor.
+#
 # Oclgrind gives exit code 0 whatever it finds, so its log must be empty.  It bears one host thread only: --serial.
+#
+# To see it fail: in gelu_forward() of gelu.cl, write far behind the end: out[n + (1 << 26)] = 0.
 . tests/run/helpers.sh
 
 log=$TMP/oclgrind.log

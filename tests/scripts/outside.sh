@@ -1,6 +1,8 @@
 #!/bin/sh
 # outside.sh - `make BUILD=... YARD=...` with folders outside writes nothing into the sources, which may be read-only.
 # `make -n` prints the commands, which are looked at and not run.
+#
+# To see it fail: in the Makefile, write a file into the tree when something is compiled: -MF build/x.d.
 . tests/run/helpers.sh
 
 make -n WERROR=1 BUILD="$TMP/out" YARD="$TMP/yard" 2>"$TMP/err" >"$TMP/commands"

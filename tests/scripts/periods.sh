@@ -22,6 +22,8 @@
 #     --list NAME@BYTES   is that, on devices with so much memory
 #     --list KIND#SEED    is a random list (lists.awk)
 #     TMP/                is an empty folder
+#
+# To see it fail: in costs.c, let a copy of a step file take twice the time for its bytes.
 . tests/run/helpers.sh
 
 table=${TABLE:-tests/data/periods.txt}

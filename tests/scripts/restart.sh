@@ -4,6 +4,8 @@
 #
 # A case starts a run that would go on for ever, waits until its log says that it has come far enough, sends a signal to
 # the parent, the child or both, and looks at what the next child goes on from, or how the run ended.
+#
+# To see it fail: in may_go_on() of restart.c, leave out not_finite.
 . tests/run/helpers.sh
 . tests/run/background.sh
 

@@ -7,6 +7,8 @@
 # A delay is a number for --delay-seed, which lets tasks end late at random.  Most trainings have one of their own.
 #
 # LoopedBFS has sums of another order, and is refused.
+#
+# To see it fail: in write_turns() of schedule_order.c, turn the order of micro-batches round: micros - 1 - micro.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

@@ -1,6 +1,8 @@
 #!/bin/sh
 # verdicts.sh - run.sh takes no test for well that is not: what verdict.awk makes of reports, and then some tests that
 # run.sh runs.
+#
+# To see it fail: in verdict.awk, count what is not ok as ok.
 . tests/run/helpers.sh
 
 # ---- verdict.awk ----------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 # or waits, and opens a real window.
 #
 # mistakes.sh has refuse(), helpers.sh has yard() and within(), background.sh has start().
+#
+# To see it fail: in pick_neighbour() of pick.c, go two bars on.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 . tests/run/background.sh

@@ -6,6 +6,8 @@
 #     the C is as clang-format 14 would write it.  Other versions differ in details, and are not asked.
 #
 # A mistake is printed as FILE:LINE with what is wrong there.
+#
+# To see it fail: write a line of 121 characters.
 . tests/run/helpers.sh
 
 # ---- width ----------------------------------------------------------------------------------------------------------

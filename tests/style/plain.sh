@@ -5,6 +5,8 @@
 # Lines are cheap, and a reader's time is dear.  So a folder has a limit of tokens a line, and where the two are at
 # odds the number of lines gives way.  The trainer has one number more, since it is to be read in a week: its lines of
 # code.
+#
+# To see it fail: write two statements with a comma between them.
 . tests/run/helpers.sh
 
 # The trainer's lines of code.  A change that needs more raises this number, and its commit says what a reader gains.

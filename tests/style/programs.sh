@@ -3,6 +3,8 @@
 #
 # First the words are looked at that stand where a command does (commands.awk).  Then some scripts are run with nothing
 # else on their PATH, where those must be skipped that need more.
+#
+# To see it fail: let a script call jq.
 . tests/run/helpers.sh
 
 page=tutorials/reference-systems.md

@@ -17,7 +17,7 @@
 
 enum { SHAPES = 6 };
 extern struct machine *machines[SHAPES]; /* the first device, opened in each shape; machines[0] is in its own */
-extern struct device *device;            /* the one under test */
+extern struct device *device;            /* the device whose kernels are tested */
 
 void open_shapes(void);  /* call it in an ALWAYS() before the first test, */
 void close_shapes(void); /* and this one after the last */
@@ -55,7 +55,7 @@ struct twins {
 };
 struct twins twins(int n, uint64_t seed);
 void same_bits(const char *what, struct twins *t);
-void close_by(const char *what, struct twins *t, double tolerance); /* as expect_close() says */
+void close_by(const char *what, struct twins *t, double tolerance); /* expect_close() says what that means */
 
 enum { LENGTHS = 7 };
 extern const int lengths[LENGTHS]; /* of arrays: around a vector, around a block of 4096, and of three blocks */

@@ -364,7 +364,7 @@ static void step_through(const char *more)
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
         if (trace->tasks[i].list == trace->tasks[next].list)
             in_step++;
-    ask(follower, true, 0, 1); /* the rest of this one */
+    ask(follower, true, 0, 1); /* the rest of the step that has begun */
     expect_head(follower, head - next + in_step);
     ask(follower, true, 0, 1);
     expect_head(follower, head - next + 2 * in_step);

@@ -199,7 +199,8 @@ TEST(tasks_of_some_steps_count_by_their_share)
             char *list = lasting(text, a, b);
             expect_period(list, 2 + 3.0 / a + 5.0 / b, least_common_multiple(a, b));
         }
-    struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
+    struct simulation *sim =
+        simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* b: in steps 2, 4, ... */
     assert_true(sim->moments[1].skipped);
     expect_number("seconds of task 3", sim->moments[3].end - sim->moments[3].start, 1);
     end_simulation(sim);

@@ -317,7 +317,7 @@ TEST(damaged_files_are_refused)
         memcpy(bytes, &damage[i].value, MIN(damage[i].size, sizeof damage[i].value));
         expect_damage(patched("damaged.trace", damage[i].at, bytes, damage[i].size));
     }
-    uint64_t huge = UINT64_MAX, head = UINT64_MAX / 40 + 2; /* times 40 wraps to a small number */
+    uint64_t huge = UINT64_MAX, head = UINT64_MAX / 40 + 2; /* head * 40, its bytes, is a small number modulo 2^64 */
     const char *path = patched("damaged.trace", HEADER(capacity), &huge, sizeof huge);
     int fd = open(path, O_WRONLY);
     assert_int_equal(pwrite(fd, &head, sizeof head, HEADER(head)), sizeof head);

@@ -410,7 +410,7 @@ enum update_fault {
 
 struct host_update {
     struct task *adamw;                /* that of the device, which leaves the list */
-    struct task *mine;                 /* that of the host */
+    struct task *mine;                 /* the update on the host, in its place */
     struct task *up;                   /* the parameters' copy back to the device */
     struct task *down[ADAMW_ACCESSES]; /* the copies to the host; NULL: the tensor lives there */
 };

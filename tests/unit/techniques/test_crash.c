@@ -96,7 +96,7 @@ int fsync(int fd)
     if (spoil(false))
         return -1;
     note_call("sync", read_path(fd), NULL, NULL, 0);
-    return after_call(0); /* the real one takes long */
+    return after_call(0); /* the system's is not called, since it takes long */
 }
 
 int rename(const char *old, const char *new)

@@ -336,7 +336,7 @@ LONG_TEST(what_is_killed_is_restarted)
     int kills = number_from("KILLS", 6);
     int killed = 0;
     int runs = 0;
-    if (!find_child(getppid())) /* this one */
+    if (!find_child(getppid())) /* /proc does not name even this process */
         skip();
     for (int i = 0; i < 2; i++) {
         struct chain chain = begin_chain(&courses[i]);

@@ -323,7 +323,7 @@ static void run_life(void)
     if (problem && life.writer)
         close_snapfile_writer(life.writer);
     free(problem);
-    close_from(first_fd); /* their locks go with them */
+    close_from(first_fd); /* which also releases the locks of these files */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
         printf("# a life ends with: %s\n", life.problem->sentence);
         test_failed("refused\n");

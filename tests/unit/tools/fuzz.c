@@ -480,7 +480,7 @@ static const char *finding(struct outcome *outcome)
 {
     bool whole = strlen(outcome->text) < sizeof outcome->text - 1, sentence = strncmp(outcome->text, "yard: ", 6) == 0;
     sentence |= strstr(outcome->text, "\nyard: ") != NULL;
-    sentence |= strstr(outcome->text, "\nFAILED: ") != NULL; /* yard check says it so */
+    sentence |= strstr(outcome->text, "\nFAILED: ") != NULL; /* yard check refuses so */
     if (outcome->signal)
         return outcome->signal == SIGALRM ? "it hangs" : strsignal(outcome->signal);
     if (outcome->code != EXIT_OK && outcome->code != EXIT_FAILED && outcome->code != EXIT_USAGE &&

@@ -147,7 +147,7 @@ TEST(both_exports_have_the_same_parameters)
     read_floats(st, find_tensor(st, "h.0.attn.c_attn.weight"), ours);
     ours = transpose_conv1d(&qkv, ours, FILE_TO_OURS);
     expect_same_bits("qkvw", ours, theirs, n);
-    for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
+    for (size_t i = 0; i < n; i++) /* it is tensor 6 of the checkpoint */
         assert_close(theirs[i], state_value(5, 6, i), 0);
     assert_int_equal(read_config(file, 0).heads, 2);
     assert_int_equal(read_config(bin, 0).vocab, 9);

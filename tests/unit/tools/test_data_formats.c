@@ -62,7 +62,7 @@ TEST(what_says_that_it_is_something_else_is_refused)
         memcpy(file + sizeof file - 5, "PAR1.", 5); /* Parquet ends as it begins, so its file is a byte shorter */
         size_t n = sizeof file - (strstr(others[i].part, "Parquet") != NULL);
         expect_no_dataset(options_for(write_file("other.txt", file, n)), 2, others[i].part);
-        bool short_mark = strstr(others[i].part, "iconv"); /* tokens may begin so too */
+        bool short_mark = strstr(others[i].part, "iconv"); /* numbers of tokens may begin with these two bytes too */
         if (!short_mark)
             expect_no_dataset(options_for(write_file("other.bin", file, n)), 2, others[i].part);
     }

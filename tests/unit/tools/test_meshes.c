@@ -30,7 +30,7 @@ static const struct {
     {5, "--model tiny --batch 5 --layers 5 --zero 3"},
     {6, "--model tiny --batch 6 --layers 6 --heads 4 --attention flash --micro-batch 1"},
     {8, "--model tiny --batch 4 --layers 4 --heads 4 --pipeline zbh2"},
-    {2, "--model tiny --batch 2 --device-mem 400K"}, /* what is swapped fits */
+    {2, "--model tiny --batch 2 --device-mem 400K"}, /* it fits only where something is swapped */
 };
 
 /* A search without verify, which parse_words() has set. */

@@ -135,7 +135,7 @@ TEST(what_is_not_computed_is_refused_by_its_name)
         {{"added_tokens.0.id", "7"}, 1, "added token 0, \"<|end|>\", has two numbers"},
         {{"added_tokens.0.id", "\"7\""}, 1, "added token 0 must have a content and a number"},
         {{"added_tokens.0.content", "\"\""}, 1, "\"\" must have a number of its own from 0 to"},
-        {{"model.vocab.a", "65"}, 1, "must have a number of its own from 0 to 260"}, /* of b */
+        {{"model.vocab.a", "65"}, 1, "must have a number of its own from 0 to 260"}, /* which b has */
         {{"model.vocab.a", "-1"}, 1, "the token \"a\" must have a number of its own from 0 to 260"},
         {{"model.vocab.a", "261"}, 1, "the token \"a\" must have"},
         {{"model.vocab.a", ""}, 1, "must have a number of its own from 0 to 259"}, /* a hole */
@@ -372,7 +372,7 @@ TEST(a_checkpoint_keeps_a_tokenizer)
     struct tokenizer again = tokenizer_from_text(line, "run/model");
     assert_int_equal(again.n, tokenizer.n);
     assert_false(again.takes_ids);
-    assert_at_least(end_of_text(&tokenizer), 0); /* the text has it */
+    assert_at_least(end_of_text(&tokenizer), 0); /* the text has such a token */
     assert_int_equal(end_of_text(&tokenizer), end_of_text(&again));
     assert_false(is_tokenizer(&again, lasting("bpe:%d", tokenizer.n))); /* it would learn others */
     assert_false(is_tokenizer(&again, "bytes"));

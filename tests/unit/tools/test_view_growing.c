@@ -304,7 +304,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     assert_close(step_ns(track, newest_step(track)), (double)(clock - begin), 0);
     trace_begin(writer, 2, 3, clock);
     poll_view(view);
-    assert_close(step_ns(track, newest_step(track)), (double)(track->now - begin), 0); /* so far */
+    assert_close(step_ns(track, newest_step(track)), (double)(track->now - begin), 0); /* what has gone by */
     assert_false(is_unfinished(track, find_step(track, 1)));
     assert_true(is_unfinished(track, find_step(track, 2)));
     char *said = describe_step(view);

@@ -339,7 +339,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     for (uint32_t i = 0; i < track->trace->header.n_tasks; i++) {
         const struct trace_task *task = &track->trace->tasks[i];
         const bool sends = strcmp(task->name, "send") == 0;
-        assert_int_equal(sends, (track->receiver[i] != NONE)); /* and to a neighbour */
+        assert_int_equal(sends, (track->receiver[i] != NONE)); /* all sends have a receiver, and only they */
         if (sends)
             assert_int_equal(labs((long)track->receiver[i] - track->trace->lanes[task->lane].device_index), 1);
     }
@@ -419,7 +419,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         assert_true(!is_picked(&view->selection.task));
         assert_close(view->selection.panel.bytes, (double)use->sums[held - use->amounts].sum, 0);
     }
-    run_script(view, "click:600,118"); /* a task instead */
+    run_script(view, "click:600,118"); /* selects a task in place of a region */
     assert_int_equal(view->selection.region.kind, NO_REGION);
     assert_true(is_picked(&view->selection.task));
     end_view(view);

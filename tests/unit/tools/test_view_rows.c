@@ -146,7 +146,7 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     while (strcmp(view->tracks[0]->trace->lanes[upload].name, "b upload") != 0)
         upload++;
     const struct view_row *row = row_of_lane(view, 0, upload);
-    assert_int_equal(row->height, 12); /* of_empty in layout.c */
+    assert_int_equal(row->height, 12); /* the height of an empty row: of_empty in layout.c */
     assert_at_least(row[1].height, 22);
     const int to = row->y + row->height / 2;
     run_script(view, lasting("hold:%d,%d,%d,%d", x, y, x + 4, to));
@@ -205,7 +205,7 @@ TEST(a_device_with_little_memory_has_no_row_of_it)
         struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
         const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
         assert_int_equal(last->kind == ROW_MEMORY, small[i].has_row);
-        assert_int_equal(view->layout.rows[2].kind, ROW_MEMORY); /* the large device's */
+        assert_int_equal(view->layout.rows[2].kind, ROW_MEMORY); /* that of the large device */
         end_view(view);
         free(trace);
         free(text);

@@ -99,7 +99,7 @@ TEST(spans_do_not_move_with_the_view)
             assert_int_equal(shares->edges[i], track->steps->steps[i == 0 ? 0 : 4 * i - 1].work);
         assert_int_equal(shares->edges[4], track->last);
     }
-    look_at(view, 0, 10.0 * STEP_NS); /* wide steps */
+    look_at(view, 0, 10.0 * STEP_NS); /* steps are wide in it */
     assert_false(is_far_out(view, view->tracks[0]));
     end_view(view);
 }

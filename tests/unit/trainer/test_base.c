@@ -335,13 +335,13 @@ TEST(bytes_are_shown_as_they_come)
         {"\xC2\x80\xC2\x9B\xC2\xA0", "..\u00A0"}, /* U+0080, and U+009B that begins a command */
         {"\xD0", UNKNOWN},                        /* the end comes too early */
         {"\xD0\xD0\x96", UNKNOWN "\u0416"},       /* a beginning, and a character */
-        {"\x96\xD0\x96", UNKNOWN "\u0416"},       /* the end of one */
+        {"\x96\xD0\x96", UNKNOWN "\u0416"},       /* the second byte of a character, whose first is missing */
         {"\xE2\x82"
          "a",
          UNKNOWN "a"}, /* two bytes of three */
         {"\xF0\x9F\x98"
          "a\xF0\x9F",
-         UNKNOWN "a" UNKNOWN},         /* three of four, then two */
+         UNKNOWN "a" UNKNOWN},         /* three bytes of four, then two of four */
         {"\xC0\xAF", UNKNOWN UNKNOWN}, /* longer than needed */
         {"\xE0\x80\xAF", UNKNOWN UNKNOWN UNKNOWN},
         {"\xED\xA0\x80", UNKNOWN UNKNOWN UNKNOWN},             /* a surrogate */

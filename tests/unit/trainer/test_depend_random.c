@@ -302,7 +302,7 @@ TEST(uses_follow_from_the_bytes_of_each_task)
 
 enum { ITERATIONS = 5 };
 
-enum way { ON_QUEUES, SERIAL, AUDITED /* and serial */ };
+enum way { ON_QUEUES, SERIAL, AUDITED /* which is serial too */ };
 
 /* Runs the list from the same start; returns what persists, all roots in a row. */
 static float *run_world(struct world *world, enum way way)

@@ -709,7 +709,7 @@ TEST(folders_are_made_with_their_parents)
     struct stat status;
     char *deep = temp_path("a/b//c/");
     make_folder(deep);
-    make_folder(deep); /* again is fine */
+    make_folder(deep); /* which is there already */
     assert_int_equal(stat(deep, &status), 0);
     assert_true(S_ISDIR(status.st_mode));
     write_file("a/file", "x", 1);

@@ -144,7 +144,8 @@ TEST(heads_are_those_of_config_json)
     assert_int_equal(config_beside("{\"model_type\": \"gpt2\", " SIZES "}").heads, 4);
     assert_int_equal(config_beside("{\"num_attention_heads\": 8}").heads, 8);
     assert_int_equal(config_beside("{\"n_head\": 1, \"n_positions\": null}").heads, 1);
-    assert_int_equal(config_beside("{\"n_head\": 4, \"n_positions\": 8, \"n_ctx\": 1024}").heads, 4); /* long ago */
+    assert_int_equal(config_beside("{\"n_head\": 4, \"n_positions\": 8, \"n_ctx\": 1024}").heads,
+                     4); /* files of early GPT-2 have n_ctx too */
     struct variant said = {.metadata = "{\"n_head\": 4}"};
     assert_int_equal(read_config(write_model(temp_path("alone.safetensors"), &said), 0).heads, 4);
     const char *both = model_folder("both", &said, "{\"n_head\": 4}");

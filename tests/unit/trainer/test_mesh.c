@@ -174,7 +174,7 @@ TEST(no_device_gets_everything_at_once)
     for (int k = 0; k < N; k++)
         tensor[k] = new_words(&paper, &paper.machine->devices[k], "x", N * 128, PERSISTENT);
     add_all_reduce(paper.list, "sum", tensor, N);
-    for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
+    for (size_t turn = 0; turn < N - 1; turn++) { /* each copy goes through the host: down, then up */
         expect_spread(paper.list, LANE_DOWNLOAD, turn * N, N);
         expect_spread(paper.list, LANE_UPLOAD, turn * N, N);
     }

@@ -445,7 +445,8 @@ LONG_TEST(gradients_that_are_wrong_are_named)
     for (size_t i = 0; i < COUNT(idle); i++)
         expect_yard(EXIT_USAGE, "--gradients takes a model of its own, updates nothing", "check --gradients %s",
                     idle[i]);
-    assert_int_equal(run_yard("check --gradients --tolerance 0").code, EXIT_FAILED); /* rounding is more */
+    assert_int_equal(run_yard("check --gradients --tolerance 0").code,
+                     EXIT_FAILED); /* rounding alone makes a larger error */
     expect_wrong_gradients(EXIT_OK, "true", (const char *const[]){NULL});
     expect_wrong_gradients(
         EXIT_FAILED,

@@ -25,7 +25,7 @@ TEST(a_constant_rate_stays_after_its_warm_up)
 {
     struct rate rate = {.schedule = RATE_CONSTANT, .lr = 1e-3, .lr_min = 1e-4, .steps = 10, .warmup = 0};
     for (int64_t step = 1; step <= 10; step++)
-        assert_close(learning_rate(&rate, step), 1e-3, 0); /* the very bits */
+        assert_close(learning_rate(&rate, step), 1e-3, 0); /* to the bit */
     rate.warmup = 4;                                       /* steps 1 to 4 have 1/5 to 4/5 of the rate */
     expect_rate(&rate, 1, 1e-3 / 5);
     expect_rate(&rate, 4, 4e-3 / 5);
@@ -93,6 +93,6 @@ TEST(impossible_rates_are_refused)
     check_rate(&rate);
     rate.lr_min = 2e-3;
     expect_refusal(check_it, &rate, 2, "0.002 is above the learning rate 0.001");
-    rate.schedule = RATE_CONSTANT; /* which does not use it */
+    rate.schedule = RATE_CONSTANT; /* this schedule does not use lr_min */
     check_rate(&rate);
 }

@@ -185,7 +185,8 @@ LONG_TEST(a_file_gets_a_line_per_tenth)
     const char *log = temp_path("log"), *last;
     for (size_t i = 0; i < COUNT(steps); i++) {
         struct screen screen = show(80, "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
-        assert_int_equal(rows_with(&screen, "step ", &last), MIN(steps[i], 11) + 1 + 1); /* what it is; validation */
+        assert_int_equal(rows_with(&screen, "step ", &last),
+                         MIN(steps[i], 11) + 1 + 1); /* and one line each that tells the step and the validation */
         assert_int_equal(screen.drawn, 0);
         assert_int_equal(lines_of_log(log), steps[i]);
     }

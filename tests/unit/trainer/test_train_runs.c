@@ -264,7 +264,7 @@ static int interrupt_training(const char *log, const char *folder, const char *e
               "1", "--log", log, "--save", folder, (char *)NULL);
         _exit(99);
     }
-    for (long size = 0; size < 4096;) { /* some steps */
+    for (long size = 0; size < 4096;) { /* until some steps are in the log */
         struct stat status_of_log;
         size = stat(log, &status_of_log) == 0 ? (long)status_of_log.st_size : 0;
         if (waitpid(child, &status, WNOHANG) == child)
