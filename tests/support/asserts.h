@@ -1,6 +1,6 @@
 /* asserts.h - assertions that print, when they fail, the words that were compared and the values that they have.
  *
- * cmocka.h has more of them: assert_int_equal(), assert_string_equal() and others, which print values too.
+ * cmocka has more of them: assert_int_equal(), assert_string_equal() and others, which print values too.
  * assert_true() is left for what has no values to print, such as the answer of a function.
  */
 #ifndef ASSERTS_H

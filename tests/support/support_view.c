@@ -222,9 +222,11 @@ void expect_held(const struct trace *trace, uint64_t clock)
         uint64_t sum = 0;
         const struct memory_use *use = &trace->memory_use[device];
         const uint64_t held = use->sums[amount_at(use, clock) - use->amounts].sum;
-        for (size_t i = 0; i < n; sum += alive[i++]->bytes)
+        for (size_t i = 0; i < n; i++) {
             if (i > 0)
                 assert_at_least(alive[i - 1]->bytes, alive[i]->bytes);
+            sum += alive[i]->bytes;
+        }
         assert_int_equal(held, count_held(trace, device, clock));
         assert_int_equal(sum, held);
         free(alive);

@@ -316,8 +316,7 @@ static void expect_pauses(const struct trace *trace, size_t least)
 {
     uint64_t before = 0;
     assert_at_least(trace->n_pauses, least);
-    for (const struct pause *pause = trace->pauses; pause < trace->pauses + trace->n_pauses;
-         before += pause->end - pause->start, pause++) {
+    for (const struct pause *pause = trace->pauses; pause < trace->pauses + trace->n_pauses; pause++) {
         assert_below(pause->start, pause->end);
         assert_int_equal(pause->before, before);
         if (pause > trace->pauses)
@@ -325,6 +324,7 @@ static void expect_pauses(const struct trace *trace, size_t least)
         assert_int_equal(trace->records[pause->record].queued, pause->end);
         for (size_t i = 0; i < trace->n_records; i++)
             assert_true(trace->records[i].end <= pause->start || trace->records[i].start >= pause->end);
+        before += pause->end - pause->start;
     }
 }
 

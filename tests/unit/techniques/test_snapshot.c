@@ -229,7 +229,8 @@ static char *reckon(const struct scene *scene)
                 found = free_slot(slot, scene->slots, now);
             if (found < 0)
                 continue;
-            link = down[u] = fmax(link, now) + (scene->link ? (double)scene->bytes[u] / scene->link : 0);
+            link = fmax(link, now) + (scene->link ? (double)scene->bytes[u] / scene->link : 0);
+            down[u] = link;
             disk = fmax(disk, link) + scene->latency + (double)scene->bytes[u] / scene->rate;
         }
         if (found < 0 && i % scene->every == 0)

@@ -24,7 +24,7 @@ static void expect_whole(const struct track *track)
     for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
         const struct bars *bars = &trace->bars[lane];
         uint64_t busy = 0;
-        for (size_t i = 0; i < bars->n; busy += bars->bars[i].end - bars->bars[i].start, i++) {
+        for (size_t i = 0; i < bars->n; i++) {
             const struct trace_record *record = &trace->records[bars->bars[i].record];
             assert_int_equal(trace->tasks[record->task].lane, lane);
             assert_int_equal(bars->bars[i].start, record->start);
@@ -35,6 +35,7 @@ static void expect_whole(const struct track *track)
             assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->bars[i].record);
             assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->bars[i].record);
             assert_int_equal(trace_find_before(trace, record->task, record->step, bars->bars[i].record), NONE);
+            busy += bars->bars[i].end - bars->bars[i].start;
         }
         taken += bars->n;
     }
