@@ -195,8 +195,8 @@ all_options "$YARD" >"$TMP/options"
 commands "$YARD" >"$TMP/commands"
 "$YARD" train --help | option_names | sort -u >"$TMP/train-options"
 enough 50 "$TMP/train-options" 'options of train' >"$TMP/wrong"
-sed -n 's/^[a-z]* option /--/p' "$TMP/names" | sort -u - "$TMP/core-options" |
-    comm -13 - "$TMP/train-options" >>"$TMP/wrong"
+sed -n 's/^[a-z]* option /--/p' "$TMP/names" >"$TMP/of-folders"
+grep -vx -F -f "$TMP/core-options" "$TMP/train-options" | grep -vx -F -f "$TMP/of-folders" >>"$TMP/wrong"
 no_complaints "$TMP/wrong" "each option of train is the trainer's, or stands in the table of folders"
 for folder in $(modules src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c); do
     names_are_known "$folder"
