@@ -4,13 +4,13 @@
  * Where --gemm says `own`, which is the default on CPUs, every matrix product of training is this kernel, except those
  * of --attention flash (flash.cl).  With --gemm clblast they are the library's.
  *
- *     form   product           A is stored as   a_row  a_step     B is stored as   b_step  b_col
- *     NT     y  = x . w^T      (M, K)           lda    1          (N, K)           1       ldb
- *     NN     dx = dy . w       (M, K)           lda    1          (K, N)           ldb     1
- *     TN     dw += dy^T . x    (K, M)           1      lda        (K, N)           ldb     1
+ *     form   product           A is stored as   A.row  A.col      B is stored as   B.row  B.col
+ *     NT     y  = x . w^T      (M, K)           lda    1          (N, K)           1      ldb
+ *     NN     dx = dy . w       (M, K)           lda    1          (K, N)           ldb    1
+ *     TN     dw += dy^T . x    (K, M)           1      lda        (K, N)           ldb    1
  *
- * A form is a choice of strides: element (m,k) of A is a[m*a_row + k*a_step], element (k,n) of B is
- * b[k*b_step + n*b_col], element (m,n) of C is c[m*c_row + n].  Any M, N, K >= 1 and any strides are right, and nothing
+ * A form is a choice of strides: element (m,k) of A is a[m*A.row + k*A.col], element (k,n) of B is
+ * b[k*B.row + n*B.col], element (m,n) of C is c[m*C.row + n].  Any M, N, K >= 1 and any strides are right, and nothing
  * outside the three matrices is touched.
  *
  * The chain rule.  Every element of C is ONE chain of fma() with k increasing, and it begins with `start`: zero, the
@@ -230,13 +230,12 @@ static INLINE void compute_strip(struct strip s, local const float *panels, int 
     }
 }
 
-/* Where matrix z begins.  With heads, z = i*heads + h and the matrix is at base + i*outer + h*inner: that is how one
- * head's q is read in place from a (B,T,3C) tensor.  (Written z % heads, the remainder would become an instruction that
- * oclgrind does not know.) */
-static size_t matrix_begin(int heads, int base, int outer, int inner)
+/* Where matrix z begins.  With heads, z = i*heads + h: that is how one head's q is read in place from a (B,T,3C)
+ * tensor.  (Written z % heads, the remainder would become an instruction that oclgrind does not know.) */
+static size_t matrix_begin(int heads, struct gemm_strides X)
 {
     size_t z = get_global_id(2), i = z / heads, h = z - i * heads;
-    return base + i * outer + h * inner;
+    return X.offset + i * X.batch_stride + h * X.head_stride;
 }
 
 /* Causal attention.  A (T,T) matrix of scores is zero above the diagonal, so about half of the work can be left out.
@@ -250,40 +249,39 @@ static size_t matrix_begin(int heads, int base, int outer, int inner)
  * including, (i/ROWS + 1)*ROWS; what is to the right of that is never read.  CAUSAL_OUT leaves products there, not
  * zeros.  Where the work is cut depends on m only: the bits do not depend on batch, band or span. */
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) ONE_BY_ONE void
-gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begin; the triangle */
-     int band, int span, int depth,              /* work of one work-item: multiples of ROWS, of WIDTH, and any */
-     int block,                                  /* rows of A packed at a time: a multiple of ROWS, or 0 for none */
-     int heads,                                  /* 1 if there are none */
-     global const float *a, int a_base, int a_outer, int a_inner, int a_row, int a_step, /* (M,K) */
-     global const float *b, int b_base, int b_outer, int b_inner, int b_step, int b_col, /* (K,N) */
-     global float *c, int c_base, int c_outer, int c_inner, int c_row,                   /* (M,N) */
-     global const float *bias,                                                           /* (N), or null */
-     local float *packed)                                                                /* ((span + block) * depth) */
+gemm(global float *c, struct gemm_strides C,       /* (M,N) */
+     global const float *a, struct gemm_strides A, /* (M,K) */
+     global const float *b, struct gemm_strides B, /* (K,N) */
+     global const float *bias,                     /* (N), or null */
+     struct gemm_sizes sizes, struct gemm_blocking blocking,
+     local float *packed) /* ((span + block) * depth) */
 {
+    const int M = sizes.M, N = sizes.N, K = sizes.K, causal = sizes.causal;
+    const int band = blocking.band, span = blocking.span, depth = blocking.depth, block = blocking.block;
     const int m_first = get_global_id(1) * band, m_last = min(m_first + band, M);
     const int n_first = get_global_id(0) * span;
     const int n_last = min(n_first + span, causal == CAUSAL_OUT ? min(m_last, N) : N);
     const int k_first = causal == CAUSAL_A_TRANSPOSED ? m_first : 0, k_last = causal == CAUSAL_A ? m_last : K;
     local float *panels = packed, *strips = packed + span * depth;
-    a += matrix_begin(heads, a_base, a_outer, a_inner);
-    b += matrix_begin(heads, b_base, b_outer, b_inner);
-    c += matrix_begin(heads, c_base, c_outer, c_inner);
+    a += matrix_begin(sizes.heads, A);
+    b += matrix_begin(sizes.heads, B);
+    c += matrix_begin(sizes.heads, C);
 
     for (int k0 = k_first; k0 < k_last; k0 += depth) {
         /* 1. Pack B. */
         const int k1 = min(k0 + depth, k_last);
-        struct view columns = {b + k0 * (size_t)b_step + n_first * (size_t)b_col, b_step, b_col};
+        struct view columns = {b + k0 * (size_t)B.row + n_first * (size_t)B.col, B.row, B.col};
         pack(panels, depth, columns, k1 - k0, n_last - n_first, WIDTH);
 
         for (int m = m_first; m < m_last; m += ROWS) {
             /* 2. Pack a block of A, before its first strip; the block after it is fetched while tiles are computed. */
             const int packed_rows = block ? (m - m_first) % block : 0; /* of this block, before this strip */
             if (block && packed_rows == 0) {
-                struct view rows = {a + m * (size_t)a_row + k0 * (size_t)a_step, a_step, a_row};
+                struct view rows = {a + m * (size_t)A.row + k0 * (size_t)A.col, A.col, A.row};
                 pack(strips, depth, rows, k1 - k0, min(block, m_last - m), ROWS);
             }
             const int m_next = m - packed_rows + block;
-            struct next_block next = {.a = {a + m_next * (size_t)a_row + k0 * (size_t)a_step, a_row, a_step},
+            struct next_block next = {.a = {a + m_next * (size_t)A.row + k0 * (size_t)A.col, A.row, A.col},
                                       .rows = min(block, m_last - m_next),
                                       .steps = k1 - k0,
                                       .part = packed_rows / ROWS * (span / WIDTH),
@@ -293,11 +291,11 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
             const int k_low = causal == CAUSAL_A_TRANSPOSED ? max(m, k0) : k0;
             const int k_high = causal == CAUSAL_A ? min(m + ROWS, k1) : k1;
             const int n_stop = causal == CAUSAL_OUT ? min(m + ROWS, n_last) : n_last;
-            struct strip strip = {.a = {a + m * (size_t)a_row + k_low * (size_t)a_step, a_row, a_step},
+            struct strip strip = {.a = {a + m * (size_t)A.row + k_low * (size_t)A.col, A.row, A.col},
                                   .packed = block ? strips + packed_rows * depth : 0,
-                                  .c = c + m * (size_t)c_row + n_first,
-                                  .c_row = c_row,
-                                  .start = k0 > k_first ? START_OLD : start,
+                                  .c = c + m * (size_t)C.row + n_first,
+                                  .c_row = C.row,
+                                  .start = k0 > k_first ? START_OLD : sizes.start,
                                   .bias = bias + n_first,
                                   .rows = min(ROWS, M - m),
                                   .steps = max(k_high - k_low, 0),

@@ -19,6 +19,24 @@ enum {
 enum gemm_start { START_ZERO, START_OLD, START_BIAS };
 enum gemm_causal { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
 
+/* What the kernel gemm (gemm.cl) is told, with each struct as one argument: the product; what one work-item computes
+ * of it; and where the elements of A, of B and of C lie.  Element (r,c) of matrix (i,h), for sequence i and head h, is
+ * at offset + i*batch_stride + h*head_stride + r*row + c*col. */
+struct gemm_sizes {
+    int M, N, K;
+    int heads;         /* of a sequence; 1: there are none */
+    int start, causal; /* enum gemm_start, enum gemm_causal */
+};
+struct gemm_blocking {
+    int band, span; /* rows of C, a multiple of ROWS; columns of C, a multiple of WIDTH */
+    int depth;      /* steps of k for which B is packed at a time */
+    int block;      /* rows of A that are packed at a time: a multiple of ROWS; 0: A is not packed */
+};
+struct gemm_strides {
+    int offset, batch_stride, head_stride;
+    int row, col;
+};
+
 /* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
 enum control_word {
     CONTROL_LR,

@@ -19,10 +19,6 @@ static bool keeps_old(const struct gemm *gemm) { return gemm->start == START_OLD
 
 /* ---- our own kernel -------------------------------------------------------------------------------------------- */
 
-struct blocking { /* as in gemm.cl */
-    int band, span, depth, block;
-};
-
 enum {
     MOST_SPAN = 640,  /* columns: a wide span packs A seldom, and B's panels must lie in the L2 cache */
     LEAST_BAND = 64,  /* rows: the lower a band, the more often B is packed */
@@ -64,7 +60,7 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
  * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
  * read it, and not if a triangle of it is left out. */
-static struct blocking choose_blocking(const struct device *device, const struct gemm *gemm)
+static struct gemm_blocking choose_blocking(const struct device *device, const struct gemm *gemm)
 {
     const size_t m = (size_t)gemm->m;
     const size_t columns = device->shape.tile_vectors * device->shape.vector; /* a panel's */
@@ -74,7 +70,7 @@ static struct blocking choose_blocking(const struct device *device, const struct
     const size_t depth = choose_depth(room, (size_t)gemm->k, least);
     const size_t widest = MIN(MIN(room / depth - A_ROWS, MOST_SPAN), all);
     const bool may_pack = gemm->form == GEMM_TN && gemm->causal == CAUSAL_NONE;
-    struct blocking best = {.depth = (int)depth};
+    struct gemm_blocking best = {.depth = (int)depth};
     double best_time = INFINITY;
     for (size_t span = least; span <= widest; span += columns)
         for (size_t bands = 1; bands == 1 || bands <= m / LEAST_BAND; bands++) {
@@ -91,82 +87,45 @@ static struct blocking choose_blocking(const struct device *device, const struct
     return best;
 }
 
-/* How the kernel finds an element of a matrix: elements from one row to the next, and from one column to the next. */
-struct strides {
-    int row, column;
-};
-
-static struct strides strides_of(const struct operand *x, bool transposed)
+/* Where the kernel finds the elements of an operand, whose matrices are stored as they are or transposed. */
+static struct gemm_strides strides_of(const struct operand *x, bool transposed)
 {
-    if (transposed)
-        return (struct strides){.row = 1, .column = x->ld};
-    return (struct strides){.row = x->ld, .column = 1};
+    return (struct gemm_strides){.offset = (int)x->offset,
+                                 .batch_stride = (int)x->batch_stride,
+                                 .head_stride = (int)x->head_stride,
+                                 .row = transposed ? 1 : x->ld,
+                                 .col = transposed ? x->ld : 1};
 }
 
-/* The parameters of the kernel gemm(), by their names in cl/gemm.cl, which explains them, and in the lines that they
- * have there. */
-/* clang-format off */
-enum gemm_parameter {
-    P_M, P_N, P_K, P_START, P_CAUSAL,
-    P_BAND, P_SPAN, P_DEPTH,
-    P_BLOCK,
-    P_HEADS,
-    P_A, P_A_BASE, P_A_OUTER, P_A_INNER, P_A_ROW, P_A_STEP,
-    P_B, P_B_BASE, P_B_OUTER, P_B_INNER, P_B_STEP, P_B_COL,
-    P_C, P_C_BASE, P_C_OUTER, P_C_INNER, P_C_ROW,
-    P_BIAS,
-    P_PACKED,
-    GEMM_PARAMETERS
-};
-/* clang-format on */
+static struct grid own_grid(const struct gemm *gemm, const struct gemm_blocking *blocking)
+{
+    const size_t spans = ceil_div((size_t)gemm->n, (size_t)blocking->span);
+    const size_t bands = ceil_div((size_t)gemm->m, (size_t)blocking->band);
+    const size_t matrices = (size_t)(gemm->batch * gemm->heads);
+    return (struct grid){.dims = 3, .global = {spans, bands, matrices}, .local = {1, 1, 1}};
+}
 
 static struct task *own_gemm(struct builder *b, const char *name, const struct gemm *gemm)
 {
-    const struct blocking sizes = choose_blocking(b->device, gemm);
-    const struct strides a_strides = strides_of(&gemm->a, gemm->form == GEMM_TN);
-    const struct strides b_strides = strides_of(&gemm->b, gemm->form == GEMM_NT);
-    const size_t spans = ceil_div((size_t)gemm->n, (size_t)sizes.span);
-    const size_t bands = ceil_div((size_t)gemm->m, (size_t)sizes.band);
+    const struct gemm_blocking blocking = choose_blocking(b->device, gemm);
+    const struct gemm_strides C = strides_of(&gemm->c, false);
+    const struct gemm_strides A = strides_of(&gemm->a, gemm->form == GEMM_TN);
+    const struct gemm_strides B = strides_of(&gemm->b, gemm->form == GEMM_NT);
+    const struct gemm_sizes sizes = {.M = gemm->m,
+                                     .N = gemm->n,
+                                     .K = gemm->k,
+                                     .heads = gemm->heads,
+                                     .start = (int)gemm->start,
+                                     .causal = (int)gemm->causal};
     const struct arg no_bias = NO_TENSOR;
-    const struct arg args[GEMM_PARAMETERS] = {
-        [P_M] = INT(gemm->m),
-        [P_N] = INT(gemm->n),
-        [P_K] = INT(gemm->k),
-        [P_START] = INT(gemm->start),
-        [P_CAUSAL] = INT(gemm->causal),
-        [P_BAND] = INT(sizes.band),
-        [P_SPAN] = INT(sizes.span),
-        [P_DEPTH] = INT(sizes.depth),
-        [P_BLOCK] = INT(sizes.block),
-        [P_HEADS] = INT(gemm->heads),
-        [P_A] = IN(gemm->a.tensor),
-        [P_A_BASE] = INT(gemm->a.offset),
-        [P_A_OUTER] = INT(gemm->a.batch_stride),
-        [P_A_INNER] = INT(gemm->a.head_stride),
-        [P_A_ROW] = INT(a_strides.row),
-        [P_A_STEP] = INT(a_strides.column),
-        [P_B] = IN(gemm->b.tensor),
-        [P_B_BASE] = INT(gemm->b.offset),
-        [P_B_OUTER] = INT(gemm->b.batch_stride),
-        [P_B_INNER] = INT(gemm->b.head_stride),
-        [P_B_STEP] = INT(b_strides.row),
-        [P_B_COL] = INT(b_strides.column),
-        [P_C] = ACCUMULATE(gemm->c.tensor, keeps_old(gemm)),
-        [P_C_BASE] = INT(gemm->c.offset),
-        [P_C_OUTER] = INT(gemm->c.batch_stride),
-        [P_C_INNER] = INT(gemm->c.head_stride),
-        [P_C_ROW] = INT(gemm->c.ld),
-        [P_BIAS] = gemm->start == START_BIAS ? IN(gemm->bias) : no_bias,
-        [P_PACKED] = LOCAL(ELEMENT_BYTES * (sizes.span + sizes.block) * sizes.depth),
-    };
-    const struct kernel_call call = {
-        .file = "gemm.cl",
-        .function = "gemm",
-        .grid = {.dims = 3, .global = {spans, bands, (size_t)(gemm->batch * gemm->heads)}, .local = {1, 1, 1}},
-        .args = args,
-        .n_args = GEMM_PARAMETERS,
-    };
-    return add_kernel(b->list, b->device->lanes[LANE_COMPUTE], name, &call);
+    const struct arg bias = gemm->start == START_BIAS ? IN(gemm->bias) : no_bias;
+    return LAUNCH(b, name, "gemm.cl", "gemm", own_grid(gemm, &blocking),
+                  ACCUMULATE(gemm->c.tensor, keeps_old(gemm)), STRUCT(C),
+                  IN(gemm->a.tensor), STRUCT(A),
+                  IN(gemm->b.tensor), STRUCT(B),
+                  bias,
+                  STRUCT(sizes), STRUCT(blocking),
+                  LOCAL(ELEMENT_BYTES * (blocking.span + blocking.block) * blocking.depth));
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */

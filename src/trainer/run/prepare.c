@@ -12,6 +12,8 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
         return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
     case ARG_FLOAT:
         return clSetKernelArg(kernel, i, sizeof arg->f, &arg->f);
+    case ARG_STRUCT:
+        return clSetKernelArg(kernel, i, (size_t)arg->i, arg->bytes);
     case ARG_LOCAL:
         return clSetKernelArg(kernel, i, (size_t)arg->i, NULL);
     case ARG_INT:

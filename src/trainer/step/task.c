@@ -84,6 +84,15 @@ void set_traffic(struct task *task, double elements) { task->bytes = (size_t)(el
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
+struct arg struct_arg(const void *value, size_t bytes)
+{
+    struct arg arg = {.kind = ARG_STRUCT, .i = (int32_t)bytes};
+    CHECK(bytes <= MOST_STRUCT_BYTES, "a struct of %zu bytes is given to a kernel; at most %d are kept", bytes,
+          MOST_STRUCT_BYTES);
+    memcpy(arg.bytes, value, bytes);
+    return arg;
+}
+
 struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call)
 {
     struct task *task = add_task(list, lane, name);

@@ -46,12 +46,14 @@ struct access {
     struct tensor *tensor; /* the first member, if it is in a ring */
     enum access_mode mode; /* ACCESS_NONE: an argument that is no tensor */
 };
-enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
+enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_STRUCT, ARG_LOCAL };
+enum { MOST_STRUCT_BYTES = 24 };
 struct arg { /* an argument of a kernel; the macros below make it */
     enum arg_kind kind;
     struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->accesses */
     int32_t i; /* ARG_TENSOR: after that the tensor's index in task->accesses, NONE for NO_TENSOR; else the number */
     float f;   /* ARG_FLOAT: the number */
+    unsigned char bytes[MOST_STRUCT_BYTES]; /* ARG_STRUCT: the first `i` are those of the struct */
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
 #define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
@@ -64,6 +66,9 @@ struct arg { /* an argument of a kernel; the macros below make it */
 /* The number of elements of an elementwise task.  A piece of the task gets its own, smaller number. */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
+/* A struct of cl/shared.h: the variable x, which is copied. */
+#define STRUCT(x) struct_arg(&(x), sizeof(x))
+struct arg struct_arg(const void *value, size_t bytes);
 /* `bytes` bytes of local memory. */
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)})
 
