@@ -6,15 +6,15 @@
  * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges follow from no access:
  * those of gates (enum gate), and those that the list says (after.c).
  *
- * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.  A lane runs its tasks in order, so
- * an edge within a lane needs no wait.  An edge between lanes needs none either if another wait makes sure that its
- * producer has ended.  To know that, each node has a vector clock: for each lane, the latest node that has certainly
- * ended before this one starts.
+ * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.
  *
  * A task that does not run in every iteration (struct when in task.h) cannot stand for others.  If task b waits for
  * such a task a, or comes after it on its lane, then b also has edges of its own to all that a waits for.
+ *
+ * Not every edge becomes a wait.  A lane runs its tasks in order, so an edge within a lane needs none; nor does an edge
+ * whose producer has ended for certain, because of other waits.  waits.c marks the edges that do.
  */
-#include "list.h"
+#include "step_parts.h"
 
 /* ---- which nodes touched which bytes --------------------------------------------------------------------------- */
 
@@ -222,137 +222,7 @@ static void find_edges(struct list *list, int n_kinds)
     free(openers);
 }
 
-/* ---- which edges need a wait ----------------------------------------------------------------------------------- */
-
-/* An edge between lanes that may need a wait.  Of several edges from one lane, the earlier ones need none, since the
- * lane runs its tasks in order: a wait for a later task that always runs covers it. */
-struct crossing {
-    struct edge *edge;
-    int producer, lane; /* its position and its lane */
-    bool always_runs;   /* the producer runs in every iteration, so what has ended before it follows */
-};
-/* Clocks are kept for this many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
-enum { LANES_AT_A_TIME = 32 };
-struct clocks {
-    int n, n_lanes;             /* tasks and lanes */
-    int first, width;           /* lanes first .. first + width - 1 */
-    int *lane;                  /* by task: its lane */
-    bool *conditional;          /* by task: there are iterations in which it does not run */
-    struct crossing *crossings; /* those of task 0, of task 1 ... */
-    size_t *end;                /* by task: where its crossings end */
-    int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
-};
-
-static void note_lanes(struct clocks *clocks, const struct list *list)
-{
-    for (int i = 0; i < clocks->n; i++) {
-        const struct task *task = list->tasks[i];
-        clocks->lane[i] = task->lane->index;
-        clocks->conditional[i] = is_conditional(task);
-    }
-}
-
-/* Lists the crossings of each task.  One from each lane is enough, since what ran there before has then ended too: the
- * latest, and a task's edges come with the latest producer first (later_first).  But if that producer may be skipped,
- * the next one is listed too, and so on up to one that always runs. */
-static void list_crossings(struct clocks *clocks, const struct list *list)
-{
-    size_t n = 0;
-    int *listed = allocate((size_t)clocks->n_lanes, sizeof *listed); /* by lane: the last task with such a crossing */
-    fill_none(listed, (size_t)clocks->n_lanes);
-    for (int i = 0; i < clocks->n; i++) {
-        struct task *task = list->tasks[i];
-        for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-            int producer = (int)edge->producer, lane = clocks->lane[producer];
-            if (lane == clocks->lane[i] || listed[lane] == i)
-                continue;
-            clocks->crossings[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
-            if (!clocks->conditional[producer])
-                listed[lane] = i;
-        }
-        clocks->end[i] = n;
-    }
-    free(listed);
-}
-
-/* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen
- * on the way.  From a wait for a task that may be skipped nothing follows. */
-static void choose_waits(struct clocks *clocks, int node, int *known)
-{
-    int i = node % clocks->n;
-    for (size_t k = i ? clocks->end[i - 1] : 0; k < clocks->end[i]; k++) {
-        const struct crossing *crossing = &clocks->crossings[k];
-        int producer_node = crossing->producer + node - i;
-        if (crossing->edge->previous)
-            producer_node -= clocks->n;
-        int lane = crossing->lane - clocks->first;
-        bool tracked = lane >= 0 && lane < clocks->width;
-        if (producer_node < 0)
-            continue; /* before the first copy */
-        if (tracked && producer_node <= known[lane])
-            continue; /* the wait follows from others, and so does all that was known there */
-        crossing->edge->wait |= tracked;
-        if (!crossing->always_runs)
-            continue;
-        if (tracked)
-            known[lane] = producer_node;
-        const int *producer_known = &clocks->known[(size_t)producer_node * (size_t)clocks->width];
-        for (int l = 0; l < clocks->width; l++)
-            known[l] = MAX(known[l], producer_known[l]);
-    }
-}
-
-/* Walks over both copies, for these lanes.  By lane, last[] is the latest node so far, and certain[] the latest node
- * that is never skipped. */
-static void walk_clocks(struct clocks *clocks, int *last, int *certain)
-{
-    size_t width = (size_t)clocks->width;
-    for (int lane = 0; lane < clocks->n_lanes; lane++) {
-        last[lane] = NONE;
-        certain[lane] = NONE;
-    }
-    for (int node = 0; node < 2 * clocks->n; node++) {
-        int lane = clocks->lane[node % clocks->n];
-        int *known = &clocks->known[(size_t)node * width];
-        if (certain[lane] == NONE)
-            fill_none(known, width);
-        else
-            memcpy(known, &clocks->known[(size_t)certain[lane] * width], width * sizeof *known);
-        if (lane >= clocks->first && lane < clocks->first + clocks->width)
-            known[lane - clocks->first] = last[lane];
-        choose_waits(clocks, node, known);
-        last[lane] = node;
-        if (!clocks->conditional[node % clocks->n])
-            certain[lane] = node;
-    }
-}
-
-static void mark_waits(const struct list *list)
-{
-    struct clocks clocks = {.n = (int)list->n, .n_lanes = list->pool->machine->n_lanes};
-    int most = MIN(clocks.n_lanes, LANES_AT_A_TIME);
-    int *last = allocate((size_t)clocks.n_lanes, sizeof *last);
-    int *certain = allocate((size_t)clocks.n_lanes, sizeof *certain);
-    clocks.lane = allocate(list->n, sizeof *clocks.lane);
-    clocks.conditional = allocate(list->n, sizeof *clocks.conditional);
-    clocks.crossings = allocate(list->n_edges, sizeof *clocks.crossings);
-    clocks.end = allocate(list->n, sizeof *clocks.end);
-    clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
-    note_lanes(&clocks, list);
-    list_crossings(&clocks, list);
-    while (clocks.first < clocks.n_lanes) {
-        clocks.width = MIN(clocks.n_lanes - clocks.first, most);
-        walk_clocks(&clocks, last, certain);
-        clocks.first += clocks.width;
-    }
-    free(clocks.lane);
-    free(clocks.conditional);
-    free(clocks.crossings);
-    free(clocks.end);
-    free(clocks.known);
-    free(last);
-    free(certain);
-}
+/* ---- what depend() finds ---------------------------------------------------------------------------------------- */
 
 int event_context(const struct task *task)
 {

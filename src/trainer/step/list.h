@@ -24,7 +24,7 @@
  *     task.h     a task, by itself                    task.c, condition.c
  *     list.h     a list, and adding tasks to it       list.c, task.c
  *                waits that no tensor says            after.c
- *                edges                                depend.c
+ *                edges                                depend.c, waits.c
  *                addresses                            place.c; with step_parts.h addresses.c, fit.c, levels.c
  *
  * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_lists() for all lists that share the arena,

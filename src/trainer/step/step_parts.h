@@ -1,9 +1,13 @@
-/* step_parts.h - what the four files that place tensors know of each other: list.h has place() for others.
+/* step_parts.h - what the files that place tensors, and those that find edges, know of each other: list.h has place()
+ * and depend() for others.
  *
  *     place.c       the idea: lives, the order in which they get addresses, one arena after another      begin here
  *     addresses.c   the lowest address that is free for the whole of a life
  *     fit.c         the sentence that says what does not fit, and what would make room
  *     levels.c      how many bytes each device holds from which position of the list on
+ *
+ *     depend.c      which task must wait for which                                                       begin here
+ *     waits.c       which of these edges need a wait, since the others follow from them
  */
 #ifndef STEP_PARTS_H
 #define STEP_PARTS_H
@@ -52,5 +56,10 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
 
 /* Fills in the list's levels, peak and peak_total.  Lifetimes are known. */
 void find_levels(struct list *list);
+
+/* ---- waits.c ----------------------------------------------------------------------------------------------------- */
+
+/* Sets edge->wait of all edges, which find_edges() has found. */
+void mark_waits(const struct list *list);
 
 #endif

@@ -5,7 +5,7 @@
  * one of its waits verify() refuses it; its addresses hold what is always true of them; and its runs with threads, also
  * under the audit, leave the same bits as its serial run.  A race that one list in a hundred shows is found.
  *
- * To see it fail: in choose_waits() of depend.c, take each wait for one that follows from others: `tracked` alone.
+ * To see it fail: in choose_waits() of waits.c, take each wait for one that follows from others: `tracked` alone.
  *
  * A list has 10 to 34 tasks, drawn from a seed: kernels, copies, moves and host tasks on two devices and the host, in
  * any order that reads only what has been written.
