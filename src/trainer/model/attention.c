@@ -127,8 +127,11 @@ static void plain_backward(struct builder *b, const struct op *op)
     datt_product.causal = CAUSAL_OUT;
     gemm(b, "attn.datt", &datt_product);
     add_dv(b, &h, dqkv, att, dout);
-    struct task *softmax = LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", work_groups(b, (size_t)rows),
-                                  INOUT(datt), IN(datt), IN(att), INT(h.t), FLOAT(h.scale));
+    struct task *softmax =
+        LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", work_groups(b, (size_t)rows),
+               INOUT(datt),
+               IN(datt), IN(att),
+               INT(h.t), FLOAT(h.scale));
     set_traffic(softmax, 2 * (double)rows * h.t);
     add_dq(b, &h, dqkv, datt, qkv);
     add_dk(b, &h, dqkv, datt, qkv);
@@ -148,7 +151,9 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     scores.causal = CAUSAL_OUT;
     gemm(b, "attn.scores", &scores);
     struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", work_groups(b, (size_t)rows),
-                                  INOUT(att), IN(att), INT(h.t), FLOAT(h.scale));
+                                  INOUT(att),
+                                  IN(att),
+                                  INT(h.t), FLOAT(h.scale));
     set_traffic(softmax, 1.5 * (double)rows * h.t);
     struct gemm mix = product(&h, GEMM_NN, h.t, h.hs, h.t);
     mix.a = square(&h, att);
@@ -216,12 +221,16 @@ static void flash_backward(struct builder *b, const struct op *op)
     struct tensor *delta = new_gradient(b, op, ".delta", lse);
     struct tiles dq = choose_tiles(b->device, h.hs, 3, 2);
     struct tiles dkv = choose_tiles(b->device, h.hs, 4, 2);
-    struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv),
-                               OUT(delta), IN(dout), IN(op->out), IN(lse), IN(qkv), FLASH_SIZES(h, dq));
+    struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq),
+                               OUT(dqkv), OUT(delta),
+                               IN(dout), IN(op->out), IN(lse), IN(qkv),
+                               FLASH_SIZES(h, dq));
     set_work(task, &h, 3, 6);
     task->partial = true;
-    task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv), INOUT(dqkv), IN(dout), IN(lse),
-                  IN(delta), IN(qkv), FLASH_SIZES(h, dkv));
+    task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv),
+                  INOUT(dqkv),
+                  IN(dout), IN(lse), IN(delta), IN(qkv),
+                  FLASH_SIZES(h, dkv));
     set_work(task, &h, 4, 6);
     task->partial = true;
     accumulate_gradient(b, op, qkv, dqkv);
@@ -232,8 +241,10 @@ static void flash_forward(struct builder *b, struct tensor *out, struct tensor *
     struct heads h = heads_of(b, qkv);
     struct tiles tiles = choose_tiles(b->device, h.hs, 2, 1);
     struct tensor *lse = activation(b, "attn.lse", SHAPE(h.batch, h.heads, h.t));
-    struct task *task = LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles), OUT(out),
-                               OUT(lse), IN(qkv), FLASH_SIZES(h, tiles));
+    struct task *task = LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles),
+                               OUT(out), OUT(lse),
+                               IN(qkv),
+                               FLASH_SIZES(h, tiles));
     set_work(task, &h, 2, 4);
     record(b, out->name, NULL, flash_backward, out, qkv)->saved[0] = lse;
 }

@@ -167,7 +167,9 @@ bool begin_contribution(struct builder *b, const struct tensor *grad)
     if (finds_other_values && !begin_sum(b, unit)) {
         size_t n = count_elements(unit);
         struct task *clear =
-            LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, n), OUT(unit), FLOAT(0), ELEMENTS(n));
+            LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, n),
+                   OUT(unit),
+                   FLOAT(0), ELEMENTS(n));
         set_elementwise(clear);
     }
     return begin_sum(b, grad);
@@ -184,8 +186,10 @@ void accumulate_gradient(struct builder *b, const struct op *op, const struct te
     size_t n = count_elements(x);
     if (old) {
         sum = new_gradient(b, op, ".sum", x);
-        struct task *task = LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, n), OUT(sum),
-                                   IN(old), IN(g), ELEMENTS(n));
+        struct task *task = LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, n),
+                                   OUT(sum),
+                                   IN(old), IN(g),
+                                   ELEMENTS(n));
         set_elementwise(task);
     }
     set_gradient(b, x, sum);

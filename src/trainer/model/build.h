@@ -113,7 +113,8 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 
 /* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */
 
-/* Adds a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
+/* Adds a kernel task on the device's compute lane.  The last arguments, IN, OUT, INT ... of task.h, are those of the
+ * kernel, in its order: a line for what it writes, one for what it reads, one for sizes. */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
     add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \
                &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \

@@ -38,7 +38,9 @@ static void linear_weights(struct builder *b, const struct op *op)
     if (op->bias.value) {
         bool more_bias = begin_contribution(b, op->bias.grad);
         LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
-               ACCUMULATE(op->bias.grad, more_bias), IN(dy), INT(n), INT(out), INT(more_bias));
+               ACCUMULATE(op->bias.grad, more_bias),
+               IN(dy),
+               INT(n), INT(out), INT(more_bias));
     }
 }
 

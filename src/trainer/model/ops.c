@@ -19,12 +19,16 @@ static void embed_weights(struct builder *b, const struct op *op)
     bool more_wte = begin_contribution(b, dwte);
     bool more_wpe = begin_contribution(b, dwpe);
     int rows = more_wte ? 2 * MIN(tokens, words) : words; /* rows of dwte that are read and written, or only written */
-    struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
-                               ACCUMULATE(dwte, more_wte), IN(dx), IN(by_token), IN(start),
-                               INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
+    struct task *task =
+        LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
+               ACCUMULATE(dwte, more_wte),
+               IN(dx), IN(by_token), IN(start),
+               INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, (size_t)config->seq_len),
-           ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->channels), INT(more_wpe));
+           ACCUMULATE(dwpe, more_wpe),
+           IN(dx),
+           INT(b->batch), INT(b->seq), INT(config->channels), INT(more_wpe));
 }
 
 struct tensor *embed(struct builder *b, const struct batch *batch)
@@ -34,9 +38,11 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
     struct weight wte = b->replica->others[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(tokens, config->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
-    struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", work_groups(b, (size_t)tokens), OUT(x),
-                               IN(wte.value), IN(b->replica->others[WPE].value), IN(batch->tokens), INT(wte.first),
-                               INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
+    struct task *task =
+        LAUNCH(b, "embed", "embed.cl", "embed_forward", work_groups(b, (size_t)tokens),
+               OUT(x),
+               IN(wte.value), IN(b->replica->others[WPE].value), IN(batch->tokens),
+               INT(wte.first), INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
     set_traffic(task, (double)config->channels * (2 * tokens + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
@@ -56,8 +62,9 @@ static void layernorm_weights(struct builder *b, const struct op *op)
     bool more_bias = begin_contribution(b, op->bias.grad);
     CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
     LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)channels),
-           ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(op->saved[0]),
-           IN(op->saved[1]), INT(tokens), INT(channels), INT(more_w));
+           ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w),
+           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]),
+           INT(tokens), INT(channels), INT(more_w));
 }
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
@@ -71,8 +78,10 @@ static void layernorm_inputs(struct builder *b, const struct op *op)
     int tokens = rows_of(x), channels = columns_of(x);
     if (carries)
         carry = IN(gradient(b, x));
-    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, (size_t)tokens), OUT(dx),
-           carry, IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(channels), INT(carries));
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, (size_t)tokens),
+           OUT(dx),
+           carry, IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value),
+           INT(channels), INT(carries));
     set_gradient(b, x, dx);
 }
 
@@ -82,8 +91,10 @@ struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, 
     struct tensor *out = activation(b, name, x->shape);
     struct tensor *mean = activation(b, "ln.mean", SHAPE(tokens));
     struct tensor *rstd = activation(b, "ln.rstd", SHAPE(tokens));
-    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", work_groups(b, (size_t)tokens), OUT(out), OUT(mean), OUT(rstd),
-           IN(x), IN(w.value), IN(bias.value), INT(channels));
+    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", work_groups(b, (size_t)tokens),
+           OUT(out), OUT(mean), OUT(rstd),
+           IN(x), IN(w.value), IN(bias.value),
+           INT(channels));
     struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
     op->w = w;
     op->bias = bias;
@@ -98,8 +109,12 @@ static void gelu_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dx = new_gradient(b, op, ".dx", x);
     size_t elements = count_elements(x);
-    set_elementwise(LAUNCH(b, JOINED(op->name, ".dx"), "gelu.cl", "gelu_backward", blocks(b, elements), OUT(dx),
-                           IN(gradient(b, op->out)), IN(x), ELEMENTS(elements)));
+    struct task *task =
+        LAUNCH(b, JOINED(op->name, ".dx"), "gelu.cl", "gelu_backward", blocks(b, elements),
+               OUT(dx),
+               IN(gradient(b, op->out)), IN(x),
+               ELEMENTS(elements));
+    set_elementwise(task);
     accumulate_gradient(b, op, x, dx);
 }
 
@@ -108,8 +123,12 @@ struct tensor *gelu(struct builder *b, const char *name, struct tensor *x)
     size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
     out->cheap = true;
-    set_elementwise(
-        LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, elements), OUT(out), IN(x), ELEMENTS(elements)));
+    struct task *task =
+        LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, elements),
+               OUT(out),
+               IN(x),
+               ELEMENTS(elements));
+    set_elementwise(task);
     record(b, name, NULL, gelu_inputs, out, x);
     return out;
 }
@@ -128,8 +147,12 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
 {
     size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
-    set_elementwise(
-        LAUNCH(b, name, "elementwise.cl", "add", blocks(b, elements), OUT(out), IN(x), IN(y), ELEMENTS(elements)));
+    struct task *task =
+        LAUNCH(b, name, "elementwise.cl", "add", blocks(b, elements),
+               OUT(out),
+               IN(x), IN(y),
+               ELEMENTS(elements));
+    set_elementwise(task);
     record(b, name, NULL, add_inputs, out, x)->in[1] = y;
     return out;
 }
@@ -142,9 +165,10 @@ static void cross_entropy_inputs(struct builder *b, const struct op *op)
     struct tensor *lse = op->saved[0], *targets = op->saved[1];
     int tokens = rows_of(logits);
     struct tensor *dlogits = new_gradient(b, op, ".dlogits", logits);
-    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", work_groups(b, (size_t)tokens), OUT(dlogits), IN(logits),
-           IN(lse), IN(targets), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
-           FLOAT((float)op->scale));
+    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", work_groups(b, (size_t)tokens),
+           OUT(dlogits),
+           IN(logits), IN(lse), IN(targets),
+           INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)), FLOAT((float)op->scale));
     accumulate_gradient(b, op, logits, dlogits);
 }
 
@@ -159,11 +183,15 @@ static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct
     struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
     struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
                                    SHAPE(PART_NUMBERS, padded));
-    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
+    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded),
+           OUT(mine),
+           IN(logits), IN(targets),
            INT(tokens), INT(padded), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
-    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens), OUT(losses), OUT(lse), IN(all), INT(tokens),
-           INT(padded), INT(tp_ranks));
+    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens),
+           OUT(losses), OUT(lse),
+           IN(all),
+           INT(tokens), INT(padded), INT(tp_ranks));
 }
 
 struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
@@ -175,11 +203,15 @@ struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const str
     if (vocab < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
-        LAUNCH(b, "loss", "loss.cl", "loss_forward", work_groups(b, (size_t)tokens), OUT(losses), OUT(lse), IN(logits),
-               IN(batch->targets), INT(vocab), INT(columns_of(logits)));
+        LAUNCH(b, "loss", "loss.cl", "loss_forward", work_groups(b, (size_t)tokens),
+               OUT(losses), OUT(lse),
+               IN(logits), IN(batch->targets),
+               INT(vocab), INT(columns_of(logits)));
     if (total) {
         bool more = begin_contribution(b, total);
-        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", work_groups(b, 1), ACCUMULATE(total, more), IN(losses),
+        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", work_groups(b, 1),
+               ACCUMULATE(total, more),
+               IN(losses),
                INT(tokens), INT(more));
     }
     struct op *op = record(b, "loss", NULL, cross_entropy_inputs, losses, logits);

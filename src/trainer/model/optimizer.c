@@ -219,7 +219,9 @@ static void add_blocks(struct builder *b, int unit)
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n_blocks));
-            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", work_groups(b, n_blocks), OUT(out), IN(sum),
+            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", work_groups(b, n_blocks),
+                   OUT(out),
+                   IN(sum),
                    INT(counted));
             if (out != part)
                 add_move(b->list, "norm.move", part, out, FOR_MOVES);
@@ -243,8 +245,11 @@ static void send_state(struct builder *b)
 static void check_losses(struct builder *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "loss.check", "norm.cl", "norm_finish", work_groups(b, 1), INOUT(b->replica->state), NO_TENSOR, INT(0),
-           IN(b->replica->control), IN(losses), INT(count_elements(losses)));
+    LAUNCH(b, "loss.check", "norm.cl", "norm_finish", work_groups(b, 1),
+           INOUT(b->replica->state),
+           NO_TENSOR, INT(0),
+           IN(b->replica->control),
+           IN(losses), INT(count_elements(losses)));
     send_state(b);
 }
 
@@ -252,8 +257,11 @@ static void check_losses(struct builder *b, struct tensor *losses)
 static void finish_norm(struct builder *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1), INOUT(b->replica->state), IN(b->partials),
-           INT(count_elements(b->partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
+    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1),
+           INOUT(b->replica->state),
+           IN(b->partials), INT(count_elements(b->partials)),
+           IN(b->replica->control),
+           IN(losses), INT(count_elements(losses)));
     if (!b->released)
         send_state(b);
 }
@@ -275,9 +283,11 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
     struct tensor *value = view_of_shard(b->list->pool, replica->values[unit], owner, shard);
     struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], owner, in_state);
     struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner, in_state);
-    struct task *task =
-        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements), INOUT(value), INOUT(m), INOUT(v), IN(gradient),
-               IN(replica->control), IN(replica->state), ELEMENTS(elements), ELEMENTS(n_decay), NO_TENSOR);
+    struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements),
+                               INOUT(value), INOUT(m), INOUT(v),
+                               IN(gradient), IN(replica->control), IN(replica->state),
+                               ELEMENTS(elements), ELEMENTS(n_decay),
+                               NO_TENSOR);
     set_elementwise(task);
     task->on_host.run = adamw_on_host;
     task->state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};

@@ -287,8 +287,10 @@ static void add_sampled_logits(struct builder *b, struct trainer *trainer, struc
 {
     const int channels = trainer->config.channels;
     struct tensor *row = activation(b, "last", SHAPE(1, channels));
-    struct task *pick = LAUNCH(b, "last", "elementwise.cl", "pick_row", work_groups(b, 1), OUT(row), IN(out),
-                               IN(wanted), INT(channels));
+    struct task *pick = LAUNCH(b, "last", "elementwise.cl", "pick_row", work_groups(b, 1),
+                               OUT(row),
+                               IN(out), IN(wanted),
+                               INT(channels));
     set_traffic(pick, 2.0 * channels);
     struct tensor *logits = gpt_head(b, row);
     size_t first = (size_t)b->replica->others[HEAD].first;
