@@ -79,39 +79,47 @@ static double difference_at(const struct checked *checked, struct tensor *tensor
     return (8 * near - far) / (12 * h);
 }
 
-/* Adds a row to the table: the element of the tensor where backward's gradient g (NULL: none) is farthest from the
- * differences.  The error is relative to the largest element.  About ELEMENTS of them are tried, drawn at random. */
-static void compare(const struct checked *checked, struct tensor *tensor, struct tensor *g, struct table *table)
+/* The element of a tensor where backward's gradient is farthest from the differences. */
+struct worst {
+    size_t element;
+    double ours, expected; /* its gradient by backward, and by differences */
+    double apart;          /* how far these are apart; a NaN stays */
+    double largest;        /* the largest difference of all elements that were tried */
+};
+
+/* made: backward's gradient, twice.  About ELEMENTS elements are tried, drawn at random. */
+static struct worst find_worst(const struct checked *checked, struct tensor *tensor, const float *made)
 {
     const size_t n = count_elements(tensor);
-    float *made = allocate(n, sizeof *made);
-    double largest = 0; /* the largest of all differences */
-    double apart = -1;  /* how far the worst element is apart; a NaN stays */
-    struct cell row[COLUMNS];
-    struct {
-        size_t element;
-        double ours, expected;
-    } worst = {.element = 0};
-    if (g)
-        read_tensor(g, made);
+    struct worst worst = {.apart = -1};
     for (size_t i = 0; i < n; i++) {
         if (random_words(2, STREAM_TEST, (uint32_t)tensor->id, i).word[0] % n >= ELEMENTS)
             continue;
         double ours = made[i] / 2;
         double expected = difference_at(checked, tensor, i);
-        largest = fmax(largest, fabs(expected));
-        if (isnan(apart) || fabs(ours - expected) <= apart)
+        worst.largest = fmax(worst.largest, fabs(expected));
+        if (isnan(worst.apart) || fabs(ours - expected) <= worst.apart)
             continue;
-        apart = fabs(ours - expected);
+        worst.apart = fabs(ours - expected);
         worst.element = i;
         worst.ours = ours;
         worst.expected = expected;
     }
-    if (largest > 0)
-        apart /= largest;
+    return worst;
+}
+
+/* Adds a row to the table: how far backward's gradient g of the tensor (NULL: none) is from the differences, at worst.
+ * The error is relative to the largest element. */
+static void compare(const struct checked *checked, struct tensor *tensor, struct tensor *g, struct table *table)
+{
+    float *made = allocate(count_elements(tensor), sizeof *made);
+    struct cell row[COLUMNS];
+    if (g)
+        read_tensor(g, made);
+    const struct worst worst = find_worst(checked, tensor, made);
     row[OPERATION] = text_cell(checked->op->name);
     row[OF] = text_cell(tensor->name);
-    row[ERROR] = number_cell(apart);
+    row[ERROR] = number_cell(worst.largest > 0 ? worst.apart / worst.largest : worst.apart);
     row[ELEMENT] = number_cell((double)worst.element);
     row[BACKWARD_VALUE] = number_cell(worst.ours);
     row[DIFFERENCES] = number_cell(worst.expected);
@@ -159,14 +167,83 @@ static void write_values(const struct pool *pool)
     }
 }
 
-/* Runs the tasks before `batch_end`, which make the batch, then the operation, then its backward: all from `backward`
- * on. */
-static void run_operation(const struct checked *checked, size_t batch_end, size_t backward)
+/* ---- an operation is built, runs, and is compared ---------------------------------------------------------------- */
+
+/* The small model's forward on a tape, in a list and a pool of its own. */
+struct built {
+    struct list *list;
+    struct model *model;
+    struct builder builder;
+    struct feed feed;
+    struct tape tape;
+    size_t batch_end;   /* the tasks before it make the batch */
+    size_t forward_end; /* the tasks from here on are a backward */
+};
+
+/* Fills in `built`, which must stay where it is: tasks point to it. */
+static void build_forward(struct trainer *trainer, struct built *built)
 {
-    write_values(checked->list->pool);
-    run_tasks(checked->list, 0, batch_end);
-    run_tasks(checked->list, checked->begin, checked->op->end);
-    run_tasks(checked->list, backward, checked->list->n);
+    struct builder *b = &built->builder;
+    struct feed *feed = &built->feed;
+    struct pool *pool = new_pool(trainer->machine);
+    built->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    trainer->pool = pool;
+    trainer->model = built->model;
+    built->list = new_list(pool, "gradients");
+    *b = new_builder(built->list, built->model, trainer->settings->kernels, SEQUENCES, TOKENS);
+    *feed = (struct feed){.trainer = trainer, .n = SEQUENCES * TOKENS};
+    built->tape = new_tape(b, 0, 0, 0, 0);
+    b->backward_wanted = true;
+    add_batch(built->list, feed, prepare_batch);
+    built->batch_end = built->list->n;
+    forward_stage(b, &built->tape, 0, NULL, feed->first);
+    cross_entropy(b, gpt_head(b, built->tape.out), feed->first, NULL, SEQUENCES * TOKENS);
+    built->forward_end = built->list->n;
+}
+
+/* Adds the backward of the tape's nth operation, and returns what is to be checked of it. */
+static struct checked build_backward(struct built *built, size_t nth)
+{
+    struct list *list = built->list;
+    const struct op *op = &built->tape.ops[nth];
+    struct checked checked = {.list = list, .op = op, .begin = nth ? op[-1].end : built->batch_end};
+    struct tensor *dy = new_gradient(&built->builder, op, ".dy", op->out);
+    add_backward(&built->builder, op, dy);
+    checked.dy = access_modes(list, built->forward_end, list->n, dy) ? dy : NULL;
+    for (int i = 0; i < built->model->params->n; i++) {
+        const struct weight *weight = &built->model->replicas->by_param[i];
+        set_gradient(&built->builder, weight->value, weight->grad);
+    }
+    return checked;
+}
+
+/* Gives addresses to all tensors, of which no two share bytes, and prepares the list for running. */
+static void finish_built(struct built *built)
+{
+    struct pool *pool = built->list->pool;
+    for (size_t i = 0; i < pool->n; i++)
+        pool->tensors[i]->persistent = true;
+    must(finish_lists(pool, &built->list, 1));
+}
+
+static void free_built(struct built *built)
+{
+    struct pool *pool = built->list->pool;
+    end_build(&built->builder);
+    free(built->tape.ops);
+    free(built->feed.first);
+    free_list(built->list);
+    free_model(built->model);
+    free_pool(pool);
+}
+
+/* Runs the tasks that make the batch, then the operation, then its backward. */
+static void run_operation(const struct built *built, const struct checked *checked)
+{
+    write_values(built->list->pool);
+    run_tasks(built->list, 0, built->batch_end);
+    run_tasks(built->list, checked->begin, checked->op->end);
+    run_tasks(built->list, built->forward_end, built->list->n);
 }
 
 /* Adds a row to the table for each tensor that the operation only reads. */
@@ -181,47 +258,21 @@ static void compare_inputs(const struct checked *checked, struct builder *b, str
     }
 }
 
-/* Checks the tape's nth operation, in a list and a pool of its own, where no tensors share bytes.  Returns how many
- * operations there are. */
+/* Checks the tape's nth operation.  Returns how many operations there are. */
 static size_t check_operation(struct trainer *trainer, size_t nth, struct table *table)
 {
-    struct pool *pool = new_pool(trainer->machine);
-    struct model *model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
-    trainer->pool = pool;
-    trainer->model = model;
-    struct list *list = new_list(pool, "gradients");
-    struct builder b = new_builder(list, model, trainer->settings->kernels, SEQUENCES, TOKENS);
-    struct feed feed = {.trainer = trainer, .n = SEQUENCES * TOKENS};
-    struct tape tape = new_tape(&b, 0, 0, 0, 0);
-    b.backward_wanted = true;
-    add_batch(list, &feed, prepare_batch);
-    size_t batch_end = list->n;
-    forward_stage(&b, &tape, 0, NULL, feed.first);
-    cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
-    const struct op *op = &tape.ops[nth];
-    struct tensor *dy = new_gradient(&b, op, ".dy", op->out);
-    struct checked checked = {.list = list, .op = op, .begin = nth ? op[-1].end : batch_end};
-    size_t forward_end = list->n;
-    add_backward(&b, op, dy);
-    checked.dy = access_modes(list, forward_end, list->n, dy) ? dy : NULL;
-    for (int i = 0; i < model->params->n; i++) {
-        const struct weight *weight = &model->replicas->by_param[i];
-        set_gradient(&b, weight->value, weight->grad);
-    }
-    for (size_t i = 0; i < pool->n; i++)
-        pool->tensors[i]->persistent = true;
-    must(finish_lists(pool, &list, 1));
-    run_operation(&checked, batch_end, forward_end);
-    compare_inputs(&checked, &b, table);
-    size_t n = tape.n;
-    end_build(&b);
-    free(tape.ops);
-    free(feed.first);
-    free_list(list);
-    free_model(model);
-    free_pool(pool);
+    struct built built;
+    build_forward(trainer, &built);
+    const size_t n = built.tape.n;
+    const struct checked checked = build_backward(&built, nth);
+    finish_built(&built);
+    run_operation(&built, &checked);
+    compare_inputs(&checked, &built.builder, table);
+    free_built(&built);
     return n;
 }
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 /* The first row whose error is not at most `tolerance`; NULL: there is none. */
 static const struct cell *find_wrong(const struct table *table, double tolerance)

@@ -233,14 +233,26 @@ uint64_t run_began(const struct trainer *trainer) { return trainer->progress->be
 
 /* ---- after the last step --------------------------------------------------------------------------------------- */
 
+/* Says something of the device only if the run took long enough, and nothing held its steps. */
+static bool shows_rate(const struct progress *progress)
+{
+    const bool paced = progress->trainer->train->running->wrapper != NULL;
+    return progress->total_ms >= 1e4 && !execution.serial && !paced && !interrupted();
+}
+
+/* The first step has no part in the total, so there are others. */
+static void print_rate(const struct progress *progress)
+{
+    const uint32_t steps = progress->counted - 1;
+    const double ms = progress->total_ms / steps;
+    printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", steps, ms,
+           tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
+}
+
 enum exit_code end_progress(struct progress *progress)
 {
-    if (progress->total_ms >= 1e4 && !execution.serial && !progress->trainer->train->running->wrapper &&
-        !interrupted()) {
-        const double ms = progress->total_ms / (progress->counted - 1); /* the first step has no part in the total */
-        printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n",
-               progress->counted - 1, ms, tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
-    }
+    if (shows_rate(progress))
+        print_rate(progress);
     const bool log_is_whole = end_log(progress->trainer);
     progress->trainer->progress = NULL;
     free(progress);
@@ -268,6 +280,12 @@ static void note_command(const struct settings *settings, struct kept_run *run)
     free(program);
 }
 
+/* Does the run end before its last step, because of the user or of --stop-after? */
+static bool ends_early(const struct settings *settings)
+{
+    return interrupted() || (settings->stop_after && settings->stop_after < settings->steps);
+}
+
 /* Has a resumed run trained steps that are kept nowhere? */
 static bool trained_unsaved(const struct settings *settings, uint32_t step)
 {
@@ -275,20 +293,23 @@ static bool trained_unsaved(const struct settings *settings, uint32_t step)
     return settings->resumed && step > settings->resumed->step && !keeps;
 }
 
+static void note_unsaved(const struct resumed_run *resumed)
+{
+    note("nothing that this run has trained is saved; with %s %s it would have been", resumed->kept_by,
+         resumed->given_path);
+}
+
 void show_end(struct trainer *trainer, uint32_t step)
 {
     const struct settings *settings = trainer->settings;
-    const bool stopped = interrupted();
-    const bool ends_early = stopped || (settings->stop_after && settings->stop_after < settings->steps);
     struct kept_run run = {NULL, NULL, NULL};
     ask_kept(trainer, &run);
-    if (stopped)
+    if (interrupted())
         note_interrupt(settings, step, &run);
-    if (run.command && ends_early)
+    if (run.command && ends_early(settings))
         note_command(settings, &run);
     else if (trained_unsaved(settings, step))
-        note("nothing that this run has trained is saved; with %s %s it would have been", settings->resumed->kept_by,
-             settings->resumed->given_path);
+        note_unsaved(settings->resumed);
     free(run.where);
     free(run.command);
     free(run.more_words);
