@@ -22,10 +22,50 @@ static void draw_bordered(const struct view *view, int x, int y, int size, int b
     fill(view, x + border, y + border, size - 2 * border, size - 2 * border, inside);
 }
 
+static void draw_box(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    fill(view, x, y, size, size, colour);
+}
+
+static void draw_hatched_box(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    hatch(view, x, y, size, size, colour, DENSE);
+}
+
+static void draw_sparse_box(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    hatch(view, x, y, size, size, colour, SPARSE);
+}
+
+static void draw_pale_box(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    draw_bordered(view, x, y, size, view->scale, BORDER, colour);
+}
+
+static void draw_frame(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    draw_bordered(view, x, y, size, 2 * view->scale, colour, PANEL);
+}
+
+static void draw_dashed_sign(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    draw_dashed_frame(view, &(struct box){x, y, size, size}, 2, colour);
+}
+
 /* A line across the middle of the sign. */
-static void draw_flat_line(const struct view *view, int x, int y, int size, int thickness, uint32_t colour)
+static void draw_across(const struct view *view, int x, int y, int size, int thickness, uint32_t colour)
 {
     fill(view, x, y + size / 2 - thickness / 2, size, thickness, colour);
+}
+
+static void draw_low_box(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    draw_across(view, x, y, size, 4 * view->scale, colour);
+}
+
+static void draw_flat_line(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    draw_across(view, x, y, size, 2 * view->scale, colour);
 }
 
 static void draw_dotted_line(const struct view *view, int x, int y, int size, uint32_t colour)
@@ -40,6 +80,11 @@ static void draw_dashes(const struct view *view, int x, int y, int size, uint32_
     const int dot = view->scale;
     for (int i = 0; i < 2; i++)
         fill(view, x + 7 * i * dot, y + size / 2, 5 * dot, dot, colour);
+}
+
+static void draw_upright_line(const struct view *view, int x, int y, int size, uint32_t colour)
+{
+    fill(view, x + size / 2, y, view->scale, size, colour);
 }
 
 static void draw_upright_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
@@ -59,54 +104,23 @@ static void draw_holes(const struct view *view, int x, int y, int size, uint32_t
             fill(view, x + (2 + 5 * column) * dot, y + (1 + 8 * row) * dot, 3 * dot, 2 * dot, PANEL);
 }
 
-static void draw_shape(const struct view *view, int x, int y, enum sign_shape shape, uint32_t colour)
-{
-    const int dot = view->scale, size = 12 * dot;
-    switch (shape) {
-    case BOX:
-        fill(view, x, y, size, size, colour);
-        break;
-    case HATCHED_BOX:
-        hatch(view, x, y, size, size, colour, DENSE);
-        break;
-    case SPARSE_BOX:
-        hatch(view, x, y, size, size, colour, SPARSE);
-        break;
-    case LAYERED_BOX:
-        draw_layers(view, x, y, size, colour);
-        break;
-    case LOW_BOX:
-        draw_flat_line(view, x, y, size, 4 * dot, colour);
-        break;
-    case PALE_BOX:
-        draw_bordered(view, x, y, size, dot, BORDER, colour);
-        break;
-    case FRAME:
-        draw_bordered(view, x, y, size, 2 * dot, colour, PANEL);
-        break;
-    case DASHED_FRAME:
-        draw_dashed_frame(view, &(struct box){x, y, size, size}, 2, colour);
-        break;
-    case FLAT_LINE:
-        draw_flat_line(view, x, y, size, 2 * dot, colour);
-        break;
-    case DOTTED_LINE:
-        draw_dotted_line(view, x, y, size, colour);
-        break;
-    case DASHES:
-        draw_dashes(view, x, y, size, colour);
-        break;
-    case UPRIGHT_LINE:
-        fill(view, x + size / 2, y, dot, size, colour);
-        break;
-    case UPRIGHT_DASHES:
-        draw_upright_dashes(view, x, y, size, colour);
-        break;
-    case HOLES:
-        draw_holes(view, x, y, size, colour);
-        break;
-    }
-}
+typedef void draw_function(const struct view *view, int x, int y, int size, uint32_t colour);
+static draw_function *const draw_sign[] = {
+    [BOX] = draw_box,
+    [HATCHED_BOX] = draw_hatched_box,
+    [SPARSE_BOX] = draw_sparse_box,
+    [LAYERED_BOX] = draw_layers,
+    [LOW_BOX] = draw_low_box,
+    [PALE_BOX] = draw_pale_box,
+    [FRAME] = draw_frame,
+    [DASHED_FRAME] = draw_dashed_sign,
+    [FLAT_LINE] = draw_flat_line,
+    [DOTTED_LINE] = draw_dotted_line,
+    [DASHES] = draw_dashes,
+    [UPRIGHT_LINE] = draw_upright_line,
+    [UPRIGHT_DASHES] = draw_upright_dashes,
+    [HOLES] = draw_holes,
+};
 
 /* ---- items and paragraphs ---------------------------------------------------------------------------------------- */
 
@@ -144,7 +158,7 @@ static void draw_item(const struct view *view, struct legend_place *at, const ch
         at->lines++;
     }
     if (view->canvas) {
-        draw_shape(view, at->x, at->y + 7 * dot, shape, colour);
+        draw_sign[shape](view, at->x, at->y + 7 * dot, 12 * dot, colour);
         put_text(view, at->x + 17 * dot, at->y + 5 * dot, view->width, INK, "%s", text);
     }
     at->x += wide + 12 * dot;
@@ -248,46 +262,75 @@ static bool shows_budget(const struct view *view)
     return false;
 }
 
-/* The picture alone decides which signs are on it.  The signs of the mouse come last.  A window keeps room for them
- * when the legend's lines are counted, so that nothing moves when the mouse comes.  Pale columns are known only when
- * they have been drawn, so there is always room for their sign. */
-size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
+struct signs {
+    struct sign *sign;
+    size_t n;
+};
+
+static void add_sign(struct signs *signs, bool seen, struct sign sign)
+{
+    if (!seen)
+        return;
+    CHECK(signs->n < MOST_SIGNS, "the legend has more than %d signs", MOST_SIGNS);
+    signs->sign[signs->n++] = sign;
+}
+
+/* The signs of what was or will be.  Pale columns are known only when they have been drawn, so there is always room for
+ * their sign. */
+static void add_signs_of_tasks(const struct view *view, struct signs *signs)
+{
+    const uint32_t bar = colour_number(view, 0);
+    const bool pale = view->layout.seen.pale || !view->canvas;
+    add_sign(signs, shows_loss(view), (struct sign){"loss", FLAT_LINE, LOSS});
+    add_sign(signs, shows_borders(view), (struct sign){"a step begins", UPRIGHT_LINE, BORDER});
+    add_sign(signs, shows_budget(view), (struct sign){"budget", DASHES, ACCENT});
+    add_sign(signs, pale, (struct sign){"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.5)});
+    add_sign(signs, shows_shares(view), (struct sign){"height is a share of time", LAYERED_BOX, bar});
+    add_sign(signs, shows_queued(view), (struct sign){"queued", DOTTED_LINE, QUEUED});
+    add_sign(signs, shows_unfinished(view, RUNS), (struct sign){"runs now", HOLES, bar});
+    add_sign(signs, shows_unfinished(view, WAITS),
+             (struct sign){"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)});
+}
+
+/* The signs of what the user has selected, searched or marked. */
+static void add_signs_of_selection(const struct view *view, struct signs *signs)
+{
+    const struct view_selection *selection = &view->selection;
+    const uint32_t dimmed = blend(colour_number(view, 0), PAPER, 0.85);
+    const bool picked = is_picked(&selection->task);
+    add_sign(signs, selection->critical, (struct sign){"not on the critical path", PALE_BOX, dimmed});
+    add_sign(signs, selection->search[0], (struct sign){"other tasks", PALE_BOX, dimmed});
+    add_sign(signs, picked, (struct sign){"selected", FRAME, INK});
+    add_sign(signs, picked, (struct sign){"what it needs", FLAT_LINE, ACCENT});
+    add_sign(signs, picked, (struct sign){"what needs it", FLAT_LINE, INK});
+    add_sign(signs, selection->region.kind == STRETCH,
+             (struct sign){"selected time", PALE_BOX, blend(PAPER, ACCENT, 0.12)});
+    add_sign(signs, selection->region.kind == PLACE, (struct sign){"selected place", UPRIGHT_LINE, ACCENT});
+    add_sign(signs, shows_mark(view), (struct sign){"mark", UPRIGHT_DASHES, INK});
+}
+
+/* The signs of the mouse.  A window keeps room for them when the legend's lines are counted, so that nothing moves when
+ * the mouse comes. */
+static void add_signs_of_mouse(const struct view *view, struct signs *signs)
 {
     const struct box rows = places_of(view).rows;
-    const struct view_selection *selection = &view->selection;
-    const uint32_t bar = colour_number(view, 0), dimmed = blend(bar, PAPER, 0.85);
     const struct pick after_gap = pick_after_gap(view);
-    const bool picked = is_picked(&selection->task), room = !view->still && !view->canvas;
+    const bool room = !view->still && !view->canvas;
+    const bool inside = is_inside(&rows, view->mouse.x, view->mouse.y);
     const bool hovers = is_hovered(view) || (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING);
-    const struct {
-        bool seen;
-        struct sign sign;
-    } all[MOST_SIGNS] = {
-        {shows_loss(view), {"loss", FLAT_LINE, LOSS}},
-        {shows_borders(view), {"a step begins", UPRIGHT_LINE, BORDER}},
-        {shows_budget(view), {"budget", DASHES, ACCENT}},
-        {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.5)}},
-        {shows_shares(view), {"height is a share of time", LAYERED_BOX, bar}},
-        {shows_queued(view), {"queued", DOTTED_LINE, QUEUED}},
-        {shows_unfinished(view, RUNS), {"runs now", HOLES, bar}},
-        {shows_unfinished(view, WAITS), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
-        {selection->critical, {"not on the critical path", PALE_BOX, dimmed}},
-        {selection->search[0], {"other tasks", PALE_BOX, dimmed}},
-        {picked, {"selected", FRAME, INK}},
-        {picked, {"what it needs", FLAT_LINE, ACCENT}},
-        {picked, {"what needs it", FLAT_LINE, INK}},
-        {selection->region.kind == STRETCH, {"selected time", PALE_BOX, blend(PAPER, ACCENT, 0.12)}},
-        {selection->region.kind == PLACE, {"selected place", UPRIGHT_LINE, ACCENT}},
-        {shows_mark(view), {"mark", UPRIGHT_DASHES, INK}},
-        {room || is_inside(&rows, view->mouse.x, view->mouse.y), {"time at the mouse", UPRIGHT_LINE, SOFT}},
-        {shows_blocker(view), {"in the way", DASHED_FRAME, ACCENT}},
-        {room || hovers, {"under the mouse", FRAME, ACCENT}},
-    };
-    size_t n = 0;
-    for (size_t i = 0; i < COUNT(all); i++)
-        if (all[i].seen)
-            sign[n++] = all[i].sign;
-    return n;
+    add_sign(signs, room || inside, (struct sign){"time at the mouse", UPRIGHT_LINE, SOFT});
+    add_sign(signs, shows_blocker(view), (struct sign){"in the way", DASHED_FRAME, ACCENT});
+    add_sign(signs, room || hovers, (struct sign){"under the mouse", FRAME, ACCENT});
+}
+
+/* The picture alone decides which signs are on it. */
+size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
+{
+    struct signs signs = {.sign = sign};
+    add_signs_of_tasks(view, &signs);
+    add_signs_of_selection(view, &signs);
+    add_signs_of_mouse(view, &signs);
+    return signs.n;
 }
 
 static void draw_signs(const struct view *view, struct legend_place *at)
