@@ -21,8 +21,8 @@
  *     CONTROL_ONE_MINUS_BETA1     1 - beta1                CONTROL_INV_SQRT_CORRECTION2    1 / sqrt(correction2)
  *     CONTROL_ONE_MINUS_BETA2     1 - beta2                CONTROL_CLIP                    0 for none
  *
- * norm_finish writes `state` (enum state_word).  `choice`, unless it is NULL, says where the update runs this time
- * (choice_bit in shared.h).
+ * norm_finish writes `state` (enum state_word).  `side`, unless it is NULL, says where the update runs this time
+ * (side_bit in shared.h).
  *
  * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
  * sqrt, each correctly rounded, in the order written here, and no fma.
@@ -35,9 +35,9 @@ KERNEL void adamw(global float *p,             /* (n) parameters */
                   const global float *control, /* (CONTROL_SIZE) */
                   const global float *state,   /* (STATE_SIZE) */
                   int n, int n_decay,
-                  const global int *choice) /* (1), or NULL */
+                  const global int *side) /* (1), or NULL */
 {
-    if (state[STATE_HALTED] != 0 || (choice && (*choice & CHOICE_CPU)))
+    if (state[STATE_HALTED] != 0 || (side && (*side & SIDE_CPU)))
         return;
     float scale = state[STATE_SCALE];
     float beta1 = control[CONTROL_BETA1], one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1];

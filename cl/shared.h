@@ -56,7 +56,7 @@ enum control_word {
 };
 
 /* An update that may run on either side: on which this time, and whether it was the other one before. */
-enum choice_bit { CHOICE_CPU = 1, CHOICE_DEVICE = 2, CHOICE_MOVED = 4 };
+enum side_bit { SIDE_CPU = 1, SIDE_DEVICE = 2, SIDE_MOVED = 4 };
 
 /* What a device makes of its words' logits of a token, where the vocabulary is cut (see loss.cl). */
 enum part_number { PART_MAXIMUM, PART_SUM, PART_TARGET, PART_NUMBERS };

@@ -64,7 +64,7 @@ list bytes '/^tensor adam.m.1 /s/ [0-9]* optimizer/ 4 optimizer/' 'changes the b
     'other bytes, class or flags'
 list work '/^tensor embed /s/ [0-9]* activations/ 4 activations/' 'shrinks an activation' 'touches other bytes'
 list rarely 's/^task adamw .* role=update/& every=1000/' 'updates in every thousandth step' 'in other steps'
-list choice '/^tensor grad.1 /s/$/ choice/' 'hides a tensor from the comparison' 'choice'
+list side '/^tensor grad.1 /s/$/ side/' 'hides a tensor from the comparison' 'is a side word'
 list device '1a device fast.0 memory=1099511627776' 'names a hidden device' 'machine is not'
 list link 's/^\(link .* up\) [^ ]*/\1 1e15/' 'names a faster link' 'machine is not'
 list lane '/^disk/a lane server.0.compute1' 'adds a free lane' 'lane server.0.compute1'

@@ -331,7 +331,7 @@ static const struct {
     {lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
     {link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
     {disk_line, "disk RATE [LATENCY]"},
-    {tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [buffer] [choice]"},
+    {tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [buffer] [side]"},
     {task_line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [after=NAME,...] "
                 "[reads=A[b:e],...] [writes=...]"},
     {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [msg=N] "

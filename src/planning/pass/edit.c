@@ -407,7 +407,7 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces)
     return n;
 }
 
-void need_choice(struct task *task, struct tensor *word, int bits, enum assumption assumed)
+void need_side_bits(struct task *task, struct tensor *word, int bits, enum assumption assumed)
 {
     size_t bytes = task->bytes;
     add_access(task, word, ACCESS_READ);

@@ -104,11 +104,11 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
                              struct tensor *const *host_tensors);
 /* The task leaves the list: for copies that others replace. */
 void drop(struct edit *edit, struct task *task);
-/* From now on the task runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  A
+/* From now on the task runs only when the word, on the host, has all of those bits (enum side_bit, cl/shared.h).  A
  * forecast assumes either that the word has them, so that the task runs, or that it is skipped.  Call it for new tasks
  * of this edit only: undoing the edit drops them, so nothing is noted here. */
 enum assumption { ASSUME_RUNS, ASSUME_SKIPPED };
-void need_choice(struct task *task, struct tensor *word, int bits, enum assumption assumed);
+void need_side_bits(struct task *task, struct tensor *word, int bits, enum assumption assumed);
 
 /* The tasks in their present order, also while the list is edited.  The caller frees the array. */
 struct task **tasks_in_order(const struct list *list, size_t *n);

@@ -26,7 +26,7 @@ static void clear_lanes(struct simulator *sim)
 static bool leads_to_member(const struct list *list, const struct task *task, const struct edge *edge)
 {
     return task->member.needed && !task->condition.unexpected && !edge->previous &&
-           !chooses(list->tasks[edge->producer]);
+           !writes_side_word(list->tasks[edge->producer]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */

@@ -156,7 +156,7 @@ static uint64_t hash_whole_reads(struct strip *strips, const struct task *task, 
     uint64_t value = identity;
     for (int i = 0; i < task->n_accesses; i++) {
         const struct access *access = &task->accesses[i];
-        if ((access->mode & ACCESS_READ) && !access->tensor->choice && !by_element(task, access))
+        if ((access->mode & ACCESS_READ) && !access->tensor->is_side_word && !by_element(task, access))
             value = hash_pair(value, hash_read_bytes(strips, access->tensor));
     }
     return value;
@@ -171,11 +171,12 @@ static uint64_t identify(const struct values *values, const struct task *task)
     return hash_bytes(tags, sizeof tags, hash_bytes(task->name, strlen(task->name), 0));
 }
 
-/* Does the task write no value?  (A choice word is none.) */
+/* Does the task write no value?  (A side word is none.)
+ */
 static bool writes_nothing(const struct task *task)
 {
     for (int i = 0; i < task->n_accesses; i++)
-        if ((task->accesses[i].mode & ACCESS_WRITE) && !task->accesses[i].tensor->choice)
+        if ((task->accesses[i].mode & ACCESS_WRITE) && !task->accesses[i].tensor->is_side_word)
             return false;
     return true;
 }

@@ -49,8 +49,9 @@ static struct problem *check_cell(const struct list *list, int node, const struc
     int n = (int)list->n;
     const struct tensor *storage = access->tensor->storage;
     const char *reader = list->tasks[node % n]->name;
-    /* A choice holds for its own iteration.  Only the task that makes the next choice may read it afterwards. */
-    bool kept = storage->persistent && (!access->tensor->choice || chooses(list->tasks[node % n]));
+    /* A side word holds for its own iteration.  Only the task that writes it anew may read it afterwards. */
+
+    bool kept = storage->persistent && (!access->tensor->is_side_word || writes_side_word(list->tasks[node % n]));
     if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;
     if (writer && writer->storage != storage)

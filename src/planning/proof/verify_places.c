@@ -76,7 +76,7 @@ struct problem *verify_devices(const struct list *list)
         const struct device *device = task->lane->device;
         /* Has a pass moved it?  Not all its tensors have moved then. */
         bool moved = device->is_host && device->described.by_hand && task->role == ROLE_UPDATE;
-        if (is_copy(task) || chooses(task) || moved)
+        if (is_copy(task) || writes_side_word(task) || moved)
             continue;
         for (int k = 0; k < task->n_accesses; k++) {
             const struct tensor *tensor = task->accesses[k].tensor;

@@ -73,7 +73,7 @@ void move_updates(struct update_mover *mover, const struct update_buckets *bucke
 /* ---- overlap_local.c --------------------------------------------------------------------------------------------- */
 
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
-char *describe_choices(const struct list *list);
+char *describe_sides(const struct list *list);
 
 /* ---- overlap_pass.c ---------------------------------------------------------------------------------------------- */
 

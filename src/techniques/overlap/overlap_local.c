@@ -5,7 +5,7 @@
  * time.  For an update that the CPU has not done for a while, that time goes back, bit by bit, to the predicted one.
  *
  * The rewrite.  An update that may run on either side is in the list twice, and so is what it changes: parameters and
- * Adam's state are on the device and on the host.  A *choice task* of the host writes a word in memory.  The word says
+ * Adam's state are on the device and on the host.  A *choosing task* of the host writes a *side word*.  It says
  * on which side the update runs this time, and whether it ran on the other side before.  All other tasks of this update
  * look at the word first (both: parameters and state):
  *
@@ -20,7 +20,7 @@
  *
  * list_on_both_sides() does what move_update() of overlap.c does, with three differences.  The host keeps a mirror of
  * Adam's state too.  All copies down come after the task that makes the last of the update's gradients.  And copies
- * have lanes of their own (FOR_CHOSEN).  The choice task comes right after the task that makes the last gradient, and
+ * have lanes of their own (FOR_CHOSEN).  The choosing task comes right after the task that makes the last gradient, and
  * so before all tasks that look at the word.
  *
  * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and each copy would copy
@@ -29,7 +29,7 @@
  *     proved (yard plan --verify)    that list: its places, its order, every value; and each task looks at the word of
  *                                    its own step
  *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
- *     choices at random)             before fetch or return has made them new
+ *     sides at random)               before fetch or return has made them new
  *     holds always                   the device's parameters are valid after each update; the device's state is valid
  *                                    when the list has been drained (return_state()); before step 1 both sides are
  *
@@ -39,7 +39,7 @@
  */
 #include "overlap_parts.h"
 
-#include "cl/shared.h" /* defines: choice_bit */
+#include "cl/shared.h" /* defines: side_bit */
 #include "trainer/run/run.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
 {
     chooser->iteration = iteration;
     if (chooser->random)
-        chooser->on_cpu = random_uniform(chooser->seed, STREAM_CHOICE, iteration, chooser->nth) < 0.5;
+        chooser->on_cpu = random_uniform(chooser->seed, STREAM_SIDE, iteration, chooser->nth) < 0.5;
     else
         chooser->on_cpu = goes_to_cpu(find_backlog(chooser, now_ns()), chooser->device_takes);
     chooser->has_begun = false;
@@ -106,9 +106,9 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
     chooser->on_side[chooser->on_cpu]++;
 }
 
-/* The choice task: chooses the side of the update, and writes it to the word, which is access 0.  Asked again in the
+/* The choosing task: chooses the side of the update, and writes it to the word, which is access 0.  Asked again in the
  * same iteration, as by an audit, it says the same. */
-static void make_choice(void *context, const struct task *task, uint32_t iteration)
+static void write_side(void *context, const struct task *task, uint32_t iteration)
 {
     struct side_chooser *chooser = context;
     int32_t *word = tensor_memory(task->accesses[0].tensor);
@@ -117,9 +117,9 @@ static void make_choice(void *context, const struct task *task, uint32_t iterati
     bool again = chooser->iteration == iteration;
     if (!again)
         choose_side(chooser, iteration);
-    *word = chooser->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
+    *word = chooser->on_cpu ? SIDE_CPU : SIDE_DEVICE;
     if (before && !(before & *word)) {
-        *word |= CHOICE_MOVED;
+        *word |= SIDE_MOVED;
         chooser->side_changes += !again;
     }
     pthread_mutex_unlock(&lock);
@@ -144,13 +144,13 @@ static void update_piece(void *context, const struct task *task, uint32_t iterat
     pthread_mutex_unlock(&lock);
 }
 
-char *describe_choices(const struct list *list)
+char *describe_sides(const struct list *list)
 {
     unsigned cpu = 0;
     unsigned all = 0;
     unsigned moved = 0;
     for (size_t i = 0; i < list->n; i++) {
-        if (list->tasks[i]->run != make_choice)
+        if (list->tasks[i]->run != write_side)
             continue;
         const struct side_chooser *chooser = list->tasks[i]->argument;
         cpu += chooser->on_side[true];
@@ -176,14 +176,14 @@ struct both_sides { /* one update, which the list has on its device and on the h
     enum side expected;
 };
 
-/* The task that releases the update, by making the last of its gradients: the choice can be made after it. */
+/* The task that releases the update, by making the last of its gradients: its side can be chosen after it. */
 static struct task *releasing_task(const struct update_mover *mover, const struct task *update)
 {
     return mover->list->tasks[release_position(mover->uses, update)];
 }
 
-/* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the choice can be
- * made. */
+/* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the side can be
+ * chosen. */
 static struct tensor *host_tensor_if_chosen(struct update_mover *mover, const struct task *update,
                                             const struct task *piece, int i)
 {
@@ -214,13 +214,13 @@ static struct tensor *new_word(struct list *list, struct device *device)
     const struct tensor_form form = {
         .device = device,
         .class = MEM_WORK,
-        .name = "choice",
+        .name = "side",
         .type = INT32,
         .shape = SHAPE(1),
     };
     struct tensor *word = new_tensor(list->pool, &form);
     word->persistent = true;
-    word->choice = true;
+    word->is_side_word = true;
     return word;
 }
 
@@ -248,26 +248,26 @@ static void make_host_conditional(struct both_sides *sides, size_t from)
         if (is_piece)
             time_piece(sides, task);
         if (is_piece || is_its_copy)
-            need_choice(task, sides->word, CHOICE_CPU, sides->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
+            need_side_bits(task, sides->word, SIDE_CPU, sides->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
     }
 }
 
-/* The choice task, right after the maker of the gradients, and the word's way to the device. */
-static void add_choice(const struct both_sides *sides, struct task *maker)
+/* The choosing task, right after the maker of the gradients, and the word's way to the device. */
+static void add_side_task(const struct both_sides *sides, struct task *maker)
 {
     struct list *list = sides->mover->list;
     struct machine *machine = list->pool->machine;
     insert_behind(sides->mover->edit, maker);
     list->tags = (struct tags){sides->update->layer, NONE, ROLE_OFFLOAD};
     struct task *task =
-        add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, sides->chooser);
+        add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", write_side, sides->chooser);
     task->argument_bytes = sizeof *sides->chooser; /* it is the task's own */
     add_access(task, sides->word, ACCESS_BOTH);
-    for (int i = 0; i < sides->update->n_accesses; i++) /* the choice comes after these, and does not look at them */
+    for (int i = 0; i < sides->update->n_accesses; i++) /* it comes after these, and does not look at them */
         if (sides->update->accesses[i].tensor->class == MEM_GRADIENTS)
             add_access(task, sides->update->accesses[i].tensor, ACCESS_READ);
     task->bytes = 0;
-    add_copy_for(list, "choice", sides->device_word, sides->word, FOR_CONTROL);
+    add_copy_for(list, "side", sides->device_word, sides->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
@@ -277,9 +277,10 @@ static struct task *keep_on_device(const struct both_sides *sides)
     insert_before(sides->mover->edit, sides->host_update);
     struct task *mine = repeat(sides->mover->edit, sides->update);
     struct arg *last = &mine->args[mine->n_args - 1];
-    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", sides->update->function);
+    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a side word",
+          sides->update->function);
     last->i = mine->n_accesses;
-    need_choice(mine, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
+    need_side_bits(mine, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return mine;
 }
 
@@ -299,23 +300,24 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
         size_t begin = part->offset - mirrored->offset;
         struct tensor *host = new_range(list->pool, on_host, part->name, begin, begin + part->bytes);
         struct task *fetch = add_copy_for(list, "overlap.fetch", host, part, FOR_STATE);
-        need_choice(fetch, sides->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
+        need_side_bits(fetch, sides->word, SIDE_CPU | SIDE_MOVED, ASSUME_SKIPPED);
         if (part->class != MEM_OPTIMIZER)
             continue;
         struct task *back = add_copy_for(list, "overlap.return", part, host, FOR_STATE);
-        need_choice(back, sides->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
+        need_side_bits(back, sides->word, SIDE_DEVICE | SIDE_MOVED, ASSUME_SKIPPED);
     }
 }
 
-/* Copies the state that the last choices have left on the host back to the device, by the copies of the list that would
- * return it.  The state is then valid on both sides, so the choices stay as they are. */
+/* Copies the state that the last iteration has left on the host back to the device, by the copies of the list that
+ * would return it.  The state is then valid on both sides, so the side words stay as they are. */
+
 static void return_state(struct list *list)
 {
     struct task_flight flight = {.iteration = 0}; /* nobody asks for the times */
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        bool returns = (task->condition.needs & CHOICE_MOVED) && (task->condition.needs & CHOICE_DEVICE);
-        if (returns && (choice_bits(task) & CHOICE_CPU))
+        bool returns = (task->condition.needs & SIDE_MOVED) && (task->condition.needs & SIDE_DEVICE);
+        if (returns && (side_bits(task) & SIDE_CPU))
             run_alone(list, i, 0, &flight);
     }
 }
@@ -346,7 +348,7 @@ static void list_on_both_sides(struct update_mover *mover, struct local_rule *ru
     sides.word = new_word(list, list->pool->machine->host);
     sides.device_word = new_word(list, update->lane->device);
     make_host_conditional(&sides, n_tasks);
-    add_choice(&sides, maker);
+    add_side_task(&sides, maker);
     struct task *device_update = keep_on_device(&sides);
     move_state(&sides, device_update);
     chooser->device_takes = seconds_alone(sides.costs, update);

@@ -1,8 +1,8 @@
 /* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will
  * choose, and about which updates the step can decide.
  *
- *     predict_choices()     follows the rule through the forecast of the list with all updates on the device
- *     expect_choices()      the same, as a plan that is scored, and that fits as well as it can
+ *     predict_sides()     follows the rule through the forecast of the list with all updates on the device
+ *     expect_sides()      the same, as a plan that is scored, and that fits as well as it can
  *     leave_to_step()       fixes updates to the CPU until the others have room on both sides
  */
 #include "overlap_parts.h"
@@ -69,18 +69,18 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
 /* Fills in side[] with what the rule will choose.  forecast: that of the list with all updates on the device; where
  * that list could not be simulated, all updates go to the CPU.  The first n_fixed buckets do, whatever the rule
  * says. */
-static void predict_choices(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
-                            unsigned char *side)
+static void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
+                          unsigned char *side)
 {
     memset(side, ON_CPU, survey->buckets.n);
     if (forecast->spans)
         follow_rule(survey, forecast, n_fixed, side);
 }
 
-void expect_choices(const struct local_rule *rule, const struct question *question, struct update_plan *expected)
+void expect_sides(const struct local_rule *rule, const struct question *question, struct update_plan *expected)
 {
     struct forecast forecast = forecast_list(rule->survey->list, rule->survey->costs);
-    predict_choices(rule->survey, &forecast, 0, expected->side);
+    predict_sides(rule->survey, &forecast, 0, expected->side);
     free_forecast(&forecast);
     try_plan(question, expected);
     for (size_t k = rule->survey->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
@@ -114,7 +114,7 @@ static bool fits_with(struct local_rule *rule, const struct question *question, 
                       size_t n_fixed, struct update_plan *plan)
 {
     rule->n_fixed = n_fixed; /* by which try_plan() carries the plan out */
-    predict_choices(rule->survey, forecast, n_fixed, plan->side);
+    predict_sides(rule->survey, forecast, n_fixed, plan->side);
     try_plan(question, plan);
     return plan->score.excess_bytes == 0;
 }

@@ -105,7 +105,7 @@ void score_plan(const struct question *question, struct update_plan *plan);
 void measure_buckets(struct update_survey *survey);
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where the times of tasks are not
  * known, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
- * --overlap local is left empty: expect_choices() fills it in.  question: it scores a choice. */
+ * --overlap local is left empty: expect_sides() fills it in.  question: it scores a choice. */
 struct update_plans find_plans(const struct update_survey *survey, const struct question *question);
 
 /* ---- overlap_local.c: the running step decides where updates run ------------------------------------------------- */
@@ -132,7 +132,7 @@ void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *r
 
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
  * as that saves bytes.  question: it scores a choice. */
-void expect_choices(const struct local_rule *rule, const struct question *question, struct update_plan *expected);
+void expect_sides(const struct local_rule *rule, const struct question *question, struct update_plan *expected);
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
  * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it

@@ -309,13 +309,13 @@ static void check_overlap_options(struct settings *settings)
 }
 
 /* How often the running step has chosen what. */
-static void tell_choices(struct trainer *trainer, struct kept_run *kept_run)
+static void tell_sides(struct trainer *trainer, struct kept_run *kept_run)
 {
     (void)kept_run;
-    char *choices = describe_choices(trainer->train);
-    if (choices)
-        note("overlap: %s", choices);
-    free(choices);
+    char *sides = describe_sides(trainer->train);
+    if (sides)
+        note("overlap: %s", sides);
+    free(sides);
 }
 
 static const struct option options[] = {
@@ -339,7 +339,7 @@ static const struct option options[] = {
      .help = "file with the plan of --overlap plan as text. It is read if it is there, and else written"},
 };
 static const struct hooks hooks = {
-    .kept = tell_choices,
+    .kept = tell_sides,
 };
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},

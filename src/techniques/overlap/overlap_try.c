@@ -49,7 +49,7 @@ struct update_plans plans_within_budgets(struct update_planner *planner, double 
     const struct question question = question_of(planner, work);
     struct update_plans plans = find_plans(&planner->survey, &question);
     if (planner->survey.timed)
-        expect_choices(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
+        expect_sides(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
     else
         plans.by_mode[OVERLAP_LOCAL] = plans.by_mode[OVERLAP_PLAN];
     return plans;

@@ -42,7 +42,7 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"
-#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
+#include "cl/shared.h" /* defines: SIDE_CPU, SIDE_DEVICE */
 #include "planning/predict/costs.h"
 
 #include <math.h>
@@ -159,7 +159,7 @@ static void store_update(struct snapshot_edit *snapshot_edit, struct task *updat
 static struct task *last_on_host(const struct list *list, size_t n, const struct task *update)
 {
     struct task *last = NULL;
-    if (!choice_word(update))
+    if (!side_word_of(update))
         return NULL;
     for (size_t i = update->index + 1; i < n; i++)
         if (list->tasks[i]->origin == update->origin)
@@ -167,13 +167,13 @@ static struct task *last_on_host(const struct list *list, size_t n, const struct
     return last;
 }
 
-/* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
+/* The copies that were added to the list from position `from` on are those of this update.  They run if the word has
  * these bits, and the forecast assumes of them what it assumes of the update. */
 static void need_side(const struct list *list, size_t from, struct tensor *word, int bits, const struct task *update)
 {
     const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
     for (size_t i = from; i < list->n; i++)
-        need_choice(list->tasks[i], word, bits, assumed);
+        need_side_bits(list->tasks[i], word, bits, assumed);
 }
 
 /* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found.
@@ -183,13 +183,14 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
  *
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
- * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
+ * All copies go straight to the host: what stands aside would look at the side word too late. */
+
 static void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n,
                          size_t bytes)
 {
     struct list *list = snapshot_edit->list;
     struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
-    struct tensor *word = choice_word(last);
+    struct tensor *word = side_word_of(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
     insert_behind(snapshot_edit->edit, last);
@@ -200,11 +201,11 @@ static void store_either(struct snapshot_edit *snapshot_edit, struct task *updat
         if (piece->origin != update->origin)
             continue;
         copy_written(snapshot_edit, buffers, update, piece, IN_HOST);
-        need_side(list, from, word, CHOICE_CPU, piece);
+        need_side(list, from, word, SIDE_CPU, piece);
     }
     size_t from = list->n;
     copy_written(snapshot_edit, buffers, update, update, IN_HOST);
-    need_side(list, from, word, CHOICE_DEVICE, update);
+    need_side(list, from, word, SIDE_DEVICE, update);
     add_persist(snapshot_edit, buffers, update);
 }
 

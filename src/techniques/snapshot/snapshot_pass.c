@@ -53,7 +53,7 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
 /* Reserves the bytes of the buffers for one update, which are those that store_all() would make. */
 static void reserve_for_update(struct pool *pool, const struct task *update, size_t bytes)
 {
-    const bool by_device = snapshot_options.place == IN_DEVICE && !choice_word(update); /* else straight to the host */
+    const bool by_device = snapshot_options.place == IN_DEVICE && !side_word_of(update); /* else straight to the host */
     new_buffers(pool, pool->machine->host, bytes, snapshot_options.slots);
     for (int i = 0; i < update->n_accesses; i++) {
         const struct access *access = &update->accesses[i];

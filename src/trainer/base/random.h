@@ -14,7 +14,7 @@ enum random_stream {
     STREAM_TEST = 5,   /* values for checks of kernels */
     STREAM_DEAL = 6,   /* which queue of a broadcast gets a shard */
     STREAM_PLAN = 7,   /* what a search for a plan tries */
-    STREAM_CHOICE = 8, /* on which side an update runs, where that is left to chance */
+    STREAM_SIDE = 8,   /* on which side an update runs, where that is left to chance */
     STREAM_STORY = 9   /* the stories of the built-in grammar */
 };
 

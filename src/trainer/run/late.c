@@ -5,9 +5,10 @@
  * the lane completes when the wrapper lets it.
  *
  * A decision is late if it is taken just before the task would start.  There are two kinds of such tasks.  One that
- * needs a choice runs if a word in memory says so, which is written by then.  One that needs a member of the rings
+ * needs bits of a side word, which is written by then, runs if the word has them.  One that needs a member of the rings
  * (step/ring.c) runs if its iteration has been given a member.  The iteration asks for it when its first state has been
- * updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that is taken
+ * updated.
+  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that is taken
  * then may be free by the time the copy runs.
  *
  *     the issuing thread         gives the job to a thread, and goes on

@@ -129,7 +129,8 @@ void issue_specially(struct list *list, struct task *task, struct job *job);
 void issue_wrapped(const struct task *task, struct job *job);
 /* run_host_task() for runs that may be decided late, and whose list may have a wrapper. */
 job_function run_specially;
-/* Does the task need a choice or a member, so that only when it could run it is known whether it runs? */
+/* Does the task need bits of a side word or a member, so that only when it could run it is known whether it runs? */
+
 bool is_decided_late(const struct task *task);
 /* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);

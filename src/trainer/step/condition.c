@@ -1,31 +1,32 @@
 /* condition.c - whether a task runs in an iteration, where that is known only when all that it waits for has ended.
  *
- * A task may need two things (struct condition, struct member_use).  It may need bits of a choice, a word in memory
- * that another task of the same iteration has written.  And it may need that its iteration has a member of the rings,
+ * A task may need two things (struct condition, struct member_use).  It may need bits of a *side word*, a word in
+ * memory that another task of the same iteration has written.  And it may need that its iteration has a member of the rings,
  * which only a few iterations at a time have (ring.c).  A run asks for both (run/late.c), and so does the simulation.
  */
 #include "list.h"
 
 bool is_conditional(const struct task *task) { return task->when.every > 1 || task->member.needed; }
 
-static bool is_choice(const struct access *access) { return access->tensor->choice; }
+static bool is_of_word(const struct access *access) { return access->tensor->is_side_word; }
 
-static bool writes_choice(const struct access *access)
+static bool writes_word(const struct access *access)
 {
-    return access->tensor->choice && (access->mode & ACCESS_WRITE);
+    return access->tensor->is_side_word && (access->mode & ACCESS_WRITE);
 }
 
-bool chooses(const struct task *task) { return !is_copy(task) && find_access(task, writes_choice); }
+bool writes_side_word(const struct task *task) { return !is_copy(task) && find_access(task, writes_word); }
 
-struct tensor *choice_word(const struct task *task)
+struct tensor *side_word_of(const struct task *task)
 {
-    const struct access *access = find_access(task, is_choice);
+    const struct access *access = find_access(task, is_of_word);
+
     return access ? access->tensor : NULL;
 }
 
-int choice_bits(const struct task *task) { return *(int32_t *)tensor_memory(choice_word(task)); }
+int side_bits(const struct task *task) { return *(int32_t *)tensor_memory(side_word_of(task)); }
 
 bool has_needed(const struct task *task)
 {
-    return !task->condition.needs || (choice_bits(task) & task->condition.needs) == task->condition.needs;
+    return !task->condition.needs || (side_bits(task) & task->condition.needs) == task->condition.needs;
 }

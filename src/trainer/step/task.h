@@ -1,7 +1,7 @@
 /* task.h - a task of a list: what it touches, what it does, how much work it is, when it runs, what it waits for.
  *
  * struct task, below, holds all of it.  The sections before it declare the types of its fields.  A list owns its tasks;
- * list.h has the functions that make them.  Implemented in task.c, and choice words in condition.c.
+ * list.h has the functions that make them.  Implemented in task.c, and side words in condition.c.
  */
 #ifndef TASK_H
 #define TASK_H
@@ -119,18 +119,19 @@ struct when {
 };
 
 /* Whether a task runs in an iteration may be known only when all that it waits for has ended.  The task runs if then
- * both its choice (struct condition) and its member (struct member_use) are there.  Most tasks need neither, have zeros
+ * both its bits (struct condition) and its member (struct member_use) are there.  Most tasks need neither, have zeros
  * in both structs, and always run. */
 
-/* A choice.  A task of the iteration has written a word, and each task that needs bits of it reads it on the host, just
- * before it would run.  A task whose bits are not all in the word does nothing in this iteration. */
+/* Bits of a *side word*, which says on which side, the device or the CPU, an update runs in this iteration.  A task of
+ * the iteration has written the word, and each task that needs bits of it reads it on the host, just before it would
+ * run.  A task whose bits are not all in the word does nothing in this iteration. */
 struct condition {
     int needs;       /* the bits that it needs; 0: it needs none */
     bool unexpected; /* a forecast assumes that the word lacks these bits, and that the task does nothing */
 };
 
 /* A member of the rings (ring.c).  A few iterations at a time have one.  An iteration asks for one at its first task
- * that needs one and whose choice is there.  If none is free, all tasks that need one do nothing in this iteration. */
+ * that needs one and whose bits are there.  If none is free, all tasks that need one do nothing in this iteration. */
 struct member_use {
     bool needed;   /* the iteration must have a member */
     bool returned; /* with `needed`: the iteration gives its member back when this task has ended */
@@ -239,14 +240,15 @@ const char *layer_and_micro(char out[64], const struct task *task);
 
 /* ---- condition.c ------------------------------------------------------------------------------------------------- */
 
-/* Do `when` or its rings leave it out in some iterations?  A choice does not count: what it leaves out ends only after
- * what it waits for. */
+/* Do `when` or its rings leave it out in some iterations?  A side word does not count: what it leaves out ends only
+ * after what it waits for. */
 bool is_conditional(const struct task *task);
-bool chooses(const struct task *task);               /* does it write a choice word? */
-struct tensor *choice_word(const struct task *task); /* the choice word that it reads or writes; NULL: none */
+bool writes_side_word(const struct task *task);       /* does it write a side word? */
+struct tensor *side_word_of(const struct task *task); /* the side word that it reads or writes; NULL: none */
 /* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
-int choice_bits(const struct task *task); /* the bits of the choice word that it reads */
+int side_bits(const struct task *task); /* the bits of the side word that it reads */
+
 bool has_needed(const struct task *task); /* has this word all bits of task->condition.needs? */
 
 #endif

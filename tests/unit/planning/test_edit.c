@@ -300,7 +300,7 @@ TEST(pieces_cover_the_task)
             const struct tensor *out = piece[i]->accesses[0].tensor;
             assert_int_equal(out->offset, at);
             assert_int_equal(out->offset % 512, 0);
-            assert_int_equal(piece[i]->piece_begin, at);
+            assert_int_equal(piece[i]->slice_begin, at);
             at += out->bytes;
             bytes += piece[i]->bytes;
             flops += piece[i]->flops;
@@ -324,7 +324,7 @@ TEST(a_piece_is_cut_again)
     struct edit *edit = open_edit(diamond.paper.list);
     cut(edit, diamond.h, 2, half);
     assert_int_equal(cut(edit, half[1], 2, quarter), 2);
-    assert_int_equal(quarter[1]->piece_begin, 1536); /* 3/4 of 2048 */
+    assert_int_equal(quarter[1]->slice_begin, 1536); /* 3/4 of 2048 */
     commit_edit(edit);
     finish_paper(&diamond.paper);
     expect_sound("the list", diamond.paper.list, values);
@@ -357,7 +357,7 @@ TEST(looking_at_a_word_is_no_work)
     size_t bytes = diamond.g->bytes;
     int n_access = diamond.g->n_accesses;
     assert_above(bytes, 0);
-    need_choice(diamond.g, word, 1, ASSUME_RUNS);
+    need_side_bits(diamond.g, word, 1, ASSUME_RUNS);
     assert_int_equal(diamond.g->bytes, bytes);
     assert_int_equal(diamond.g->n_accesses, n_access + 1);
     assert_true(touches_bytes(diamond.g, word, ACCESS_READ));

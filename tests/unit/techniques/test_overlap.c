@@ -421,7 +421,7 @@ TEST(the_host_updates_in_the_order_of_the_plan)
 {
     static const char *const updates[] = {"012", "021", "102", "120", "201", "210"};
     for (size_t i = 0; i < COUNT(updates); i++)
-        for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++) {
+        for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++) {
             char *text = copy_string(describe_layers(3, (int[]){1000, 1000, 1000}));
             for (int layer = 2; layer >= 0; layer--)
                 append_text(&text, "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n", layer, layer,
@@ -597,17 +597,17 @@ TEST(updates_wait_for_nothing)
         }
 }
 
-/* ---- choices in the running step --------------------------------------------------------------------------------- */
+/* ---- sides chosen in the running step --------------------------------------------------------------------------------- */
 
-struct choices_made {
+struct sides_given {
     unsigned cpu, all, moved;
 };
 
 /* The state after the second step, which others follow, and after the fourth. */
-static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
+static struct sides_given train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
 {
     struct settings *settings = parse_words(words);
-    struct choices_made made = {0, 0, 0};
+    struct sides_given made = {0, 0, 0};
     settings->serial = serial;
     settings->demands.draw_seed = pace_options.delay_seed = delay_seed;
     predict_options.hardware = "data/hardware/workstation.txt";
@@ -616,7 +616,7 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
         run_steps(trainer, 2 * k + 1, 2 * k + 2);
         at[k] = read_whole_state(trainer);
     }
-    char *choices = describe_choices(trainer->train);
+    char *choices = describe_sides(trainer->train);
     if (choices)
         assert_int_equal(
             sscanf(choices, "the CPU was given %u of %u updates; before %u", &made.cpu, &made.all, &made.moved), 3);
@@ -650,7 +650,7 @@ static const char *const choosing[][2] = {
     {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... after another pass */
     {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* updates are cut into pieces */};
 
-/* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
+/* The gradients of the updates whose side a task chooses, which read the copy of its word, are there when it runs. */
 static size_t expect_gradients_before(const struct list *list, const struct task *choice)
 {
     const struct tensor *there = NULL;
@@ -671,7 +671,7 @@ static size_t expect_gradients_before(const struct list *list, const struct task
     return n;
 }
 
-TEST(choices_are_made_when_gradients_are_there)
+TEST(sides_are_chosen_when_gradients_are_there)
 {
     static const char *const mesh[] = {"", "--mesh dp=2 --zero 2", "--mesh pp=2 --micro-batch 2"};
     for (size_t i = 0; i < COUNT(mesh); i++) {
@@ -681,7 +681,7 @@ TEST(choices_are_made_when_gradients_are_there)
         struct trainer *trainer = plan_training(settings, LIST_TRAIN);
         size_t choices = 0;
         for (size_t k = 0; k < trainer->train->n; k++)
-            if (chooses(trainer->train->tasks[k])) {
+            if (writes_side_word(trainer->train->tasks[k])) {
                 assert_above(expect_gradients_before(trainer->train, trainer->train->tasks[k]), 0);
                 choices++;
             }
@@ -691,7 +691,7 @@ TEST(choices_are_made_when_gradients_are_there)
 }
 
 /* Every update draws its side anew in every step; every other mesh has contexts of its own. */
-LAW(no_bit_depends_on_choices)
+LAW(no_bit_depends_on_sides)
 {
     need_own_products();
     size_t seeds = (size_t)number_from("YARD_SEEDS", 1);
@@ -703,7 +703,7 @@ LAW(no_bit_depends_on_choices)
         train_choosing(plain, true, -1, expected);
         for (size_t seed = i; seed < i + seeds; seed++) {
             char *words = lasting("%s %s --overlap local", plain, choosing[i][1]);
-            struct choices_made made = train_choosing(words, seed % 5 == 4, (int64_t)seed, ours);
+            struct sides_given made = train_choosing(words, seed % 5 == 4, (int64_t)seed, ours);
             if (!made.cpu || made.cpu == made.all || !made.moved)
                 test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
             expect_same_states(words, ours, expected);
@@ -715,7 +715,7 @@ LAW(no_bit_depends_on_choices)
 }
 
 /* An audit, too, runs the side that was chosen. */
-TEST(audit_follows_choices)
+TEST(audit_follows_sides)
 {
     need_own_products();
     const char *small = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own";
@@ -723,7 +723,7 @@ TEST(audit_follows_choices)
         "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own --overlap local --serial --audit";
     struct state expected[2], ours[2];
     train_choosing(small, true, -1, expected);
-    struct choices_made made = train_choosing(with_audit, true, 1, ours);
+    struct sides_given made = train_choosing(with_audit, true, 1, ours);
     assert_above(made.cpu, 0);
     assert_below(made.cpu, made.all);
     assert_above(made.moved, 0);
@@ -737,7 +737,7 @@ TEST(the_local_rule_looks_at_the_step_that_runs)
 {
     need_own_products();
     struct state unused[2];
-    struct choices_made made =
+    struct sides_given made =
         train_choosing("--model tiny --seq-len 16 --gemm own -d 0:0 --clip 0 --overlap local", true, -1, unused);
     free(unused[0].values);
     free(unused[1].values);

@@ -142,7 +142,7 @@ TEST(the_longest_sums_are_right)
 
 /* ---- adamw.cl ---------------------------------------------------------------------------------------------------- */
 
-static void check_adamw(int n, int n_decay, float halted, int choice)
+static void check_adamw(int n, int n_decay, float halted, int side)
 {
     float *g = random_floats((size_t)n, 4), control[16], state[4] = {1, 0.37f, halted, 0};
     struct twins p = twins(n, 1);
@@ -156,8 +156,8 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
         const double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
         ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
-            A(state, 4), I(n), I(n_decay), A(&choice, 1));
-        if (choice == CHOICE_DEVICE)
+            A(state, 4), I(n), I(n_decay), A(&side, 1));
+        if (side == SIDE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
     if (device->quirks.correct_divide) {
@@ -176,9 +176,9 @@ TEST(adamw_has_the_bits_of_plain_c)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (size_t k = 0; k < LENGTHS; k++) {
-            check_adamw(lengths[k], lengths[k] * 2 / 3, 0, CHOICE_DEVICE);
-            check_adamw(lengths[k], 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
-            check_adamw(lengths[k], 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor does it when the update is the host's */
+            check_adamw(lengths[k], lengths[k] * 2 / 3, 0, SIDE_DEVICE);
+            check_adamw(lengths[k], 0, 1, SIDE_DEVICE);           /* halted: nothing moves */
+            check_adamw(lengths[k], 0, 0, SIDE_CPU | SIDE_MOVED); /* nor does it when the update is the host's */
         }
     }
 }
