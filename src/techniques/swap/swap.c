@@ -21,8 +21,8 @@
  * step.  Its bytes are free in between, and nothing is copied.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
- * to has ended: the edges say so.  The place of the copy in the list decides how long bytes are held.  If a task were
- * given bytes from which a copy still reads, it would wait for that copy.  So a tensor that leaves is held until a
+ * to has ended: the edges say so.  The position of the copy in the list decides how long bytes are held.  If a task
+ * were given bytes from which a copy still reads, it would wait for that copy.  So a tensor that leaves is held until a
  * little after its copy began, and a tensor that comes back is held from a little before its reader on.
  *
  * The fixed orders, --swap layer and --swap microbatch.  They move every tensor that can leave, whatever the budget is,
@@ -222,7 +222,7 @@ static void come_back_during(const struct phases *phases, int back, struct fate 
 }
 
 /* State leaves right after its last use, and comes back in the phase before its reader's. */
-static void place_state(const struct phases *phases, struct fate *fate, int n_tasks)
+static void set_state_positions(const struct phases *phases, struct fate *fate, int n_tasks)
 {
     fate->out = fate->begin;
     fate->in = fate->end;
@@ -231,7 +231,7 @@ static void place_state(const struct phases *phases, struct fate *fate, int n_ta
 }
 
 /* Finds phases for data to leave in and to come back in.  Returns false if fewer than two phases lie in between. */
-static bool place_data(const struct phases *phases, struct fate *fate)
+static bool set_data_positions(const struct phases *phases, struct fate *fate)
 {
     const struct task *maker = fate->gap->maker;
     int made = phase_at(phases, (int)maker->index);
@@ -249,7 +249,7 @@ static bool place_data(const struct phases *phases, struct fate *fate)
 }
 
 /* Chooses what of a device is swapped, and when; false: nothing.  fates: one for each gap. */
-static bool place_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device, enum phase_of of)
+static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device, enum phase_of of)
 {
     struct phases data = find_phases(gaps->uses, device, of);
     struct phases state = find_phases(gaps->uses, device, PHASE_OF_LAYER);
@@ -259,9 +259,9 @@ static bool place_by_phases(const struct gaps *gaps, struct fate *fates, const s
             continue;
         bool leaves = true;
         if (fate->gap->tensor->persistent)
-            place_state(&state, fate, (int)gaps->uses->n);
+            set_state_positions(&state, fate, (int)gaps->uses->n);
         else
-            leaves = place_data(&data, fate);
+            leaves = set_data_positions(&data, fate);
         fate->action = leaves ? SWAP : KEEP;
         any_leaves |= leaves;
     }
@@ -403,7 +403,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
     struct fate *fates = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->devices; !device->is_host; device++)
-        changed |= place_by_phases(&gaps, fates, device, of);
+        changed |= choose_by_phases(&gaps, fates, device, of);
     struct swaps swaps = line_up(fates, gaps.n, gaps.uses);
     struct edit *edit = open_edit(list);
     swap_gaps(edit, list, gaps.uses, &swaps);

@@ -3,7 +3,7 @@
  *     swap.c            finds the gaps, and swaps those that a fixed order names       begin here
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
  *     swap_choice.c     what a choice of that search does to the list: a fate for each gap
- *     swap_places.c     between which tasks the copies of that choice come
+ *     swap_positions.c     between which tasks the copies of that choice come
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
@@ -98,21 +98,21 @@ void free_swaps(struct swaps *swaps);
 /* Rewrites the list, after `out` and `in` of the fates have been chosen.  uses: as for line_up(). */
 void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps);
 
-/* ---- swap_places.c ----------------------------------------------------------------------------------------------- */
+/* ---- swap_positions.c -------------------------------------------------------------------------------------------- */
 
-/* A rule for the places of copies.  Bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses
- * alone. */
-struct placement {
+/* A rule: bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses alone. */
+
+struct hold_rule {
     double copy_times; /* AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
-/* Moves `out` and `in` of the gaps' fates away from the ends of the gaps on the device, as far as `placement` says and
+/* Moves `out` and `in` of the gaps' fates away from the ends of the gaps on the device, as far as `rule` says and
  * as long as the device's budget has room.  They are at the ends before the call, and their copy_seconds are set.
  * uses: the uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no
  * time. */
-void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
-                  const struct uses *uses, const struct span *spans, const struct swaps *swaps);
+void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct pool *pool,
+                        const struct uses *uses, const struct span *spans, const struct swaps *swaps);
 /* The bytes that the device holds for the gap's tensor. */
 static inline int64_t gap_bytes(const struct gap *gap)
 {

@@ -7,10 +7,10 @@
  * pass_traits.
  *
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
- * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, says how copies find their
- * places, and in a pipeline the order of the tasks: as listed, or as they begin by the clock.  Both orders
- * compute the same.  But a stage holds bytes for what it receives from the send's place in the list on, and in the list
- * of a pipeline that place may lie long before the time at which the send begins.
+ * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, is about the positions of
+ * copies, and in a pipeline the order of the tasks: as listed, or as they begin by the clock.  Both orders compute the
+ * same.  But a stage holds bytes for what it receives from the send's position in the list on, and in the list of a
+ * pipeline that position may be long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that
  * are cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes
@@ -94,7 +94,7 @@ static void list_decisions(struct swapper *swapper)
     SORT(sorted, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
     const int orders = swapper->n_moves > 0 ? ORDERS : 1; /* else the clock's order is the list's */
-    swapper->decisions[LAYOUT] = (struct decision){.options = (unsigned char)(orders * PLACINGS), .group = NONE};
+    swapper->decisions[LAYOUT] = (struct decision){.options = (unsigned char)(orders * HOLD_RULES), .group = NONE};
     swapper->n = 1;
     const struct gap_facts *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -175,7 +175,7 @@ static void start_with_share(const struct swapper *swapper, unsigned char *start
 /* The choice with which devices hold the fewest bytes. */
 static void start_with_all(const struct swapper *swapper, unsigned char *start, enum action action)
 {
-    start[LAYOUT] = layout(PLACE_FOR_USES, AS_LISTED);
+    start[LAYOUT] = layout(HOLD_FOR_USES, AS_LISTED);
     for (size_t i = 1; i < swapper->admitted; i++)
         start[i] = option_for(&swapper->decisions[i], action);
 }
@@ -224,7 +224,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
                                 .context = swapper,
                                 .least_period = least_period};
     memset(best, KEEP, swapper->n);
-    best[LAYOUT] = layout(PLACE_FOR_COPIES, AS_LISTED);
+    best[LAYOUT] = layout(HOLD_FOR_COPIES, AS_LISTED);
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
             continue;

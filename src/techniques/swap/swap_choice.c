@@ -1,25 +1,25 @@
 /* swap_choice.c - what a choice of the search does to the list.
  *
- *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
+ *     choice   ->  what is made again is put into the list  ->  copies get positions  ->  the rewrite (swap.c)
  *
  * apply_choice() does all of that, and the functions before it do one step each.
  */
 #include "swap_parts.h"
 
-static const struct placement placements[PLACINGS] = {
-    [PLACE_FOR_COPIES] = {1, 0},
-    [PLACE_FOR_SLOW_COPIES] = {2, 0},
-    [PLACE_FOR_USES] = {0, 0},
-    [PLACE_WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
-    [PLACE_SPARING_3_PERCENT] = {1, 0.03},
-    [PLACE_SPARING_12_PERCENT] = {1, 0.12},
+static const struct hold_rule hold_rules[HOLD_RULES] = {
+    [HOLD_FOR_COPIES] = {1, 0},
+    [HOLD_FOR_SLOW_COPIES] = {2, 0},
+    [HOLD_FOR_USES] = {0, 0},
+    [HOLD_WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
+    [HOLD_SPARING_3_PERCENT] = {1, 0.03},
+    [HOLD_SPARING_12_PERCENT] = {1, 0.12},
 };
 
-static const struct placement *placement_of(const unsigned char *choice)
+static const struct hold_rule *hold_rule_of(const unsigned char *choice)
 {
-    return &placements[choice[LAYOUT] % PLACINGS];
+    return &hold_rules[choice[LAYOUT] % HOLD_RULES];
 }
-static enum task_order order_of_tasks(const unsigned char *choice) { return choice[LAYOUT] / PLACINGS; }
+static enum task_order order_of_tasks(const unsigned char *choice) { return choice[LAYOUT] / HOLD_RULES; }
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
@@ -220,7 +220,7 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct placement *placement = placement_of(choice);
+    const struct hold_rule *rule = hold_rule_of(choice);
     if (order_of_tasks(choice) == BY_CLOCK)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);
@@ -228,9 +228,9 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
     struct span *spans = find_gaps_again(swapper, uses);
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
-    if (placement->copy_times > 0 && swapper->gaps.bare.spans)
+    if (rule->copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            place_copies(&machine->devices[i], placement, list->pool, uses, spans, &swaps);
+            set_copy_positions(&machine->devices[i], rule, list->pool, uses, spans, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(spans);

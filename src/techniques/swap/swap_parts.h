@@ -5,24 +5,25 @@
 #include "planning/search/search.h"
 #include "swap.h"
 
-/* How copies find their places (swap_places.c).  PLACE_FOR_USES holds the fewest bytes. */
-enum placing {
-    PLACE_FOR_COPIES,
-    PLACE_FOR_SLOW_COPIES,
-    PLACE_FOR_USES,
-    PLACE_WHILE_ROOM,
-    PLACE_SPARING_3_PERCENT,
-    PLACE_SPARING_12_PERCENT,
-    PLACINGS
+/* How long bytes are held for copies, from which the copies' positions follow (swap_positions.c).  HOLD_FOR_USES holds
+ * the fewest bytes. */
+enum holding {
+    HOLD_FOR_COPIES,
+    HOLD_FOR_SLOW_COPIES,
+    HOLD_FOR_USES,
+    HOLD_WHILE_ROOM,
+    HOLD_SPARING_3_PERCENT,
+    HOLD_SPARING_12_PERCENT,
+    HOLD_RULES
 };
 enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
 
-/* The decision about places and order.  It is one decision about both, so that the search, which gives a decision each
- * of its options once, tries all pairs of the two. */
+/* The decision about the positions of copies and the order of tasks.  It is one decision about both, so that the
+ * search, which gives a decision each of its options once, tries all pairs of the two. */
 enum { LAYOUT = 0, NO_DECISION = LAYOUT /* about a gap: LAYOUT is about none */ };
-static inline unsigned char layout(enum placing placing, enum task_order order)
+static inline unsigned char layout(enum holding holding, enum task_order order)
 {
-    return (unsigned char)(order * PLACINGS + placing);
+    return (unsigned char)(order * HOLD_RULES + holding);
 }
 
 struct gap_facts { /* a gap, as the search sees it */

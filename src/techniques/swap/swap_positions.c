@@ -1,4 +1,4 @@
-/* swap_places.c - between which tasks the copies of a swapped tensor come, and so how long its bytes are held for
+/* swap_positions.c - between which tasks the copies of a swapped tensor come, and so how long its bytes are held for
  * them.
  *
  * A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at which its
@@ -20,7 +20,7 @@ struct room {
     const struct device *device;
     const struct uses *uses;
     const struct span *spans; /* [n] when each task runs, in seconds, roughly: repeated tasks take no time */
-    const struct placement *placement;
+    const struct hold_rule *rule;
     int64_t *held; /* [n + 1] bytes that are held while each task runs */
     int64_t most;  /* the upper bound of `held` */
 };
@@ -34,7 +34,7 @@ static bool computes(const struct room *room, int i)
 /* How many seconds the tensor is held for one of its copies. */
 static double time_for_copy(const struct room *room, const struct fate *fate)
 {
-    return room->placement->copy_times * fate->copy_seconds;
+    return room->rule->copy_times * fate->copy_seconds;
 }
 
 /* The two searches below look for a task of the gap by the time at which the device starts to compute it:
@@ -94,7 +94,7 @@ static bool comes_back(const struct room *room, const struct fate *fate)
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
-static void place_ins(const struct room *room, const struct swaps *swaps)
+static void set_ins(const struct room *room, const struct swaps *swaps)
 {
     int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by fate: the first task that time needs it for */
     int earliest = 0;                                       /* where the copy before this one is */
@@ -122,7 +122,7 @@ static void place_ins(const struct room *room, const struct swaps *swaps)
 
 /* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
-static void place_outs(const struct room *room, const struct swaps *swaps)
+static void set_outs(const struct room *room, const struct swaps *swaps)
 {
     int *latest = allocate(swaps->n + 1, sizeof *latest); /* by fate: the last task that time needs it for */
     double copied = -INFINITY;                            /* seconds: when the copy before this one has ended */
@@ -147,16 +147,16 @@ static void place_outs(const struct room *room, const struct swaps *swaps)
 }
 
 /* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
-void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
-                  const struct uses *uses, const struct span *spans, const struct swaps *swaps)
+void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct pool *pool,
+                        const struct uses *uses, const struct span *spans, const struct swaps *swaps)
 {
     struct room room = {
         .device = device,
         .uses = uses,
         .spans = spans,
-        .placement = placement,
+        .rule = rule,
         .held = bytes_held(uses, pool, device),
-        .most = (int64_t)((double)device->budget * (1 - placement->margin)) - (int64_t)guard_bytes(device),
+        .most = (int64_t)((double)device->budget * (1 - rule->margin)) - (int64_t)guard_bytes(device),
     };
     for (size_t k = 0; k < swaps->n; k++) {
         const struct fate *fate = swaps->leaving[k];
@@ -165,7 +165,7 @@ void place_copies(const struct device *device, const struct placement *placement
         for (int i = fate->begin + 1; i < fate->end; i++)
             room.held[i] -= gap_bytes(fate->gap);
     }
-    place_ins(&room, swaps);
-    place_outs(&room, swaps);
+    set_ins(&room, swaps);
+    set_outs(&room, swaps);
     free(room.held);
 }
