@@ -172,7 +172,7 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
     return copy;
 }
 
-/* Takes the task out of the ring; the place where new tasks come stays the same. */
+/* Takes the task out of the ring; the position where new tasks come stays the same. */
 static void take_out(struct edit *edit, struct task *task)
 {
     if (edit->list->cursor == task)
@@ -328,7 +328,7 @@ void stand_in(struct edit *edit, struct task *mine, struct task *theirs)
     CHANGE(edit, mine->message, theirs->message);
     CHANGE(edit, mine->elementwise, theirs->elementwise);
     CHANGE(edit, mine->gate, theirs->gate);
-    CHANGE(edit, mine->piece_begin, theirs->piece_begin);
+    CHANGE(edit, mine->slice_begin, theirs->slice_begin);
     CHANGE(edit, mine->state, theirs->state);
     drop(edit, theirs);
 }
@@ -378,31 +378,31 @@ static void narrow(struct task *task, struct pool *pool, size_t begin, size_t en
     narrow_args(task, first, n);
     if (task->action == ACT_KERNEL)
         task->grid.global[0] = ceil_div(n, BLOCK) * task->grid.local[0];
-    task->piece_begin += begin;
+    task->slice_begin += begin;
     task->state.elements.begin += first;
     task->state.elements.end = task->state.elements.begin + n;
     task->flops *= (double)(end - begin) / (double)task_bytes;
     task->bytes = (size_t)((double)task->bytes * (double)(end - begin) / (double)task_bytes);
 }
 
-size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces)
+size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices)
 {
-    CHECK(task->elementwise, "task %s is cut into pieces, but is not elementwise", task->name);
-    CHECK(n > 0, "task %s is cut into no pieces", task->name);
+    CHECK(task->elementwise, "task %s is cut into slices, but is not elementwise", task->name);
+    CHECK(n > 0, "task %s is cut into no slices", task->name);
     struct list *list = edit->list;
     struct task *cursor = list->cursor;
     size_t bytes = task->accesses[0].tensor->bytes;
     size_t align = MAX(task->lane->device->alignment, (size_t)ELEMENT_BYTES);
-    size_t units = ceil_div(bytes, align); /* pieces begin at multiples of `align` bytes */
+    size_t units = ceil_div(bytes, align); /* slices begin at multiples of `align` bytes */
     n = bytes > READ_WHOLE ? MIN(n, units) : 1;
     list->cursor = task;
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;
         size_t end = (i + 1) * units / n * align;
-        pieces[i] = repeat(edit, task);
-        narrow(pieces[i], list->pool, begin, MIN(end, bytes));
+        slices[i] = repeat(edit, task);
+        narrow(slices[i], list->pool, begin, MIN(end, bytes));
     }
-    list->cursor = cursor == task ? pieces[n - 1] : cursor;
+    list->cursor = cursor == task ? slices[n - 1] : cursor;
     drop(edit, task);
     return n;
 }

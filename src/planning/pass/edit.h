@@ -49,7 +49,7 @@ void preview(struct edit *edit);
  * added.  They have the task's layer, micro-batch and role, unless list->tags is set to others. */
 void insert_before(struct edit *edit, struct task *task);
 void insert_behind(struct edit *edit, struct task *task);
-/* Adds a copy right before the task, as add_copy() does.  The place for tasks that are added from here on, and their
+/* Adds a copy right before the task, as add_copy() does.  The position for tasks that are added from here on, and their
  * tags, stay as they are. */
 struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *lane, const char *name,
                              struct tensor *to, struct tensor *from);
@@ -62,7 +62,7 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
  *     - one of these two waits until the norm is known (enum gate), and the other finds it; or
  *     - one of these two is_after() the other.
  *
- * Tasks that sink to the same place are reversed: begin with the last one to keep their order. */
+ * Tasks that sink to the same position are reversed: begin with the last one to keep their order. */
 bool sink(struct edit *edit, struct task *task, struct task *where);
 bool hoist(struct edit *edit, struct task *task, struct task *where);
 /* Why the last move moved nothing: `second` must come after `first`. */
@@ -91,14 +91,14 @@ void repoint(struct edit *edit, struct task *task, const struct tensor *old, str
 void switch_readers(struct edit *edit, const struct uses *uses, const struct tensor *tensor, int from,
                     const struct tensor *old, struct tensor *new);
 
-/* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  The
- * pieces, which pieces[] gets, take the task's place in the list.  Returns how many there are. */
-size_t cut(struct edit *edit, struct task *task, size_t n, struct task **pieces);
-/* Adds the task once more, at the place of insertion.  The caller re-points what it writes. */
+/* Cuts an elementwise task into n slices, or fewer where it is too small: slices begin on the device's alignment.  The
+ * slices, which slices[] gets, take the task's position in the list.  Returns how many there are. */
+size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices);
+/* Adds the task once more, at the position of insertion.  The caller re-points what it writes. */
 struct task *repeat(struct edit *edit, const struct task *task);
 /* `mine` computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs);
-/* A task of the host's lane takes the task's place in the list and does its work, on host_tensors[] in place of the
+/* A task of the host's lane takes the task's position in the list and does its work, on host_tensors[] in place of the
  * tensors of the task's accesses.  New tasks come after it. */
 struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *lane,
                              struct tensor *const *host_tensors);

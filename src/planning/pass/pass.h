@@ -47,7 +47,7 @@
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
  * What a pass may rely on, and must leave so:
- *     - list->tasks holds the list's order.  While an edit is open, the tasks that were there keep their places in the
+ *     - list->tasks holds the list's order.  While an edit is open, the tasks that were there keep their positions in the
  *       array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.

@@ -6,7 +6,7 @@
  * the value, and not on where tensors lie, on which lane or device a task runs, or on copies put in between.
  *
  * Two lists compute the same when the tasks of every origin have the same hashes: a stand-in has its original's, and a
- * repeat has it once more.  An elementwise task has a hash for each stretch of its elements, and its pieces have
+ * repeat has it once more.  An elementwise task has a hash for each stretch of its elements, and its slices have
  * together the stretches of the whole task.
  */
 #include "cells.h"
@@ -143,7 +143,7 @@ static uint64_t hash_elements(struct strip *strips, const struct task *task, siz
         size_t n;
         const struct byte_cell *first = read_cells(strips, access->tensor, at, *end, &n);
         /* Byte b of the task, as it was before passes cut it, reads byte b + shift of the value. */
-        int64_t shift = (int64_t)access->tensor->offset - first->origin - (int64_t)task->piece_begin;
+        int64_t shift = (int64_t)access->tensor->offset - first->origin - (int64_t)task->slice_begin;
         value = hash_pair(value, hash_pair(first->value, (uint64_t)shift));
         *end = first->end - access->tensor->offset;
     }
@@ -191,7 +191,7 @@ static void write_stretch(struct strip *strips, const struct task *task, size_t 
             continue;
         const struct written_value written = {
             .value = hash_pair(value, (uint64_t)i),
-            .origin = (int64_t)tensor->offset - (int64_t)task->piece_begin,
+            .origin = (int64_t)tensor->offset - (int64_t)task->slice_begin,
             .iteration = iteration,
         };
         if (task->elementwise)
@@ -214,8 +214,8 @@ static void interpret_task(struct values *values, struct strip *strips, const st
     while (at < bytes) {
         size_t end = bytes;
         stretch.hash = hash_elements(strips, task, at, &end, common);
-        stretch.begin = task->piece_begin + at;
-        stretch.end = task->piece_begin + end;
+        stretch.begin = task->slice_begin + at;
+        stretch.end = task->slice_begin + end;
         write_stretch(strips, task, at, end, stretch.hash, iteration);
         *APPEND(values->stretches, values->n, values->cap) = stretch;
         at = end;
@@ -434,7 +434,7 @@ static struct problem *describe_difference(const struct list_difference *differe
     if (difference->node != NONE && difference->node < ITERATIONS * (int)list->n)
         return blame_task(list, difference->node, "reads other values than", other);
     if (difference->part != NONE)
-        return blame_task(list, difference->part, "and its other pieces do not cover what it did", other);
+        return blame_task(list, difference->part, "and its other slices do not cover what it did", other);
     if (difference->node != NONE)
         return new_problem(EXIT_FAILED, "a tensor that persists ends with another value than %s", other);
     return NULL;

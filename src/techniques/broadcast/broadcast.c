@@ -92,10 +92,10 @@ static bool waits_for_whole(const struct list *list, const struct message *messa
  * does not persist, such as one that ZeRO-3 gathers, stays where it is: sooner, its bytes would be held for longer. */
 static bool bring_beside(struct edit *edit, const struct message *message, struct task *copy)
 {
-    struct task *place = message->hops[message->n - 1].copy->next;
-    if (place == copy)
+    struct task *behind = message->hops[message->n - 1].copy->next;
+    if (behind == copy)
         return true;
-    return copy_target(copy)->persistent && hoist(edit, copy, place);
+    return copy_target(copy)->persistent && hoist(edit, copy, behind);
 }
 
 /* The copy is a hop of the message whose number it has.  Where it cannot be, it begins a message: it would send other

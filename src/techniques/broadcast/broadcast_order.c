@@ -14,9 +14,9 @@ static int by_first_use(const void *left, const void *right)
  * task is in the way of a copy, the message counts as being where its first copy is. */
 static void sink_message(struct edit *edit, struct message *message, const struct message *sooner)
 {
-    struct task *place = sooner->hops[sooner->n - 1].copy;
+    struct task *behind = sooner->hops[sooner->n - 1].copy;
     for (size_t h = message->n; h > 0; h--)
-        if (!sink(edit, message->hops[h - 1].copy, place))
+        if (!sink(edit, message->hops[h - 1].copy, behind))
             return;
     message->position = sooner->position;
 }

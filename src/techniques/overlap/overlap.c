@@ -30,7 +30,7 @@
  *     update       g, w, m, v                update           host.g, mirror of w, m, v  the host's cpu
  *                                            overlap.up       w = mirror of w            the device's upload
  *
- * A large update moves in pieces, so that one is computed while others are copied.  No edge is added by hand: the next
+ * A large update moves in slices, so that one is computed while others are copied.  No edge is added by hand: the next
  * forward, and the tasks that send parameters to other devices, wait for `up` because they read what `up` writes.  So a
  * device waits for a layer's parameters when it begins that layer, and not for all layers at once.
  *
@@ -300,9 +300,9 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
 
 /* Gradients have lanes for these copies alone, and what shared_copy() brings down has another, since on one lane the
  * copies of both would wait for each other. */
-struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *piece, int i)
+struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i)
 {
-    struct tensor *tensor = piece->accesses[i].tensor, *whole = update->accesses[i].tensor;
+    struct tensor *tensor = slice->accesses[i].tensor, *whole = update->accesses[i].tensor;
     if (tensor->device->is_host)
         return tensor;
     switch (tensor->class) {
@@ -320,38 +320,38 @@ struct tensor *host_tensor(struct update_mover *mover, const struct task *update
 
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
-/* Cuts it into as many pieces as there are cores, and more where one would be larger than LARGEST. */
-struct update_pieces cut_update(struct update_mover *mover, struct task *update)
+/* Cuts it into as many slices as there are cores, and more where one would be larger than LARGEST. */
+struct update_slices cut_update(struct update_mover *mover, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
     size_t bytes = update->accesses[0].tensor->bytes;
-    struct update_pieces pieces = {.n = 1};
+    struct update_slices slices = {.n = 1};
     if (update->elementwise && bytes > SMALLEST)
-        pieces.n = MAX((size_t)mover->cores, ceil_div(bytes, LARGEST));
-    pieces.pieces = allocate(pieces.n, sizeof *pieces.pieces);
-    pieces.pieces[0] = update;
-    if (pieces.n > 1)
-        pieces.n = cut(mover->edit, update, pieces.n, pieces.pieces);
-    return pieces;
+        slices.n = MAX((size_t)mover->cores, ceil_div(bytes, LARGEST));
+    slices.tasks = allocate(slices.n, sizeof *slices.tasks);
+    slices.tasks[0] = update;
+    if (slices.n > 1)
+        slices.n = cut(mover->edit, update, slices.n, slices.tasks);
+    return slices;
 }
 
-/* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
-static struct task *run_on_host(struct update_mover *mover, struct task *piece, struct tensor *const *on_host)
+/* The host's task in place of `slice`.  Slices take the CPU's lanes in turn. */
+static struct task *run_on_host(struct update_mover *mover, struct task *slice, struct tensor *const *on_host)
 {
-    struct lane *lane = open_lane(mover->list->pool->machine, host_of(mover), LANE_CPU, mover->n_pieces % mover->cores);
-    mover->n_pieces++;
-    return replace_on_host(mover->edit, piece, lane, on_host);
+    struct lane *lane = open_lane(mover->list->pool->machine, host_of(mover), LANE_CPU, mover->n_slices % mover->cores);
+    mover->n_slices++;
+    return replace_on_host(mover->edit, slice, lane, on_host);
 }
 
 /* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
- * the piece.  Returns the last copy. */
-static struct task *bring_up(struct update_mover *mover, const struct task *piece, struct tensor *const *on_host,
+ * the slice.  Returns the last copy. */
+static struct task *bring_up(struct update_mover *mover, const struct task *slice, struct tensor *const *on_host,
                              const char *purpose)
 {
     struct task *last = NULL;
     mover->list->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < piece->n_accesses; i++) {
-        const struct access *access = &piece->accesses[i];
+    for (int i = 0; i < slice->n_accesses; i++) {
+        const struct access *access = &slice->accesses[i];
         if (renews_parameters(access))
             last = add_copy_for(mover->list, "overlap.up", access->tensor, on_host[i], purpose);
     }
@@ -380,15 +380,15 @@ static void keep_order(struct update_mover *mover, size_t position, const struct
         mover->last_position = position;
 }
 
-struct moved move_piece(struct update_mover *mover, const struct task *update, struct task *piece,
+struct moved move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
                         const struct transport *transport)
 {
     struct moved moved;
-    struct tensor **on_host = allocate((size_t)piece->n_accesses, sizeof(struct tensor *));
-    for (int i = 0; i < piece->n_accesses; i++)
-        on_host[i] = transport->host_tensor(mover, update, piece, i);
-    moved.update = run_on_host(mover, piece, on_host); /* in place of `piece`, which lives until commit_edit() */
-    moved.last_copy = bring_up(mover, piece, on_host, transport->purpose);
+    struct tensor **on_host = allocate((size_t)slice->n_accesses, sizeof(struct tensor *));
+    for (int i = 0; i < slice->n_accesses; i++)
+        on_host[i] = transport->host_tensor(mover, update, slice, i);
+    moved.update = run_on_host(mover, slice, on_host); /* in place of `slice`, which lives until commit_edit() */
+    moved.last_copy = bring_up(mover, slice, on_host, transport->purpose);
     free(on_host);
     return moved;
 }
@@ -397,12 +397,12 @@ void move_update(struct update_mover *mover, size_t position)
 {
     static const struct transport transport = {.host_tensor = host_tensor, .purpose = FOR_OFFLOAD};
     struct task *update = mover->list->tasks[position];
-    struct update_pieces pieces = cut_update(mover, update);
-    for (size_t k = 0; k < pieces.n; k++) {
-        struct moved moved = move_piece(mover, update, pieces.pieces[k], &transport);
+    struct update_slices slices = cut_update(mover, update);
+    for (size_t k = 0; k < slices.n; k++) {
+        struct moved moved = move_slice(mover, update, slices.tasks[k], &transport);
         keep_order(mover, position, moved.update, moved.last_copy);
     }
-    free(pieces.pieces);
+    free(slices.tasks);
 }
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ struct update_mover { /* moves updates, in one edit */
     int cores;               /* the number of CPU cores that do updates */
     enum sharing sharing;
     struct tensor **counterparts; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
-    int n_pieces;                 /* the number of pieces that have moved */
+    int n_slices;                 /* the number of slices that have moved */
     /* The last task, copies included, of the update that was moved last.  The next update comes right after this task,
      * if nothing is in the way.  NULL: no update was moved yet. */
     struct task *last;

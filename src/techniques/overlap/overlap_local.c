@@ -26,7 +26,7 @@
  * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and each copy would copy
  * bytes that are the same on both sides.
  *
- *     proved (yard plan --verify)    that list: its places, its order, every value; and each task looks at the word of
+ *     proved (yard plan --verify)    that list: its addresses, its order, every value; and each task looks at the word of
  *                                    its own step
  *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
  *     sides at random)               before fetch or return has made them new
@@ -51,9 +51,9 @@
 
 struct side_chooser {                     /* chooses the side of an update */
     struct side_chooser *next;            /* the one of another update of the list, in a ring */
-    host_function *work;                  /* what a piece does on the host */
+    host_function *work;                  /* what a slice does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
-    uint32_t n_pieces;                    /* how many pieces the update has on the host */
+    uint32_t n_slices;                    /* how many slices the update has on the host */
     bool random;                          /* see struct local_rule */
     uint64_t seed, nth;                   /* nth: its number in the ring; from both follow its random numbers */
 
@@ -61,9 +61,9 @@ struct side_chooser {                     /* chooses the side of an update */
     uint32_t iteration; /* the one in which it was asked last */
     bool on_cpu;
     double cpu_takes;      /* seconds: what it took the CPU the last time */
-    bool has_begun;        /* a piece has begun */
-    uint64_t begun;        /* now_ns() when the first piece began, if one has */
-    uint32_t pieces_left;  /* pieces that have not ended */
+    bool has_begun;        /* a slice has begun */
+    uint64_t begun;        /* now_ns() when the first slice began, if one has */
+    uint32_t slices_left;  /* slices that have not ended */
     uint32_t on_side[2];   /* how often the device was given it, and how often the CPU */
     uint32_t side_changes; /* how often it changed sides */
 };
@@ -78,7 +78,7 @@ static double find_backlog(const struct side_chooser *first, uint64_t now)
     const struct side_chooser *chooser = first;
     do {
         double done = chooser->has_begun ? 1e-9 * (double)(now - chooser->begun) : 0;
-        if (chooser->pieces_left)
+        if (chooser->slices_left)
             sum += fmax(chooser->cpu_takes - done, 0);
         chooser = chooser->next;
     } while (chooser != first);
@@ -100,7 +100,7 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
     else
         chooser->on_cpu = goes_to_cpu(find_backlog(chooser, now_ns()), chooser->device_takes);
     chooser->has_begun = false;
-    chooser->pieces_left = chooser->on_cpu ? chooser->n_pieces : 0;
+    chooser->slices_left = chooser->on_cpu ? chooser->n_slices : 0;
     if (!chooser->on_cpu)
         chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / 8;
     chooser->on_side[chooser->on_cpu]++;
@@ -125,8 +125,8 @@ static void write_side(void *context, const struct task *task, uint32_t iteratio
     pthread_mutex_unlock(&lock);
 }
 
-/* A piece of an update on the host, which tells the chooser when the update begins and ends. */
-static void update_piece(void *context, const struct task *task, uint32_t iteration)
+/* A slice of an update on the host, which tells the chooser when the update begins and ends. */
+static void update_slice(void *context, const struct task *task, uint32_t iteration)
 {
     struct side_chooser *chooser = context;
     pthread_mutex_lock(&lock);
@@ -136,9 +136,9 @@ static void update_piece(void *context, const struct task *task, uint32_t iterat
     pthread_mutex_unlock(&lock);
     chooser->work(NULL, task, iteration);
     pthread_mutex_lock(&lock);
-    if (chooser->pieces_left) {
-        chooser->pieces_left--;
-        if (chooser->pieces_left == 0)
+    if (chooser->slices_left) {
+        chooser->slices_left--;
+        if (chooser->slices_left == 0)
             chooser->cpu_takes = 1e-9 * (double)(now_ns() - chooser->begun);
     }
     pthread_mutex_unlock(&lock);
@@ -171,7 +171,7 @@ struct both_sides { /* one update, which the list has on its device and on the h
     struct side_chooser *chooser;
     const struct costs *costs;
     struct task *update;               /* the device's, which has left the list for the host's */
-    struct task *host_update;          /* the first piece of it on the host */
+    struct task *host_update;          /* the first slice of it on the host */
     struct tensor *word, *device_word; /* on the host; its copy on the device */
     enum side expected;
 };
@@ -185,27 +185,27 @@ static struct task *releasing_task(const struct update_mover *mover, const struc
 /* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the side can be
  * chosen. */
 static struct tensor *host_tensor_if_chosen(struct update_mover *mover, const struct task *update,
-                                            const struct task *piece, int i)
+                                            const struct task *slice, int i)
 {
-    struct tensor *tensor = piece->accesses[i].tensor;
+    struct tensor *tensor = slice->accesses[i].tensor;
     if (tensor->device->is_host)
         return tensor;
     if (tensor->class == MEM_OPTIMIZER)
         return part_of_mirror(mover, update->accesses[i].tensor, tensor);
     if (tensor->class == MEM_GRADIENTS)
         return bring_down(mover, tensor, releasing_task(mover, update), update->layer, FOR_CHOSEN);
-    return host_tensor(mover, update, piece, i);
+    return host_tensor(mover, update, slice, i);
 }
 
-/* All pieces of the update on the host, with their copies.  Returns the first piece. */
+/* All slices of the update on the host, with their copies.  Returns the first slice. */
 static struct task *add_host_updates(struct update_mover *mover, struct task *update)
 {
     static const struct transport transport = {.host_tensor = host_tensor_if_chosen, .purpose = FOR_CHOSEN};
-    struct update_pieces pieces = cut_update(mover, update);
-    struct task *first = move_piece(mover, update, pieces.pieces[0], &transport).update;
-    for (size_t k = 1; k < pieces.n; k++)
-        move_piece(mover, update, pieces.pieces[k], &transport);
-    free(pieces.pieces);
+    struct update_slices slices = cut_update(mover, update);
+    struct task *first = move_slice(mover, update, slices.tasks[0], &transport).update;
+    for (size_t k = 1; k < slices.n; k++)
+        move_slice(mover, update, slices.tasks[k], &transport);
+    free(slices.tasks);
     return first;
 }
 
@@ -224,15 +224,15 @@ static struct tensor *new_word(struct list *list, struct device *device)
     return word;
 }
 
-/* From now on the chooser learns when the piece begins and ends. */
-static void time_piece(struct both_sides *sides, struct task *piece)
+/* From now on the chooser learns when the slice begins and ends. */
+static void time_slice(struct both_sides *sides, struct task *slice)
 {
     struct side_chooser *chooser = sides->chooser;
-    chooser->work = piece->run;
-    chooser->n_pieces++;
-    chooser->cpu_should_take += seconds_alone(sides->costs, piece) / sides->mover->cores;
-    piece->run = update_piece;
-    piece->argument = chooser;
+    chooser->work = slice->run;
+    chooser->n_slices++;
+    chooser->cpu_should_take += seconds_alone(sides->costs, slice) / sides->mover->cores;
+    slice->run = update_slice;
+    slice->argument = chooser;
 }
 
 /* The host's tasks, which the list has from position `from` on, work when the CPU is chosen; but not those copies that
@@ -243,11 +243,11 @@ static void make_host_conditional(struct both_sides *sides, size_t from)
     for (size_t i = from; i < list->n; i++) {
         struct task *task = list->tasks[i];
         enum memory_class class = task->accesses[0].tensor->class;
-        bool is_piece = task->role == ROLE_UPDATE && task->lane->device->is_host;
+        bool is_slice = task->role == ROLE_UPDATE && task->lane->device->is_host;
         bool is_its_copy = is_copy(task) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
-        if (is_piece)
-            time_piece(sides, task);
-        if (is_piece || is_its_copy)
+        if (is_slice)
+            time_slice(sides, task);
+        if (is_slice || is_its_copy)
             need_side_bits(task, sides->word, SIDE_CPU, sides->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
     }
 }

@@ -33,14 +33,14 @@ void move_update(struct update_mover *mover, size_t position);
  * list makes one. */
 int release_position(const struct uses *uses, const struct task *update);
 
-struct update_pieces {
-    struct task **pieces; /* the caller frees it */
+struct update_slices {
+    struct task **tasks; /* the caller frees it */
     size_t n;
 };
-/* Cuts a large update.  A small one stays whole, as its only piece. */
-struct update_pieces cut_update(struct update_mover *mover, struct task *update);
-/* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
-struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *piece, int i);
+/* Cuts a large update.  A small one stays whole, as its only slice. */
+struct update_slices cut_update(struct update_mover *mover, struct task *update);
+/* The tensor of the host that is to stand in for access i of `slice`, which is a slice of `update`. */
+struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i);
 /* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
  * follow it. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
@@ -48,19 +48,19 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
 /* The part of the host's mirror that corresponds to `part` of `whole`. */
 struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
 
-/* How a piece gets its data on the host.  move_update() has one way, and --overlap local (overlap_local.c) another. */
+/* How a slice gets its data on the host.  move_update() has one way, and --overlap local (overlap_local.c) another. */
 struct transport {
-    struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *piece,
+    struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *slice,
                                   int i);
     const char *purpose; /* the purpose of the copies up */
 };
 
-struct moved {              /* a piece on the host */
+struct moved {              /* a slice on the host */
     struct task *update;    /* its update */
     struct task *last_copy; /* the last copy up */
 };
-/* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
-struct moved move_piece(struct update_mover *mover, const struct task *update, struct task *piece,
+/* Puts the host's update in place of `slice`, which is a slice of `update`, with the copies down and up. */
+struct moved move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
                         const struct transport *transport);
 
 /* ---- overlap_choose.c: a plan for each --overlap, and which is the best ------------------------------------------ */
@@ -124,7 +124,7 @@ struct local_rule {  /* --overlap local: how the running step decides, and for w
  * before; device_takes: seconds that this update takes on the device. */
 bool goes_to_cpu(double backlog, double device_takes);
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
- * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
+ * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its position in the
  * list. */
 void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side);
 

@@ -108,13 +108,13 @@ static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, st
 }
 
 /* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
- * the host's alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part
+ * the host's alignment.  `update` is the task `whole` itself, or on the host a slice of it, which writes the same part
  * of each tensor. */
 static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
                          const struct task *update, enum snapshot_place place)
 {
     struct pool *pool = snapshot_edit->list->pool;
-    size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
+    size_t begin = update->slice_begin - whole->slice_begin; /* in the buffer */
     for (int i = 0; i < whole->n_accesses; i++) {
         struct tensor *tensor = update->accesses[i].tensor;
         if (!is_state(&whole->accesses[i]))
@@ -178,7 +178,7 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
 
 /* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found.
  *
- * The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
+ * The update is in the list twice, on the host perhaps in slices.  Both sides fill the same buffers, after the last
  * task of both: the device's copies after the host's, so that no CPU lane waits for them.
  *
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
@@ -196,12 +196,12 @@ static void store_either(struct snapshot_edit *snapshot_edit, struct task *updat
     insert_behind(snapshot_edit->edit, last);
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     for (size_t i = update->index + 1; i < n; i++) {
-        const struct task *piece = list->tasks[i];
+        const struct task *slice = list->tasks[i];
         size_t from = list->n;
-        if (piece->origin != update->origin)
+        if (slice->origin != update->origin)
             continue;
-        copy_written(snapshot_edit, buffers, update, piece, IN_HOST);
-        need_side(list, from, word, SIDE_CPU, piece);
+        copy_written(snapshot_edit, buffers, update, slice, IN_HOST);
+        need_side(list, from, word, SIDE_CPU, slice);
     }
     size_t from = list->n;
     copy_written(snapshot_edit, buffers, update, update, IN_HOST);

@@ -199,7 +199,7 @@ static void begin_norm(struct builder *b, struct tensor *losses, struct tensor *
 }
 
 /* Adds the block sums of a unit's shards.  These tasks are not elementwise: a sum stands for NORM_BLOCK elements, and
- * since tensors begin on 512 bytes, pieces could begin at every 128th sum only. */
+ * since tensors begin on 512 bytes, slices could begin at every 128th sum only. */
 static void add_blocks(struct builder *b, int unit)
 {
     struct pool *pool = b->list->pool;

@@ -1,10 +1,10 @@
 /* after.c - which tasks wait for which because the list says so, though no tensor does: `after=` of step files.
  *
  *     the list says        b after a            of origins, so that passes need not know of it
- *     the list has         a  b.0  c  b.1       b was cut into two pieces
+ *     the list has         a  b.0  c  b.1       b was cut into two slices
  *     find_after_pairs()        a -> b.0, a -> b.1
  *
- * Pieces, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
+ * Slices, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
  * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it
  * in the list; across the step's end it waits for all.
  */
@@ -19,7 +19,7 @@ static bool comes_before(const struct after *a, const struct after *b)
     return a->waits_for < b->waits_for;
 }
 
-/* The place of x in list->after, or, if it is not there, the place where it belongs. */
+/* The index of x in list->after, or, if it is not there, the index at which it belongs. */
 static size_t find_after(const struct list *list, const struct after *x)
 {
     size_t i;

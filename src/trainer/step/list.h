@@ -126,7 +126,7 @@ bool copies_nothing(const struct task *task);
 /* Says that the task touches the tensor, after the accesses that it has already. */
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
- * into pieces.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
+ * into slices.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
  * and they have at most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
 enum { READ_WHOLE = 64 };
 void set_elementwise(struct task *task);
@@ -144,7 +144,7 @@ void link_behind(struct task *task, struct task *where);
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 
 enum step_waited { SAME_STEP, STEP_BEFORE };
-/* The task waits for `first`, of the same step or of the step before, and so do their pieces, repeats and stand-ins. */
+/* The task waits for `first`, of the same step or of the step before, and so do their slices, repeats and stand-ins. */
 void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which);
 /* Has add_after() said this? */
 bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which);

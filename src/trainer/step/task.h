@@ -63,7 +63,7 @@ struct arg { /* an argument of a kernel; the macros below make it */
 /* A buffer that the kernel will not touch. */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
-/* The number of elements of an elementwise task.  A piece of the task gets its own, smaller number. */
+/* The number of elements of an elementwise task.  A slice of the task gets its own, smaller number. */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 /* A struct of cl/shared.h: the variable x, which is copied. */
@@ -201,13 +201,13 @@ struct task {
     /* ---- a first reading ends here ---- */
 
     /* Updates: what can be done with one. */
-    bool elementwise;            /* it may be cut into pieces: see set_elementwise() */
-    size_t piece_begin;          /* a piece's: its bytes from the start of the uncut task */
+    bool elementwise;            /* it may be cut into slices: see set_elementwise() */
+    size_t slice_begin;          /* a slice's: its bytes from the start of the uncut task */
     struct host_version on_host; /* it may move to the host */
     struct state_range state;    /* the state that this update makes anew, or that this task stores */
 
     /* Set when the task is added.  A task that takes another one's place gets both numbers from it. */
-    uint64_t origin; /* a number that a task shares with its pieces, its repeats and its stand-ins; proofs compare it */
+    uint64_t origin; /* a number that a task shares with its slices, its repeats and its stand-ins; proofs compare it */
     int message;     /* a number that all copies of the same bytes share, see add_broadcast(); 0: none */
 
     /* When it runs, and how long: the same for all that run, simulate or print a list. */

@@ -2,7 +2,7 @@
  *
  * It tests edit.c of src/planning/pass.  After each verb the list means what it meant, or the verb refuses and says
  * what is in the way; after undo no byte is other than before.  A task that moves past what it depends on, a wait that
- * is lost with the task that it was for, and a piece that writes beside its part are found.
+ * is lost with the task that it was for, and a slice that writes beside its part are found.
  *
  * To see it fail: in may_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
  *
@@ -113,17 +113,17 @@ TEST(moves_stop_at_data_edges)
     end_paper(&diamond.paper);
 }
 
-/* "After" a task that is cut means after its last piece; "after" one that has left means where it was. */
+/* "After" a task that is cut means after its last slice; "after" one that has left means where it was. */
 TEST(insertion_stays_when_a_task_is_cut)
 {
     struct diamond diamond = new_diamond();
-    struct task *piece[2];
+    struct task *slice[2];
     struct edit *edit = open_edit(diamond.paper.list);
     insert_behind(edit, diamond.g);
-    cut(edit, diamond.g, 2, piece);
+    cut(edit, diamond.g, 2, slice);
     add_named(&diamond, "new");
     insert_before(edit, diamond.h);
-    cut(edit, diamond.h, 2, piece);
+    cut(edit, diamond.h, 2, slice);
     add_named(&diamond, "more");
     insert_behind(edit, diamond.i);
     drop(edit, diamond.i);
@@ -169,12 +169,12 @@ static void expect_afters(const struct list *list, const char *expected)
     free(all);
 }
 
-/* Pieces, repeats and stand-ins wait as their original did, and are waited for; moves keep the order that was said. */
+/* Slices, repeats and stand-ins wait as their original did, and are waited for; moves keep the order that was said. */
 TEST(waits_that_no_tensor_says_are_handed_on)
 {
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
-    struct task *piece[2];
+    struct task *slice[2];
     struct task *mark = add_named(&diamond, "mark"), *end = add_named(&diamond, "end"),
                 *other = add_named(&diamond, "other");
     add_after(list, end, diamond.h, SAME_STEP);
@@ -187,13 +187,13 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     assert_false(sink(edit, diamond.g, diamond.h));
     assert_true(hoist(edit, end, mark));
     assert_false(hoist(edit, end, diamond.h));
-    assert_int_equal(cut(edit, diamond.h, 2, piece), 2);
-    assert_false(sink(edit, piece[0], end));
+    assert_int_equal(cut(edit, diamond.h, 2, slice), 2);
+    assert_false(sink(edit, slice[0], end));
     insert_before(edit, diamond.i);
     stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lanes[LANE_CPU], "in", diamond.b, diamond.a, NULL),
              diamond.g);
     insert_behind(edit, other);
-    repeat(edit, piece[1]);
+    repeat(edit, slice[1]);
     commit_edit(edit);
     expect_order(list, "f h h in i end mark other h");
     expect_afters(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
@@ -207,12 +207,12 @@ TEST(undo_leaves_nothing)
     size_t n = paper->pool->n;
     struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
     struct edit *edit = open_edit(paper->list);
-    struct task *piece[3];
+    struct task *slice[3];
     assert_true(sink(edit, diamond.g, diamond.h));
     set_home(edit, diamond.w, paper->host);
     struct tensor *tensor = new_words(paper, paper->device, "x", 512, TRANSIENT);
     repoint(edit, diamond.g, diamond.a, tensor);
-    assert_int_equal(cut(edit, diamond.h, 3, piece), 3);
+    assert_int_equal(cut(edit, diamond.h, 3, slice), 3);
     insert_behind(edit, diamond.f);
     stand_in(edit, repeat(edit, diamond.f), diamond.f);
     assert_ptr_equal(diamond.g->accesses[1].tensor, tensor);
@@ -238,7 +238,7 @@ TEST(undo_leaves_nothing)
     end_paper(paper);
 }
 
-/* Pieces and repeats are of the task's message, what stands in for it too, and what is added beside it is not. */
+/* Slices and repeats are of the task's message, what stands in for it too, and what is added beside it is not. */
 TEST(messages_are_handed_on)
 {
     struct diamond diamond = new_diamond();
@@ -246,16 +246,16 @@ TEST(messages_are_handed_on)
     diamond.h->message = 7;
     paper->list->last_message = 7;
     struct edit *edit = open_edit(paper->list);
-    struct task *piece[3];
+    struct task *slice[3];
     insert_behind(edit, diamond.h);
     assert_int_equal(add_named(&diamond, "beside")->message, 0);
     assert_int_equal(repeat(edit, diamond.h)->message, 7);
     struct task *other = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
     stand_in(edit, other, diamond.h);
     assert_int_equal(other->message, 7);
-    assert_int_equal(cut(edit, other, 3, piece), 3);
+    assert_int_equal(cut(edit, other, 3, slice), 3);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(piece[i]->message, 7);
+        assert_int_equal(slice[i]->message, 7);
     paper->list->last_message = 9; /* a pass sends two messages more */
     undo_edit(edit);
     assert_int_equal(diamond.h->message, 7);
@@ -282,28 +282,28 @@ TEST(ranges_are_repointed_to_the_byte)
     end_paper(&paper);
 }
 
-/* 2048 bytes on an alignment of 512: four pieces are the most. */
-TEST(pieces_cover_the_task)
+/* 2048 bytes on an alignment of 512: four slices are the most. */
+TEST(slices_cover_the_task)
 {
     for (size_t wanted = 1; wanted <= 6; wanted++) {
         struct diamond diamond = new_diamond();
-        struct task *piece[6];
+        struct task *slice[6];
         diamond.h->flops = 1000;
         struct values *values = hash_values(diamond.paper.list);
         struct edit *edit = open_edit(diamond.paper.list);
-        size_t n = cut(edit, diamond.h, wanted, piece);
+        size_t n = cut(edit, diamond.h, wanted, slice);
         size_t at = 0;
         size_t bytes = 0;
         double flops = 0;
         assert_int_equal(n, MIN(wanted, 4));
         for (size_t i = 0; i < n; i++) {
-            const struct tensor *out = piece[i]->accesses[0].tensor;
+            const struct tensor *out = slice[i]->accesses[0].tensor;
             assert_int_equal(out->offset, at);
             assert_int_equal(out->offset % 512, 0);
-            assert_int_equal(piece[i]->slice_begin, at);
+            assert_int_equal(slice[i]->slice_begin, at);
             at += out->bytes;
-            bytes += piece[i]->bytes;
-            flops += piece[i]->flops;
+            bytes += slice[i]->bytes;
+            flops += slice[i]->flops;
         }
         assert_int_equal(at, 2048);
         assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
@@ -316,7 +316,7 @@ TEST(pieces_cover_the_task)
     }
 }
 
-TEST(a_piece_is_cut_again)
+TEST(a_slice_is_cut_again)
 {
     struct diamond diamond = new_diamond();
     struct task *half[2], *quarter[2];

@@ -288,7 +288,7 @@ TEST(a_copy_that_is_left_out_is_found)
     }
 }
 
-/* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
+/* ---- slices, repeats and stand-ins ------------------------------------------------------------------------------- */
 
 /* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
 typedef bool change(struct trainer *trainer, struct edit *edit, size_t place, int fault);
@@ -333,20 +333,20 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
     return caught;
 }
 
-/* Elementwise tasks of all kinds are cut into three; one piece is left out, reads the piece beside, or comes twice. */
+/* Elementwise tasks of all kinds are cut into three; one slice is left out, reads the slice beside, or comes twice. */
 static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
     static const char *const names[] = {"adamw", "tied.add", "reduce.add", "mlp.gelu", "mlp.gelu.dx", "mlp.residual"};
-    struct task *piece[3], *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
+    struct task *slice[3], *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
     if (!task)
         return false;
-    size_t n = cut(edit, task, 3, piece);
+    size_t n = cut(edit, task, 3, slice);
     assert_int_equal(n, 3);
     if (fault >= 1 && fault <= 3)
-        drop(edit, piece[fault - 1]);
+        drop(edit, slice[fault - 1]);
     for (int i = 0; i < task->n_accesses && fault == 4; i++)
-        if (piece[0]->accesses[i].mode == ACCESS_READ && piece[0]->accesses[i].tensor->bytes >= 512) {
-            piece[1]->accesses[i].tensor = piece[0]->accesses[i].tensor;
+        if (slice[0]->accesses[i].mode == ACCESS_READ && slice[0]->accesses[i].tensor->bytes >= 512) {
+            slice[1]->accesses[i].tensor = slice[0]->accesses[i].tensor;
             break;
         }
     return true;
@@ -507,7 +507,7 @@ static bool update_on_host(struct trainer *trainer, struct edit *edit, size_t pl
     return true;
 }
 
-/* Three ranks' gradients are summed as (g0 + g1) + g2.  Faults: g1 and g2 change places, in all of it or in one piece
+/* Three ranks' gradients are summed as (g0 + g1) + g2.  Faults: g1 and g2 change places, in all of it or in one slice
  * of three; g1 comes twice. */
 static bool change_chain(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
@@ -529,7 +529,7 @@ static bool change_chain(struct trainer *trainer, struct edit *edit, size_t plac
     return true;
 }
 
-TEST(wrong_pieces_repeats_and_stand_ins_are_found)
+TEST(wrong_slices_repeats_and_stand_ins_are_found)
 {
     /* The faults, each in every place that the list has for it. */
     const size_t updates = 7; /* on two ranks those of two layers, of the embedding, and on one of the last LayerNorm */
@@ -540,11 +540,11 @@ TEST(wrong_pieces_repeats_and_stand_ins_are_found)
 }
 
 /* Work that nothing reads counts as well. */
-TEST(a_piece_that_is_missing_is_found)
+TEST(a_slice_that_is_missing_is_found)
 {
     for (size_t missing = 0; missing < 3; missing++) {
         struct paper paper = new_paper(1, &slow_speeds);
-        struct task *piece[3];
+        struct task *slice[3];
         struct tensor *x = new_words(&paper, paper.device, "x", 512, TRANSIENT),
                       *y = new_words(&paper, paper.device, "y", 512, TRANSIENT);
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "make", x, NULL, NULL);
@@ -552,10 +552,10 @@ TEST(a_piece_that_is_missing_is_found)
         set_elementwise(task);
         struct values *values = hash_values(paper.list);
         struct edit *edit = open_edit(paper.list);
-        assert_int_equal(cut(edit, task, 3, piece), 3);
-        drop(edit, piece[missing]);
+        assert_int_equal(cut(edit, task, 3, slice), 3);
+        drop(edit, slice[missing]);
         commit_edit(edit);
-        expect_wrong("a piece is missing", compare_values(values, paper.list), "work");
+        expect_wrong("a slice is missing", compare_values(values, paper.list), "work");
         free_values(values);
         end_paper(&paper);
     }

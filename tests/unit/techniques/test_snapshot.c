@@ -561,8 +561,8 @@ TEST(no_lane_has_snapshots_and_other_copies)
     assert_above(downs, 0);
 }
 
-/* Updates that move to the host in pieces: each piece goes to its own place in the unit's buffer. */
-TEST(pieces_of_an_update_have_places_of_their_own)
+/* Updates that move to the host in slices: each slice goes to its own place in the unit's buffer. */
+TEST(slices_of_an_update_have_places_of_their_own)
 {
     plan("--model gpt2 --micro-batch 1 --hardware data/hardware/server.txt --overlap all-cpu --snapshot x");
 }
