@@ -235,7 +235,6 @@ word[1] == "tensor" {
     }
     if (tensor_flags() ~ / side/)
         fault("line " FNR ": tensor " name " is a side word, of which no value would be compared")
-
     device_of[name] = word[3]
     bytes_of[name] = word[4]
     print "tensor " judged_name[name], word[3], word[4], word[5] tensor_flags()

@@ -27,7 +27,6 @@ static const struct option_word {
     {LINE_TENSOR, "keep", VALUE_FLAG, OFFSET(tensor, persistent), .absent = 0},
     {LINE_TENSOR, "buffer", VALUE_FLAG, OFFSET(tensor, is_buffer), .absent = 0},
     {LINE_TENSOR, "side", VALUE_FLAG, OFFSET(tensor, is_side_word), .absent = 0},
-
     {LINE_TASK, "layer", VALUE_COUNTER, OFFSET(task, layer), .absent = -1, .high = MOST},
     {LINE_TASK, "micro", VALUE_COUNTER, OFFSET(task, micro), .absent = -1, .high = MOST},
     {LINE_TASK, "role", VALUE_ROLE, OFFSET(task, role), .absent = ROLE_OTHER},

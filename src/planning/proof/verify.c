@@ -50,7 +50,6 @@ static struct problem *check_cell(const struct list *list, int node, const struc
     const struct tensor *storage = access->tensor->storage;
     const char *reader = list->tasks[node % n]->name;
     /* A side word holds for its own iteration.  Only the task that writes it anew may read it afterwards. */
-
     bool kept = storage->persistent && (!access->tensor->is_side_word || writes_side_word(list->tasks[node % n]));
     if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;

@@ -13,7 +13,7 @@
  *
  *     D   on its device, where it is: after the layer's backward, or after the norm
  *     C   on the CPU, in the order in which the backward releases the buckets
- *     L   on the CPU late, after all C, in the order in which the next forward needs them
+ *     L   on the CPU last, after all C, in the order in which the next forward needs them
  *
  *     released    layer 3   layer 2   layer 1   layer 0      layer 0's backward is last and its forward is first, so
  *     needed      layer 0   layer 1   layer 2   layer 3      what its update takes on the CPU is hard to hide
@@ -431,6 +431,6 @@ void move_updates(struct update_mover *mover, const struct update_buckets *bucke
         if (side[k] == ON_CPU)
             move_bucket(mover, buckets, k);
     for (size_t k = buckets->n; k > 0; k--)
-        if (side[k - 1] == ON_CPU_LATE)
+        if (side[k - 1] == ON_CPU_LAST)
             move_bucket(mover, buckets, k - 1);
 }

@@ -44,7 +44,7 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses);
 /* ---- overlap.c: moving them -------------------------------------------------------------------------------------- */
 
 /* C, L and D of a plan. */
-enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
+enum side { ON_CPU, ON_CPU_LAST, ON_DEVICE, SIDES };
 /* On the device, gradients that go down either keep their bytes throughout the step, so that no task waits for their
  * copy; or they share these bytes with other tensors, which takes less memory.  (A model's gradients persist and keep
  * their bytes anyway, except for ZeRO-2 and -3 with one micro-batch.) */

@@ -156,7 +156,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
     unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * (n + 1), 1);
     unsigned char *end = starts;
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
-        for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
+        for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++)
             end = add_row(survey, end, shares, sharing, side);
     const size_t n_starts = (size_t)(end - starts) / (n + 1);
     best->score = choose(question, starts, n_starts, found);
@@ -172,9 +172,9 @@ struct update_plans find_plans(const struct update_survey *survey, const struct 
     struct update_plans plans = {0};
     struct update_plan *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
-    /* If updates wait for the norm, none can run before it.  So all go to the CPU late, in the order in which the next
+    /* If updates wait for the norm, none can run before it.  So all go to the CPU last, in the order in which the next
      * forward needs them. */
-    enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
+    enum side on_cpu = updates_wait_for_norm ? ON_CPU_LAST : ON_CPU;
     choose_earliest(survey, none->side, 0, ON_CPU);
     try_plan(question, none);
     choose_earliest(survey, all->side, n, on_cpu);

@@ -46,7 +46,7 @@
 #include <pthread.h>
 
 /* What lanes are for, besides those of overlap_parts.h. */
-#define FOR_CHOSEN "chosen" /* copies of an update whose side the step chooses: they are issued late */
+#define FOR_CHOSEN "chosen" /* copies of an update whose side the step chooses at the last moment */
 #define FOR_STATE "state"   /* copies of an optimizer's state when its update moves between device and host */
 
 struct side_chooser {                     /* chooses the side of an update */
@@ -310,7 +310,6 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
 
 /* Copies the state that the last iteration has left on the host back to the device, by the copies of the list that
  * would return it.  The state is then valid on both sides, so the side words stay as they are. */
-
 static void return_state(struct list *list)
 {
     struct task_flight flight = {.iteration = 0}; /* nobody asks for the times */

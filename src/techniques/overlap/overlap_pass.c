@@ -86,7 +86,7 @@ static void close_planner(struct update_planner *planner)
 static void use_plan_file(struct update_planner *planner, const struct question *question, const char *path,
                           struct update_plan *best, struct pass_report *report)
 {
-    static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
+    static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LAST] = "L", [ON_DEVICE] = "D"};
     const struct update_survey *survey = &planner->survey;
     const char *name[MOST_BUCKETS];
     struct choice_text text = {

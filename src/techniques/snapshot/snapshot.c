@@ -87,8 +87,8 @@ static struct task *need_slot(const struct snapshot_edit *snapshot_edit, struct 
     return task;
 }
 
-/* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that are decided late and
- * others.  (In a step file the link may have no lane more.) */
+/* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that may be skipped at
+ * the last moment and others.  (In a step file the link may have no lane more.) */
 static struct task *add_snapshot(const struct snapshot_edit *snapshot_edit, struct tensor *to, struct tensor *from)
 {
     struct list *list = snapshot_edit->list;
@@ -184,7 +184,6 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
  * All copies go straight to the host: what stands aside would look at the side word too late. */
-
 static void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n,
                          size_t bytes)
 {

@@ -86,7 +86,6 @@ static bool reads_what_was_sent(const struct arrivals *arrivals, const struct ta
 
 /* An update that --overlap local lists on both sides is counted once: where it is the device's, which needs no bits of
  * the side word. */
-
 size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool)
 {
     struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};

@@ -101,7 +101,6 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
 /* ---- swap_positions.c -------------------------------------------------------------------------------------------- */
 
 /* A rule: bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses alone. */
-
 struct hold_rule {
     double copy_times; /* AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */

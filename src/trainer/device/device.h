@@ -116,7 +116,7 @@ struct kernel_shape {
 /* How a device differs from others in what its driver does. */
 struct quirks {
     bool correct_divide; /* it rounds divisions and square roots correctly */
-    bool runs_late;      /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
+    bool needs_waiter;   /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
     bool short_loops;    /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
 };
 

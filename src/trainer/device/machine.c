@@ -189,7 +189,7 @@ static void describe_device(struct device *device, unsigned vector)
     device->units = (unsigned)device_number(device->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
     device->quirks.correct_divide =
         device_number(device->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    device->quirks.runs_late = is_pocl(platform_of(device)) && begins_with(device->name, "basic-");
+    device->quirks.needs_waiter = is_pocl(platform_of(device)) && begins_with(device->name, "basic-");
     device->quirks.short_loops = begins_with(device->name, "llvmpipe");
     describe_memory(device);
     choose_shapes(device, vector);

@@ -79,7 +79,7 @@ void issue_now(struct task *task, struct job *job)
     job->flight = open_flight(job->list, task, job->iteration);
     tell_issued(job->list, task, job->flight);
     if (task->lane->device->is_host)
-        give_to_lane(task, is_wrapped ? run_specially : run_host_task, job);
+        give_to_lane(task, is_wrapped ? run_late_or_wrapped : run_host_task, job);
     else if (is_wrapped)
         issue_wrapped(task, job);
     else
@@ -99,7 +99,7 @@ static void issue_task(struct list *list, struct task *task, uint32_t iteration)
     if (!is_decided_late(task) && !list->running->wrapper)
         issue_now(task, &job);
     else
-        issue_specially(list, task, &job);
+        issue_late_or_wrapped(list, task, &job);
     pthread_mutex_unlock(&flights_lock);
 }
 

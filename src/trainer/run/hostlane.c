@@ -1,5 +1,5 @@
-/* hostlane.c - threads that wait for events: host lanes, forwarders, and lanes of devices whose copies are decided late
- * (late.c).
+/* hostlane.c - threads that wait for events: host lanes, forwarders, and lanes of devices whose copies may be skipped
+ * at the last moment (late.c).
  *
  * A job waits for events, and then its function (job_function) does what is left to do and completes user events.  A
  * host lane is a thread with a first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs
@@ -149,7 +149,7 @@ static struct host_thread *start_thread(const char *name)
 }
 
 /* Guards the pointers to threads, *place below, while a first job starts the thread.  Two threads may give a lane's
- * forwarder its first job: the one that issues tasks, and the lane's own, whose copy was decided late. */
+ * forwarder its first job: the one that issues tasks, and the lane's own, whose copy may be skipped (late.c). */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
 void give_job(struct host_thread **place, const char *name, struct job *job)

@@ -1,15 +1,13 @@
-/* late.c - issues tasks that are not issued as those of a plain run are: tasks of lists with a wrapper, and tasks that
- * may be skipped at the last moment.
+/* late.c - issues tasks that may be skipped at the last moment, and those of lists with a wrapper.
  *
  * With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a user event, which a thread of
  * the lane completes when the wrapper lets it.
  *
- * A decision is late if it is taken just before the task would start.  There are two kinds of such tasks.  One that
- * needs bits of a side word, which is written by then, runs if the word has them.  One that needs a member of the rings
- * (step/ring.c) runs if its iteration has been given a member.  The iteration asks for it when its first state has been
- * updated.
-  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that is taken
- * then may be free by the time the copy runs.
+ * Whether a task is skipped is decided *late*, just before it would start, if the task is of one of two kinds.  One
+ * that needs bits of a side word, which is written by then, runs if the word has them.  One that needs a member of the
+ * rings (step/ring.c) runs if its iteration has been given a member.  The iteration asks for it when its first state
+ * has been updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that
+ * is taken then may be free by the time the copy runs.
  *
  *     the issuing thread         gives the job to a thread, and goes on
  *     the job's thread           waits for the update, then asks: ---- yes ---- the task runs, then its event ends
@@ -120,8 +118,8 @@ static void decide_job(const struct job *job, cl_int status)
     job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
 }
 
-/* end_job() for the runs that run_specially() is for. */
-static void end_specially(struct job *job, cl_int status)
+/* end_job() for the runs of late tasks, and of lists with a wrapper. */
+static void end_late_or_wrapped(struct job *job, cl_int status)
 {
     const struct wrapper *wrapper = job->list->running->wrapper;
     if (wrapper && !job->flight->skipped)
@@ -129,12 +127,12 @@ static void end_specially(struct job *job, cl_int status)
     end_job(job, status);
 }
 
-void run_specially(struct job *job, cl_int status)
+void run_late_or_wrapped(struct job *job, cl_int status)
 {
     decide_job(job, status);
     if (!job->flight->skipped)
         do_host_task(job);
-    end_specially(job, status);
+    end_late_or_wrapped(job, status);
 }
 
 /* Issues the copy, unless it is skipped.  The forwarder gets the job even then, since the tasks of a lane must end in
@@ -144,7 +142,7 @@ static void issue_late_copy(struct job *job, cl_int status)
     const struct task *task = job->list->tasks[job->task_index];
     struct task_flight *flight = job->flight;
     struct job end = *job;
-    end.when_ready = end_specially;
+    end.when_ready = end_late_or_wrapped;
     decide_job(job, status);
     if (!flight->skipped) {
         issue(job->list, task, job->iteration, 0, NULL, &flight->work);
@@ -156,11 +154,11 @@ static void issue_late_copy(struct job *job, cl_int status)
     free_job(job);
 }
 
-/* Hands a task that is decided late to the thread of its lane. */
+/* Hands a task that may be skipped at the last moment to the thread of its lane. */
 static void give_late(struct task *task, struct job *job)
 {
     job->flight = open_flight(job->list, task, job->iteration);
-    give_to_lane(task, task->lane->device->is_host ? run_specially : issue_late_copy, job);
+    give_to_lane(task, task->lane->device->is_host ? run_late_or_wrapped : issue_late_copy, job);
 }
 
 void report_late(struct list *list, const struct task *task, struct task_flight *flight)
@@ -265,7 +263,7 @@ void issue_wrapped(const struct task *task, struct job *job)
     issue(job->list, task, job->iteration, job->n_wait, job->wait, &job->flight->work);
     CL(clFlush(task->lane->queue));
     job->flight->done = add_user_event(job, event_context(task));
-    forward_end(task, end_specially, job);
+    forward_end(task, end_late_or_wrapped, job);
 }
 
 /* A device's task also waits until finish() has returned for the task before it on its lane.  The queue does not make
@@ -278,7 +276,7 @@ static void wait_for_turn(const struct list *list, const struct task *task, stru
     job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
 }
 
-void issue_specially(struct list *list, struct task *task, struct job *job)
+void issue_late_or_wrapped(struct list *list, struct task *task, struct job *job)
 {
     if (list->running->wrapper)
         wait_for_turn(list, task, job);

@@ -3,7 +3,8 @@
  * A run of a task is issued, ends, and is retired: its status is checked, its times are reported, its events are
  * released, and its place among the task's flights is free for a later run.  Lanes run in order, so each lane has a
  * queue, at whose head stands the run that ends next.  The issuing thread retires runs whenever it calls functions of
- * this file.  So a lane that is late delays no flights of other lanes, and nobody waits for a whole iteration.
+ * this file.  So a lane that has fallen behind delays no flights of other lanes, and nobody waits for a whole
+ * iteration.
  *
  * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
  * happen, and the thread is not woken for each end.

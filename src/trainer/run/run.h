@@ -5,7 +5,7 @@
  *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c, hostlane.c
  *     serial     runs the tasks one after another                                    serial.c
  *     retire     sees tasks end that were issued                                     retire.c
- *     late       tasks with a wrapper, and those that are decided late               late.c
+ *     late       tasks that may be skipped at the last moment                        late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
  *     flights    what these files, and the watchdog, know of each other                run_parts.h
  *
@@ -30,7 +30,7 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     uint64_t queued, start, end;  /* ns on the host's clock; for host tasks the lane's thread writes start and end */
     enum time_source time_source; /* where these times come from */
     uint64_t mark;                /* a number that one observer may keep with the run */
-    bool skipped;                 /* it was decided late that it does not run */
+    bool skipped;                 /* it was decided at the last moment that it does not run */
 };
 
 /* With a wrapper, the tasks that wait for a task wait until finish() has returned, not only until the task's work has
@@ -125,8 +125,8 @@ struct observer {
     /* Called before the task of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
      * long. */
     void (*issuing)(void *context, struct list *list, size_t task_index, uint32_t iteration);
-    /* Called when a run begins its flight, of which iteration and queued are known.  For a task that is decided late it
-     * is called when the task has run, right before `ended`. */
+    /* Called when a run begins its flight, of which iteration and queued are known.  For a task that may be skipped
+     * at the last moment it is called when the task has run, right before `ended`. */
     void (*issued)(void *context, const struct list *list, const struct task *task, struct task_flight *flight);
     /* Called when the run has ended and its times are known, in the order of its lane. */
     void (*ended)(void *context, const struct list *list, const struct task *task, const struct task_flight *flight);

@@ -1,5 +1,5 @@
-/* run_parts.h - what the files of this folder know of each other: flights, jobs, and tasks that are decided late.  A
- * watchdog (tools/watch) needs it too; all others need run.h alone, which describes struct task_flight.
+/* run_parts.h - what the files of this folder know of each other: flights, jobs, and tasks that may be skipped at the
+ * last moment.  A watchdog (tools/watch) needs it too; all others need run.h alone, which has struct task_flight.
  *
  * A *flight* is the run of a task that has been issued and is not retired yet:
  *
@@ -121,21 +121,21 @@ void forward_end(const struct task *task, job_function *when_ready, struct job *
 /* Issues a task that runs for certain: its job has the events to wait for. */
 void issue_now(struct task *task, struct job *job);
 
-/* ---- late.c: tasks that are not issued as those of a plain run are ----------------------------------------------- */
+/* ---- late.c: tasks that may be skipped at the last moment, and lists with a wrapper ------------------------------ */
 
-/* Issues a task that is decided late, or any task of a list with a wrapper. */
-void issue_specially(struct list *list, struct task *task, struct job *job);
+/* Issues a task of which is_decided_late() says yes, or any task of a list with a wrapper. */
+void issue_late_or_wrapped(struct list *list, struct task *task, struct job *job);
 /* issue_now() calls it for a device's task of a list with a wrapper. */
 void issue_wrapped(const struct task *task, struct job *job);
-/* run_host_task() for runs that may be decided late, and whose list may have a wrapper. */
-job_function run_specially;
-/* Does the task need bits of a side word or a member, so that only when it could run it is known whether it runs? */
-
+/* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a wrapper. */
+job_function run_late_or_wrapped;
+/* Does the task need bits of a side word or a member?  Then it is known only at the last moment whether it runs. */
 bool is_decided_late(const struct task *task);
-/* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
+/* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
+ * iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
-/* A run of a task that was decided late has ended: if it was not skipped, observers are told that it was issued, which
- * nobody knew when it was, and report_flight() is called. */
+/* A run of such a task has ended: if it was not skipped, observers are told that it was issued, which they were not
+ * told when it was, and report_flight() is called. */
 void report_late(struct list *list, const struct task *task, struct task_flight *flight);
 /* Lets the calling thread run only when no other one wants the core. */
 void make_idle(void);

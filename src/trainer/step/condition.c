@@ -5,7 +5,6 @@
  * rings, which only a few iterations at a time have (ring.c).  A run asks for both (run/late.c), and so does the
  * simulation.
  */
-
 #include "list.h"
 
 bool is_conditional(const struct task *task) { return task->when.every > 1 || task->member.needed; }
@@ -22,7 +21,6 @@ bool writes_side_word(const struct task *task) { return !is_copy(task) && find_a
 struct tensor *side_word_of(const struct task *task)
 {
     const struct access *access = find_access(task, is_of_word);
-
     return access ? access->tensor : NULL;
 }
 

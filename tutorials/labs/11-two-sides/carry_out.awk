@@ -3,7 +3,7 @@
 #     awk -v letters=DCL -f carry_out.awk LIST
 #
 # The last layer's letter comes first.  D: the update stays on the device.  C: it is on the host, right behind its
-# layer's backward.  L: it is on the host, and late: behind all backwards, the first layer's first.
+# layer's backward.  L: it is on the host, and last: behind all backwards, the first layer's first.
 #
 # Layer k has parameters w, gradients g, and Adam's state o, with its number behind the letter.  On the host it has m,
 # which is w there, and h, which is g.
@@ -37,10 +37,10 @@ $1 == "task" && $2 == "update" && match($0, /layer=[0-9]+/) {
     if (letter_of(layer) == "C")
         printf "%s", there
     if (letter_of(layer) == "L")
-        late = there late
+        last = there last
     if (letter_of(layer) != "D")
         next
 }
 { print }
 
-END { printf "%s", late }
+END { printf "%s", last }
