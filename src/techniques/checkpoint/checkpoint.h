@@ -47,7 +47,7 @@ struct checkpoint {
     char *path;                    /* its folder, or the file of another form */
     struct other_form *other_form; /* what another form adds; NULL: the checkpoint is a folder */
     uint32_t step;                 /* the last step that was trained */
-    uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; or NOT_KNOWN */
+    uint64_t run_id;  /* random id of the run that began from nothing; runs that resume it keep it; or NOT_KNOWN */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
     int64_t samples;  /* sequences trained on: the data position */

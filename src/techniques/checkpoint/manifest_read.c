@@ -196,7 +196,7 @@ static void read_state(const struct where *where, json_t *fields, struct checkpo
     read_files(where->path, take_field(where, fields, "files"), checkpoint);
     const char *run = take_optional_string(where, fields, "run");
     if (run)
-        checkpoint->run = parse_hash(where, "run", run);
+        checkpoint->run_id = parse_hash(where, "run", run);
     checkpoint->step = (uint32_t)take_number(where, fields, "step", 0, LAST_STEP);
     checkpoint->session = take_number(where, fields, "session", 1, MOST);
     checkpoint->samples = take_number(where, fields, "samples", 0, MOST);

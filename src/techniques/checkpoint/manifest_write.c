@@ -116,7 +116,7 @@ static json_t *head_json(const struct checkpoint *checkpoint)
     if (checkpoint->other_form)
         return head;
     add_field(head, "files", files_json(checkpoint));
-    add_field(head, "run", hash_json(checkpoint->run));
+    add_field(head, "run", hash_json(checkpoint->run_id));
     add_field(head, "step", json_integer(checkpoint->step));
     add_field(head, "session", json_integer(checkpoint->session));
     add_field(head, "samples", json_integer(checkpoint->samples));

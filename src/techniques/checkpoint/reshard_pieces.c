@@ -70,23 +70,24 @@ static void set_box(struct piece *piece, size_t first, size_t n, size_t rows, si
     piece->end[1] = piece->begin[1] + (int64_t)(n / rows);
 }
 
-/* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single run. */
+/* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single stretch. */
 static struct part part_of_rank(const struct model *model, const struct kept_tensor *tensor, int rank)
 {
     const struct cut *cut = &params_of(model, rank)->params[tensor->param].cut;
     struct part part =
         part_of(cut, model->params->params[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
     if (part.begin == 0 && part.end == part.length)
-        part = (struct part){.runs = 1, .length = tensor_elements(tensor), .begin = 0, .end = tensor_elements(tensor)};
+        part = (struct part){
+            .stretches = 1, .length = tensor_elements(tensor), .begin = 0, .end = tensor_elements(tensor)};
     return part;
 }
 
-/* The rank's part of the tensor is runs of elements that are next to each other in the tensor: where rows are cut, a
- * run is the rank's rows of a section; where columns are cut, its columns of a row.
+/* The rank's part of the tensor is stretches of elements that are next to each other in the tensor: where rows are cut,
+ * a stretch is the rank's rows of a section; where columns are cut, its columns of a row.
  *
- *     rows      a whole run is a box, and less of one is flat
- *     columns   all is boxes: less of a run is a ragged row, and whole runs in a row are one box together */
-struct runs {
+ *     rows      a whole stretch is a box, and less of one is flat
+ *     columns   all is boxes: less of a stretch is a ragged row, and whole stretches in a row are one box together */
+struct rank_part {
     struct part part;
     bool by_columns;
     size_t columns; /* the tensor's */
@@ -94,21 +95,21 @@ struct runs {
 
 /* Makes the piece that begins with element `begin` of the rank's part and ends at element `end` or before.  Returns how
  * many elements it has. */
-static size_t cut_piece(struct piece *piece, const struct runs *runs, size_t begin, size_t end)
+static size_t cut_piece(struct piece *piece, const struct rank_part *mine, size_t begin, size_t end)
 {
-    const struct part *part = &runs->part;
+    const struct part *part = &mine->part;
     size_t width = part->end - part->begin;
     size_t within = begin % width;
-    size_t whole = within ? 0 : (end - begin) / width; /* runs that begin here and are held whole */
-    if (!runs->by_columns)
+    size_t whole = within ? 0 : (end - begin) / width; /* stretches that begin here and are held whole */
+    if (!mine->by_columns)
         whole = MIN(whole, 1);
     size_t n = whole ? whole * width : MIN(width - within, end - begin);
-    size_t runs_before = begin / width;
-    size_t first = runs_before * part->length + part->begin + within; /* element of the tensor */
-    if (runs->by_columns)
-        set_box(piece, first, n, MAX(whole, 1), runs->columns);
+    size_t stretches_before = begin / width;
+    size_t first = stretches_before * part->length + part->begin + within; /* element of the tensor */
+    if (mine->by_columns)
+        set_box(piece, first, n, MAX(whole, 1), mine->columns);
     else if (whole)
-        set_box(piece, first, n, n / runs->columns, runs->columns);
+        set_box(piece, first, n, n / mine->columns, mine->columns);
     else
         set_range(piece, first, n);
     return n;
@@ -120,17 +121,17 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
     const struct cut *cut = &param->cut;
     if (cut->split == SPLIT_NONE && tp_of(model->mesh, rank) > 0)
         return;
-    struct runs runs = {.part = part_of_rank(model, tensor, rank), .columns = (size_t)tensor->shape[1]};
-    runs.by_columns = runs.part.runs > 1 && cut->split == SPLIT_COLUMNS;
-    CHECK(!runs.by_columns || cut->sections == 1, "%s is cut by columns in %d sections", tensor->name, cut->sections);
+    struct rank_part mine = {.part = part_of_rank(model, tensor, rank), .columns = (size_t)tensor->shape[1]};
+    mine.by_columns = mine.part.stretches > 1 && cut->split == SPLIT_COLUMNS;
+    CHECK(!mine.by_columns || cut->sections == 1, "%s is cut by columns in %d sections", tensor->name, cut->sections);
     /* Elements are counted in the rank's part of the parameter. */
     size_t done = MAX(held.begin, param->offset) - param->offset;
     size_t end = 0;
     if (held.end > param->offset)
-        end = MIN(held.end - param->offset, (runs.part.end - runs.part.begin) * runs.part.runs);
+        end = MIN(held.end - param->offset, (mine.part.end - mine.part.begin) * mine.part.stretches);
     while (done < end) {
         struct piece piece = {.rank = rank, .memory_offset = param->offset + done - held.begin};
-        done += cut_piece(&piece, &runs, done, end);
+        done += cut_piece(&piece, &mine, done, end);
         tensor->pieces = reallocate(tensor->pieces, tensor->n + 1, sizeof piece); /* a tensor has few pieces */
         tensor->pieces[tensor->n] = piece;
         tensor->n++;

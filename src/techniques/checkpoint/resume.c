@@ -14,7 +14,7 @@
 
 struct run_record { /* what checkpoints say of a training */
     json_t *options;
-    uint64_t run;
+    uint64_t run_id;
     int64_t session;
 };
 
@@ -159,9 +159,9 @@ static void number_run(struct trainer *trainer)
     struct run_record *record = record_of(trainer);
     if (!record)
         return;
-    record->run = from ? from->run : 0;
-    if (!record->run)
-        record->run = new_id();
+    record->run_id = from ? from->run_id : 0;
+    if (!record->run_id)
+        record->run_id = new_id();
     int64_t last = settings->save ? last_session(settings->save) : 0;
     if (from)
         last = MAX(last, from->session);
@@ -207,7 +207,7 @@ struct checkpoint *describe_training(const struct trainer *trainer, uint32_t ste
 {
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->step = step;
-    checkpoint->run = record_of(trainer)->run;
+    checkpoint->run_id = record_of(trainer)->run_id;
     checkpoint->session = record_of(trainer)->session;
     checkpoint->samples = ((int64_t)step + trainer->ahead) * trainer->batch;
     checkpoint->data = hash_data(trainer);

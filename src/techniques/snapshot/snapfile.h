@@ -54,7 +54,7 @@ struct snapfile_commit {
 struct snapfile_page {
     char magic[MAGIC_BYTES];
     uint32_t version, endian;
-    uint64_t file_bytes, run, zero;
+    uint64_t file_bytes, run_id, zero;
     uint32_t slots, pieces;
     uint64_t manifest_bytes, manifest_hash;
     struct snapfile_commit commit;
@@ -62,7 +62,7 @@ struct snapfile_page {
 extern const struct checkpoint_form snapfile_form;
 struct snapfile {
     struct other_form base; /* its `bytes` is the size of a slot */
-    uint64_t run;           /* id of the run that writes the file, or that made its newest commit */
+    uint64_t run_id;        /* id of the run that writes the file, or that made its newest commit */
     int slots;
     uint64_t manifest_bytes, manifest_hash;
     uint64_t slots_at;             /* offset of the first slot in the file */

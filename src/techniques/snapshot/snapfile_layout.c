@@ -114,7 +114,7 @@ void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *co
     struct snapfile_page contents = {.version = VERSION,
                                      .endian = ENDIAN,
                                      .file_bytes = slot_at(snapfile, snapfile->slots + 1),
-                                     .run = snapfile->run,
+                                     .run_id = snapfile->run_id,
                                      .slots = (uint32_t)snapfile->slots,
                                      .pieces = (uint32_t)snapfile->base.n,
                                      .manifest_bytes = snapfile->manifest_bytes,
@@ -159,7 +159,7 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
     if (!is_possible(&contents))
         return "it has impossible numbers";
     *snapfile = (struct snapfile){.base = {.form = &snapfile_form, .n = contents.pieces},
-                                  .run = contents.run,
+                                  .run_id = contents.run_id,
                                   .slots = (int)contents.slots,
                                   .manifest_bytes = contents.manifest_bytes,
                                   .manifest_hash = contents.manifest_hash,

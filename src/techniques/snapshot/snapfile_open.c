@@ -162,7 +162,7 @@ static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_p
     snapfile->manifest_bytes = strlen(manifest);
     snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAPFILE_PAGE);
-    snapfile->run = writer->file->run;
+    snapfile->run_id = writer->file->run_id;
     for (int k = 1; k <= snapfile->slots; k++)
         writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *writer->slots[k].hashes);
     return manifest;
@@ -181,7 +181,7 @@ static void refuse_other_model(const struct opening *opening)
 static void warn_of_replaced(const struct opening *opening)
 {
     const struct checkpoint *old = opening->old, *file = opening->writer->file;
-    if (snapfile_of(old)->newest.slot != NO_SLOT && old->run != file->run)
+    if (snapfile_of(old)->newest.slot != NO_SLOT && old->run_id != file->run_id)
         warn("%s has step %u of an earlier run, which this run's snapshots will replace; --resume %s goes on from it, "
              "and another file for --snapshot keeps it",
              file->path, old->step, file->path);

@@ -227,11 +227,11 @@ static struct pages expect_pages(struct reader *reader, enum writers writers)
 static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
 {
     struct snapfile *snapfile = snapfile_of(checkpoint);
-    checkpoint->run = NOT_KNOWN;
+    checkpoint->run_id = NOT_KNOWN;
     if (snapfile->page == NONE)
         snapfile->newest = (struct snapfile_commit){0};
     else if (*checkpoint->program) /* versions that did not write their name had other bytes in the run's place */
-        checkpoint->run = pages->says[snapfile->page].run;
+        checkpoint->run_id = pages->says[snapfile->page].run_id;
     checkpoint->step = snapfile->newest.step;
     checkpoint->samples = snapfile->newest.samples;
     checkpoint->session = snapfile->newest.session;

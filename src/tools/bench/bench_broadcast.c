@@ -38,22 +38,22 @@ static void see(struct round *round, const struct task *task, double start, doub
     round->bytes += (double)copy_target(task)->bytes;
 }
 
-struct run {                      /* one configuration */
+struct timed_steps {              /* one configuration */
     struct round seen[STEPS + 1]; /* by iteration */
     double period;
 };
 
 static void note_run(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
 {
-    struct run *run = context;
+    struct timed_steps *timed = context;
     (void)list;
     if (flight->iteration <= STEPS)
-        see(&run->seen[flight->iteration], task, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
+        see(&timed->seen[flight->iteration], task, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
 
-static void run_steps(struct trainer *trainer, struct run *run)
+static void run_steps(struct trainer *trainer, struct timed_steps *timed)
 {
-    struct observer looker = {.ended = note_run, .context = run};
+    struct observer looker = {.ended = note_run, .context = timed};
     init_random(trainer->model, 1);
     add_observer(&looker);
     uint64_t start = 0;
@@ -65,19 +65,19 @@ static void run_steps(struct trainer *trainer, struct run *run)
         }
     }
     drain(trainer->train);
-    run->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
+    timed->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
     remove_observer(&looker);
 }
 
-/* The last simulated step is seen in place of the last one that is run. */
-static void simulate_steps(const struct trainer *trainer, struct run *run)
+/* The last simulated step is seen in place of the last one that is timed. */
+static void simulate_steps(const struct trainer *trainer, struct timed_steps *timed)
 {
     struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
     const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * trainer->train->n];
     for (size_t i = 0; i < trainer->train->n; i++)
         if (!last[i].skipped)
-            see(&run->seen[STEPS], trainer->train->tasks[i], last[i].start, last[i].end);
-    run->period = sim->period;
+            see(&timed->seen[STEPS], trainer->train->tasks[i], last[i].start, last[i].end);
+    timed->period = sim->period;
     free_simulation(sim);
 }
 
@@ -111,12 +111,13 @@ static double largest_copy(const struct list *list)
 
 /* Adds a row with medians over the steps that were seen: of the time from the first broadcast's start to the last one's
  * end, and of what compute lanes did. */
-static void add_run(struct table *table, const struct trainer *trainer, const struct run *run, double bound_ms)
+static void add_run(struct table *table, const struct trainer *trainer, const struct timed_steps *timed,
+                    double bound_ms)
 {
     double span[STEPS], computing[STEPS];
     size_t n = 0;
     for (int i = WARM_UP + 1; i <= STEPS; i++) {
-        const struct round *seen = &run->seen[i];
+        const struct round *seen = &timed->seen[i];
         if (seen->bytes == 0)
             continue;
         span[n] = seen->last - seen->first;
@@ -126,8 +127,9 @@ static void add_run(struct table *table, const struct trainer *trainer, const st
     double ms = 1e3 * median(span, n);
     ROW(table, number_cell(broadcast_options.queues), number_cell(broadcast_options.slices),
         number_cell(largest_copy(trainer->train) / 1e3), number_cell(ms),
-        number_cell(run->seen[STEPS].bytes / ms / 1e6), number_cell(bound_ms / ms),
-        number_cell(median(computing, n) / run->period / trainer->machine->n_devices), number_cell(1e3 * run->period));
+        number_cell(timed->seen[STEPS].bytes / ms / 1e6), number_cell(bound_ms / ms),
+        number_cell(median(computing, n) / timed->period / trainer->machine->n_devices),
+        number_cell(1e3 * timed->period));
 }
 
 /* The best number of slices by the formula in the head of this file, for the largest copy, which is a shard if there is
@@ -144,16 +146,16 @@ static double best_slices(const struct trainer *trainer)
 /* Trains or simulates with the options' queues and slices, and adds a row to the table.  Returns best_slices(). */
 static double bench_one(struct settings *settings, FILE *text, struct table *table)
 {
-    struct run run = {.period = 0};
+    struct timed_steps timed = {.period = 0};
     const unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
     struct trainer *trainer =
         predict_options.hardware ? plan_training(settings, wanted) : new_trainer(settings, wanted);
     const json_t *bound = json_object_get(broadcast_report(trainer)->fields, "bound_ms");
     if (predict_options.hardware)
-        simulate_steps(trainer, &run);
+        simulate_steps(trainer, &timed);
     else
-        run_steps(trainer, &run);
-    add_run(table, trainer, &run, json_is_number(bound) ? json_number_value(bound) : NAN);
+        run_steps(trainer, &timed);
+    add_run(table, trainer, &timed, json_is_number(bound) ? json_number_value(bound) : NAN);
     print_rows(text, table, table->n - 1, table->n);
     fflush(text);
     double best = best_slices(trainer);

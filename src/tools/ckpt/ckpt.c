@@ -10,8 +10,8 @@
 
 const char *format_run(char out[20], const struct checkpoint *checkpoint)
 {
-    snprintf(out, 20, "%016llx", (unsigned long long)checkpoint->run);
-    return checkpoint->run != NOT_KNOWN ? out : NULL;
+    snprintf(out, 20, "%016llx", (unsigned long long)checkpoint->run_id);
+    return checkpoint->run_id != NOT_KNOWN ? out : NULL;
 }
 
 void expect_place(const char *claimant, const char *path)

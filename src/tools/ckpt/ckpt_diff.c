@@ -6,7 +6,7 @@
 static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)
 {
     int order = BY(a->session, b->session, COMPARE(a->step, b->step));
-    if (a->run == NOT_KNOWN || a->run != b->run || order == 0)
+    if (a->run_id == NOT_KNOWN || a->run_id != b->run_id || order == 0)
         return NULL;
     return order > 0 ? a : b;
 }
@@ -25,9 +25,9 @@ static void print_diff(const struct checkpoint *a, const struct checkpoint *b, s
 {
     const struct checkpoint *later = later_of(a, b);
     print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
-    if (a->run == NOT_KNOWN || b->run == NOT_KNOWN)
+    if (a->run_id == NOT_KNOWN || b->run_id == NOT_KNOWN)
         print_line(stdout, "yard cannot tell whether one run wrote both");
-    else if (a->run != b->run)
+    else if (a->run_id != b->run_id)
         print_line(stdout, "they are of two runs");
     else if (later)
         print_line(stdout, "they are of one run, and the later is %s", later->path);

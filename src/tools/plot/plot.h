@@ -22,7 +22,7 @@ enum series_kind {
 struct series { /* the losses of one kind in one file */
     const char *path;
     enum series_kind kind;
-    size_t run;             /* the number of the file, from 0 */
+    size_t run_number;      /* that of the file, from 0 */
     double bytes_per_token; /* the run's; 0: not known */
     struct point *points;   /* in order of the file */
     size_t n, cap;

@@ -11,7 +11,7 @@
 const char *run_name(const struct plot *plot, const struct series *of)
 {
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        if (series->run != of->run && strcmp(last_part(series->path), last_part(of->path)) == 0)
+        if (series->run_number != of->run_number && strcmp(last_part(series->path), last_part(of->path)) == 0)
             return of->path;
     return last_part(of->path);
 }

@@ -22,7 +22,7 @@ static uint32_t run_colour(const struct series *series)
 {
     static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9,
                                        0xff8800ff, 0xff663311, 0xff112288, 0xff554455, 0xffbb55ff, 0xff88bb66};
-    return colours[series->run % COUNT(colours)];
+    return colours[series->run_number % COUNT(colours)];
 }
 
 /* Single steps are pale where a run has many, since they jump, or has validations, which tell more: then those of all
@@ -199,7 +199,7 @@ static void write_run(struct legend *legend, size_t run)
     for (int kind = SERIES_KINDS - 1; kind >= 0; kind--)
         for (size_t i = 0; i < plot->n; i++) {
             const struct series *series = &plot->series[i];
-            if ((int)series->kind != kind || series->run != run || (is_bound(series) && plot->one_floor))
+            if ((int)series->kind != kind || series->run_number != run || (is_bound(series) && plot->one_floor))
                 continue;
             if (!named)
                 write_line(legend, 0, NORMAL_1X, run_name(plot, series), INK);
@@ -217,7 +217,7 @@ static void write_name(struct legend *legend, size_t run)
     const struct series *last = NULL;
     bool same = true;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
-        if (series->run != run)
+        if (series->run_number != run)
             continue;
         same &= same_before(plot, series) != NULL;
         if (!last || series->kind > last->kind)
@@ -237,7 +237,7 @@ static void write_legend(struct legend *legend)
     enum { RUN = 124 }; /* the height of most runs */
     size_t runs = 0;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
-        runs = MAX(runs, series->run + 1);
+        runs = MAX(runs, series->run_number + 1);
     const bool brief = legend->y + (int)MIN(runs, 1000) * RUN > legend->bottom;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         if (is_bound(series) && legend->plot->one_floor) {

@@ -96,7 +96,7 @@ void read_run(struct plot *plot, size_t run, const char *path)
     for (int i = 0; i < SERIES_KINDS; i++) {
         reading.series[i].path = path;
         reading.series[i].kind = (enum series_kind)i;
-        reading.series[i].run = run;
+        reading.series[i].run_number = run;
     }
     read_lines(&reading, path);
     if (reading.series[TRAIN].n + reading.series[VAL].n == 0)

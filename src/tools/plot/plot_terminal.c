@@ -25,7 +25,7 @@ static char letter_of(const struct series *series)
 {
     if (is_bound(series))
         return '-';
-    return (char)((series->kind == VAL ? 'A' : 'a') + series->run % 26);
+    return (char)((series->kind == VAL ? 'A' : 'a') + series->run_number % 26);
 }
 
 /* Prints a character of a series: in the colours of the picture, as terminals number them. */
@@ -35,8 +35,8 @@ static void print_mark(FILE *out, const struct series *series, const char *mark,
     if (!colour || is_bound(series))
         fputs(mark, out);
     else
-        fprintf(out, "\033[%s38;5;%dm%s\033[0m", series->kind == VAL ? "1;" : "", colours[series->run % COUNT(colours)],
-                mark);
+        fprintf(out, "\033[%s38;5;%dm%s\033[0m", series->kind == VAL ? "1;" : "",
+                colours[series->run_number % COUNT(colours)], mark);
 }
 
 /* ---- drawing ----------------------------------------------------------------------------------------------------- */
@@ -69,7 +69,8 @@ static void put_letters(struct screen *screen, const struct series *series, uint
             put_letter(screen, &series->points[i], number);
     else
         for (size_t i = 1; i <= PLACES; i++)
-            put_letter(screen, &series->points[(series->n - 1) * (3 * i - series->run % 3) / (3 * PLACES)], number);
+            put_letter(screen, &series->points[(series->n - 1) * (3 * i - series->run_number % 3) / (3 * PLACES)],
+                       number);
 }
 
 static void draw_curves(struct screen *screen)

@@ -156,7 +156,7 @@ void choose_unit(struct plot *plot, bool bits)
 static const struct series *bound_of(const struct plot *plot, size_t run)
 {
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        if (series->run == run && is_bound(series))
+        if (series->run_number == run && is_bound(series))
             return series;
     return NULL;
 }
@@ -166,7 +166,7 @@ static bool all_have_bounds(const struct plot *plot)
 {
     const struct series *with = NULL, *without = NULL;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
-        if (bound_of(plot, series->run))
+        if (bound_of(plot, series->run_number))
             with = series;
         else
             without = series;
@@ -180,7 +180,7 @@ static void subtract_bounds(struct plot *plot)
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         if (!is_bound(series))
             for (size_t i = 0; i < series->n; i++)
-                series->points[i].loss -= bound_of(plot, series->run)->points->loss;
+                series->points[i].loss -= bound_of(plot, series->run_number)->points->loss;
     for (struct series *series = plot->series; series < plot->series + plot->n; series++)
         if (is_bound(series))
             series->n = 0;
@@ -222,7 +222,7 @@ static bool have_same_points(const struct series *a, const struct series *b)
 const struct series *same_before(const struct plot *plot, const struct series *series)
 {
     for (const struct series *other = plot->series; other < plot->series + plot->n; other++)
-        if (other->run < series->run && other->kind == series->kind && have_same_points(other, series))
+        if (other->run_number < series->run_number && other->kind == series->kind && have_same_points(other, series))
             return other;
     return NULL;
 }
@@ -231,7 +231,7 @@ void merge_floors(struct plot *plot)
 {
     const struct series *first = NULL;
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
-        if (!bound_of(plot, series->run))
+        if (!bound_of(plot, series->run_number))
             return;
         if (!first && is_bound(series))
             first = series;

@@ -147,16 +147,16 @@ struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
     size_t rows = (size_t)shape[0], columns = (size_t)shape[1];
     size_t elements = rows * columns;
     if (cut->split == SPLIT_NONE)
-        return (struct part){.runs = 1, .length = elements, .begin = 0, .end = elements};
-    size_t runs = (size_t)cut->sections;
+        return (struct part){.stretches = 1, .length = elements, .begin = 0, .end = elements};
+    size_t stretches = (size_t)cut->sections;
     size_t grain = (size_t)cut->grain; /* elements that stay together */
     if (cut->split == SPLIT_ROWS)
         grain *= columns;
     else
-        runs *= rows; /* each row has some elements of the part */
-    size_t length = elements / runs;
+        stretches *= rows; /* each row has some elements of the part */
+    size_t length = elements / stretches;
     size_t grains = length / grain;
-    return (struct part){.runs = runs,
+    return (struct part){.stretches = stretches,
                          .length = length,
                          .begin = part_begin(grains, k, n) * grain,
                          .end = part_begin(grains, k + 1, n) * grain};

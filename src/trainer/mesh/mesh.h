@@ -61,9 +61,10 @@ struct cut {
     int64_t grain; /* how many rows or columns stay together: those of a head */
 };
 
-/* A rank's part of a tensor that is made up of `runs` runs of `length` elements: elements [begin, end) of each run. */
+/* A rank's part of a tensor that is made up of `stretches` stretches of `length` elements: elements [begin, end) of
+ * each stretch. */
 struct part {
-    size_t runs, length, begin, end;
+    size_t stretches, length, begin, end;
 };
 /* Part k of n; all of the tensor if it is not cut. */
 struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n);

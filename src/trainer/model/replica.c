@@ -282,7 +282,7 @@ static void copy_part(const struct model *model, int index, int tp_rank, enum pa
     const struct param *param = &model->params->params[index];
     struct part part = part_of(&model->parts[tp_rank]->params[index].cut, param->shape, tp_rank, model->mesh->tp);
     size_t n = part.end - part.begin;
-    for (size_t i = 0; i < part.runs; i++) {
+    for (size_t i = 0; i < part.stretches; i++) {
         size_t in_whole = i * part.length + part.begin;
         size_t in_part = i * n;
         if (copy == INTO_WHOLE)

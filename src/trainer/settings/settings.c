@@ -315,9 +315,9 @@ static void open_init(void)
         claim_weights("--init", own_settings.source.path);
 }
 
-struct past {                      /* what the command line overrules, so that its options are set before */
-    const char *config;            /* the config file; NULL: none */
-    const struct resumed_run *run; /* the resumed run; NULL: none */
+struct past {                          /* what the command line overrules, so that its options are set before */
+    const char *config;                /* the config file; NULL: none */
+    const struct resumed_run *resumed; /* NULL: no run is resumed */
 };
 
 /* The first of two looks at the command line: finds the config file and the resumed run. */
@@ -332,15 +332,15 @@ static struct past find_past(const struct page *page, int argc, char **argv)
     past.config = own_settings.config;
     const struct archive *archive = find_archive();
     if (archive && (page->classes & OF_TRAIN))
-        past.run = archive->find_run();
+        past.resumed = archive->find_run();
     return past;
 }
 
 /* Sets all options: those of the run, then of the config file, then of the command line. */
 static void set_options(const struct page *page, const struct past *past, int argc, char **argv)
 {
-    if (past->run)
-        apply_recorded(past->run);
+    if (past->resumed)
+        apply_recorded(past->resumed);
     if (past->config)
         apply_config(page, past->config);
     char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &own_settings.n_words);
@@ -372,7 +372,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     claim_files(page); /* before any of them is read, so that no file is two things */
     set_order();
     check_together();
-    if (past.run)
+    if (past.resumed)
         own_settings.init = NULL;
     if (own_settings.init)
         open_init();

@@ -89,7 +89,7 @@ TEST(older_manifests_are_read)
         free(text);
     }
     struct checkpoint *checkpoint = open_checkpoint(folder);
-    assert_int_equal(checkpoint->run, 0);
+    assert_int_equal(checkpoint->run_id, 0);
     assert_true(!*checkpoint->program);
     expect_state(checkpoint, 5);
     expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);

@@ -293,7 +293,7 @@ TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
 static uint64_t read_run_id(const char *path)
 {
     struct checkpoint *checkpoint = open_checkpoint(path);
-    uint64_t run = checkpoint->run;
+    uint64_t run = checkpoint->run_id;
     assert_string_equal(checkpoint->program, YARD_VERSION);
     free_checkpoint(checkpoint);
     return run;

@@ -133,7 +133,7 @@ TEST(older_versions_are_read_and_newer_ones_refused)
             struct snapfile_page contents;
             memcpy(&contents, page, sizeof contents);
             contents.version = version;
-            contents.run = 7;
+            contents.run_id = 7;
             contents.manifest_hash = manifest_hash;
             memcpy(page, &contents, sizeof contents);
             memcpy(page + PAGE_HASH_AT, &(uint64_t){hash_bytes(page, PAGE_HASH_AT, 0)}, HASH_BYTES);

@@ -274,7 +274,7 @@ TEST(a_floor_that_runs_share_is_drawn_once)
         for (size_t i = 0; i < second.n; i++) {
             struct series *added = APPEND(both.series, both.n, both.cap);
             *added = second.series[i];
-            added->run = 1;
+            added->run_number = 1;
         }
         merge_floors(&both);
         assert_int_equal(both.n, 3 + other);
