@@ -90,7 +90,7 @@ static void print_task(FILE *screen, const struct widths *widths, size_t number,
     fprintf(out, " -> ");
     print_accesses(out, task, ACCESS_WRITE);
     if (is_conditional(task))
-        fprintf(out, "  (not in every iteration)");
+        fprintf(out, "  (not in every step)");
     char *text = end_text(&begun);
     char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);
     for (char *at = folded; *at; at++)

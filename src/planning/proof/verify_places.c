@@ -54,14 +54,13 @@ struct problem *verify_rings(const struct list *list)
         const struct task *task = list->tasks[i];
         const struct tensor *tensor = ring_of(task);
         if (tensor && !task->member.needed)
-            problem = new_problem(EXIT_FAILED,
-                                  "task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
-                                  task->name, tensor->name);
-        else if (tensor && !returned[i])
             problem =
-                new_problem(EXIT_FAILED,
-                            "task %zu %s touches ring %s, and may run when its iteration has returned its member of it",
+                new_problem(EXIT_FAILED, "task %zu %s touches ring %s, and may run in a step that has no member of it",
                             i, task->name, tensor->name);
+        else if (tensor && !returned[i])
+            problem = new_problem(
+                EXIT_FAILED, "task %zu %s touches ring %s, and may run in a step that has returned its member of it", i,
+                task->name, tensor->name);
     }
     free(returned);
     return problem;

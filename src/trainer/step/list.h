@@ -1,6 +1,6 @@
 /* list.h - the step as a list of tasks.
  *
- * A *step* of the training is a list of tasks, in an order that is correct when they simply run one after another.  A
+ * A *step* of the training runs the tasks of a list.  Their order is correct when they simply run one after another.  A
  * task says which tensors it reads and writes, which lane it runs on and how much work it is:
  *
  *     task         lane           reads         writes      waits for
@@ -14,7 +14,7 @@
  * bytes.  depend() finds the edges: which task must wait for which, within the step and from each step to the
  * next.
  *
- * An *iteration* is one time that a list runs, and its number.  Iteration n of the list for training is step n.  Other
+ * An *iteration* is one time that any list runs, and its number: iteration n of the list for training is step n.  Other
  * lists, such as that for evaluation, count iterations of their own, which are no steps.
  *
  * Other folders rewrite a list, prove it, show it, run it on a virtual clock, or, in run/, for real.  Nothing here

@@ -150,9 +150,9 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         "task persist host.disk 1 reads=b\ntask commit host.disk 1\n",
         "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\ntask persist host.disk 1 reads=b\n"};
     static const char *const wrong[] = {
-        NULL, "task 0 copy touches ring b, and may run when its iteration has returned its member of it",
-        "task 1 look touches ring b, and may run when its iteration has no member of it",
-        "task 0 copy touches ring b, and may run when its iteration has returned its member of it"};
+        NULL, "task 0 copy touches ring b, and may run in a step that has returned its member of it",
+        "task 1 look touches ring b, and may run in a step that has no member of it",
+        "task 0 copy touches ring b, and may run in a step that has returned its member of it"};
     for (int k = 0; k < 4; k++) {
         struct list *list = read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < list->n; i++) {
@@ -196,7 +196,7 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
             expect_sound("the list", list, NULL);
         else
             expect_wrong("the list", verify(list, NULL),
-                         "touches ring b, and may run when its iteration has returned its member of it");
+                         "touches ring b, and may run in a step that has returned its member of it");
         free_list_and_machine(list);
     }
 }

@@ -64,7 +64,7 @@ CASE(failed_event_serial) { run_broken(true); }
 TEST(a_failed_event_names_its_task)
 {
     const char *sentence =
-        "iteration 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
+        "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
     expect_case("failed_event", 1, sentence, NULL);
     expect_case("failed_event_serial", 1, sentence, NULL);
 }
