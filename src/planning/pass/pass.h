@@ -47,8 +47,8 @@
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
  * What a pass may rely on, and must leave so:
- *     - list->tasks holds the list's order.  While an edit is open, the tasks that were there keep their positions in the
- *       array (edit.h says more).
+ *     - list->tasks holds the list's order.  While an edit is open, the tasks that were there keep their positions in
+ *       the array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.
  *     - Tasks of one layer, micro-batch and role on a device are a *block*, also where they are apart.  same_block()
@@ -101,7 +101,7 @@ struct pass {
 /* ---- pass_table.c ----------------------------------------------------------------------------------------------- */
 
 const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
-const struct pass *find_pass(const char *name);  /* NULL: there is none */
+const struct pass *find_pass(const char *name);  /* NULL: no pass has this name */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 /* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
-    /* Bytes and time of the list as it is. */
+    /* Bytes and time of the list as it is.  The caller frees it with free_outlook(). */
     struct outlook *(*new_outlook)(struct list *list, const struct costs *costs);
     void (*free_outlook)(struct outlook *outlook);
     /* A sentence on what has changed, which the caller frees. */

@@ -8,7 +8,7 @@
  */
 #include "watch.h"
 
-#include "trainer/run/run_parts.h"
+#include "trainer/run/queues.h"
 #include "trainer/train/hooks.h"
 
 #include <time.h>

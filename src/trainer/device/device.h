@@ -197,7 +197,8 @@ struct machine {
 
 /* ---- machine.c ------------------------------------------------------------------------------------------------- */
 
-/* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
+/* Opens devices, contexts and queues; close_machine() closes them.  Ends the program with a sentence, with
+ * EXIT_NO_DEVICE or EXIT_USAGE, where that fails. */
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
 /* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
@@ -224,7 +225,7 @@ struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);
 int count_lanes(const struct device *device, enum lane_kind kind);
 bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
 void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
-/* A machine of n devices and the host. */
+/* A machine of n devices and the host, which name_device() is to set up.  The caller frees it with close_machine(). */
 struct machine *new_machine(int n_devices);
 /* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
@@ -233,7 +234,7 @@ void choose_tile(struct device *device); /* sets the rows and vectors of a regis
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
 /* Adds a link to a described machine, which owns it; rate: bytes/s, latency: seconds. */
 struct link *add_link(struct machine *machine, double rate, double latency);
-void drop_links(struct machine *machine);
+void drop_links(struct machine *machine); /* frees all links, and its copies take no time of their own then */
 
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 
@@ -251,15 +252,16 @@ size_t slab_limit(const struct device *device);
  * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
  * no room. */
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes);
-/* Writes `bytes` to a buffer of the device, from byte `begin` on, and waits until they are there. */
+/* Copies `bytes` bytes of `from` to the device's buffer, to byte `begin` and on, and waits until they are there. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes);
-/* Reads `bytes` of a buffer of the device, from byte `begin` on, and waits until they are here.  It does not wait for
- * tasks of other lanes. */
+/* Copies `bytes` bytes of the device's buffer, from byte `begin` on, to `into`, and waits until they are there.  It
+ * does not wait for tasks of other lanes. */
 void read_buffer(struct device *device, cl_mem buffer, size_t begin, void *into, size_t bytes);
 /* A sub-buffer of a device's slab: `bytes` of it from byte `begin` on.  The slab owns it. */
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
 /* How many guards of the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *device);
+/* Releases the device's slabs with their sub-buffers.  Nothing may be in flight. */
 void free_slabs(struct machine *machine, struct device *device);
 
 #endif

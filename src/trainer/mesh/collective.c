@@ -65,24 +65,24 @@ void add_into(struct list *list, const char *name, struct tensor *sum, struct te
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* Moves a slice (a rank's part of a tensor) to the device that sums it, unless it is there; returns it there. */
-static struct tensor *move_slice(struct list *list, const char *name, struct tensor *slice, struct device *device)
+/* Moves an addend, a part of a tensor, to the device that sums it, unless it is there; returns it there. */
+static struct tensor *move_addend(struct list *list, const char *name, struct tensor *addend, struct device *device)
 {
-    if (slice->device == device)
-        return slice;
+    if (addend->device == device)
+        return addend;
     const struct tensor_form form = {
         .device = device,
-        .class = slice->class,
+        .class = addend->class,
         .name = JOINED(name, ".received"),
-        .shape = slice->shape,
+        .shape = addend->shape,
     };
     struct tensor *received = new_tensor(list->pool, &form);
     as_buffer(received);
-    add_move(list, JOINED(name, ".move"), received, slice, FOR_MOVES);
+    add_move(list, JOINED(name, ".move"), received, addend, FOR_MOVES);
     return received;
 }
 
-/* The result has the slices that device k is to sum at [k * n] and after.  In each turn the devices receive from
+/* The result has the addends that device k is to sum at [k * n] and after.  In each turn the devices receive from
  * different senders, so that none sends to all at once. */
 struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain)
@@ -94,18 +94,18 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
             int sender = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
-            struct tensor *slice = view_of_shard(list->pool, tensors[sender], k, mine);
-            part[k * n + sender] = move_slice(list, name, slice, tensors[k]->device);
+            struct tensor *addend = view_of_shard(list->pool, tensors[sender], k, mine);
+            part[k * n + sender] = move_addend(list, name, addend, tensors[k]->device);
         }
     return part;
 }
 
-/* The n slices of a part are added up in rank order.  The sum is collected in one of them, at first in slice 0.  It may
- * have to move on to the slice where it is to stay:
+/* The n addends of a part are added up in rank order.  The sum is collected in one of them, at first in addend 0.  It
+ * may have to move on to the addend where it is to stay:
  *
- *     in place    to slice k, a part of tensor k itself
- *     else        on device 0 to slice 1, which was received, since slice 0 is a part of tensor 0 itself; on all other
- *                 devices slice 0 was received too
+ *     in place    to addend k, a part of tensor k itself
+ *     else        on device 0 to addend 1, which was received, since addend 0 is a part of tensor 0 itself; on all other
+ *                 devices addend 0 was received too
  *
  * a + b and b + a are the same bits. */
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,
@@ -115,7 +115,7 @@ struct tensor **add_reduce_sums(struct list *list, const char *name, struct tens
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
     for (int k = 0; k < n; k++) {
         struct tensor *sum = part[k * n];
-        int collector = in_place ? k : 0; /* the slice that collects the sum in the end */
+        int collector = in_place ? k : 0; /* the addend that collects the sum in the end */
         if (!in_place && k == 0)
             collector = 1;
         for (int i = 1; sum && i < n; i++) {
@@ -136,22 +136,22 @@ struct tensor **add_reduce_sums(struct list *list, const char *name, struct tens
 
 void add_all_gather(struct list *list, const char *name, struct tensor *const *tensors, int n)
 {
-    struct tensor **slice = allocate((size_t)n, sizeof *slice);
+    struct tensor **copies = allocate((size_t)n, sizeof *copies);
     for (int k = 0; k < n; k++) {
         struct range part = flat_part(count_elements(tensors[k]), ALIGNED, k, n);
         if (part.begin == part.end)
             continue;
         for (int i = 0; i < n; i++)
-            slice[i] = view_of_shard(list->pool, tensors[i], k, part);
-        add_broadcast_from(list, JOINED(name, ".send"), slice, n, k);
+            copies[i] = view_of_shard(list->pool, tensors[i], k, part);
+        add_broadcast_from(list, JOINED(name, ".send"), copies, n, k);
     }
-    free(slice);
+    free(copies);
 }
 
 void add_all_reduce(struct list *list, const char *name, struct tensor *const *tensors, int n)
 {
     struct tensor **part = add_reduce_moves(list, name, tensors, n, ALIGNED);
-    struct tensor **sums = add_reduce_sums(list, name, part, n, SUMS_IN_PLACE); /* slices of the tensors */
+    struct tensor **sums = add_reduce_sums(list, name, part, n, SUMS_IN_PLACE); /* parts of the tensors */
     add_all_gather(list, name, tensors, n);
     free(part);
     free(sums);

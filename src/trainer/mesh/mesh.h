@@ -32,6 +32,8 @@ extern const struct mesh one_rank; /* the mesh of one device, for a model of one
 
 /* ---- mesh.c ------------------------------------------------------------------------------------------------------ */
 
+/* The three functions that follow fill in *mesh, and return NULL, or the problem that the user's words do not fit. */
+
 /* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1; NULL: all `ranks` are data-parallel. */
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh);
 /* Sets which layers each stage has: all stages as many as can be, or, where `stages` is not NULL, as "3,5,4" says. */
@@ -39,14 +41,14 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
 /* cut_layers() for stages that are recorded, perhaps of another mesh: they are kept if they fit this one. */
 struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages);
 void free_mesh(struct mesh *mesh);
-char *format_mesh(char out[64], const struct mesh *mesh); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
-int n_ranks(const struct mesh *mesh);
-int n_stages(const struct mesh *mesh);                   /* of a pipeline: pp, or some for each device */
-int pp_of(const struct mesh *mesh, int stage);           /* the pipeline coordinate of its device */
-int rank_at(const struct mesh *mesh, int dp, int stage); /* the first rank of the group that has the stage */
-int dp_of(const struct mesh *mesh, int rank);            /* the rank's data-parallel coordinate */
-int tp_of(const struct mesh *mesh, int rank);            /* its place in its tensor-parallel group */
-bool has_stage(const struct mesh *mesh, int rank, int stage);
+char *format_mesh(char out[64], const struct mesh *mesh);     /* "dp=2,pp=1,tp=2" into `out`, which is returned */
+int n_ranks(const struct mesh *mesh);                         /* dp * pp * tp, one for each device */
+int n_stages(const struct mesh *mesh);                        /* of a pipeline: pp, or some for each device */
+int pp_of(const struct mesh *mesh, int stage);                /* the pipeline coordinate of its device */
+int rank_at(const struct mesh *mesh, int dp, int stage);      /* the first rank of the group that has the stage */
+int dp_of(const struct mesh *mesh, int rank);                 /* the rank's data-parallel coordinate */
+int tp_of(const struct mesh *mesh, int rank);                 /* the rank's tensor-parallel coordinate */
+bool has_stage(const struct mesh *mesh, int rank, int stage); /* is the stage, from 0, on the rank's device? */
 
 /* Part k of n of a tensor with `elements` elements, perhaps none.  A part is a whole number of grains, of `grain`
  * elements each. */
@@ -71,10 +73,10 @@ struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
 
 /* ---- collective.c ---------------------------------------------------------------------------------------------- */
 
-/* A view of the shard with this number, named "grad.3/1" for shard 1; or the tensor itself where the shard is all of
- * it. */
+/* A view of the shard with this number, the elements `shard`, named "grad.3/1" for shard 1; or the tensor itself where
+ * the shard is all of it. */
 struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct range shard);
-/* sum += addend, on the sum's device. */
+/* Adds a task: sum += addend, element by element, on the sum's device, where both tensors are. */
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend);
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole

@@ -7,7 +7,8 @@
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks that may be skipped at the last moment                        late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
- *     flights    what these files, and the watchdog, know of each other                run_parts.h
+ *     queues     the runs that lanes were given: for these files and a watchdog      queues.h
+ *     parts      what these files know of each other, and nobody else                run_parts.h
  *
  * Protocol: finish_lists() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_list().  (Lists that share an arena use the same bytes,
@@ -44,8 +45,8 @@ struct wrapper {
 
 enum { KEPT_ENDS = 4 }; /* more iterations than can be in flight */
 struct running {
-    struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight */
-    struct queue *queues;        /* by lane: the runs that it was given; run_parts.h has both structs */
+    struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight (run_parts.h) */
+    struct queue *queues;        /* by lane: the runs that it was given (queues.h) */
     int n_queues;
     cl_event *wait; /* room for the events that one task waits for */
     /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
@@ -139,7 +140,7 @@ void remove_observer(struct observer *observer);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
-/* Ends the thread when all its jobs are finished, if there is one. */
+/* Waits until all jobs of the thread are finished, ends it and sets *thread to NULL.  Does nothing for NULL. */
 void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* run_parts.h - what the files of this folder know of each other: flights, jobs, and tasks that may be skipped at the
- * last moment.  A watchdog (tools/watch) needs it too; all others need run.h alone, which has struct task_flight.
+ * last moment.  All other folders need run.h alone, which has struct task_flight, or also queues.h.
  *
  * A *flight* is the run of a task that has been issued and is not retired yet:
  *
@@ -12,11 +12,9 @@
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
-#include "run.h"
+#include "queues.h" /* defines: queue, queued_run, flights_lock */
 
-#include <pthread.h>
-
-/* ---- runs, by task and by lane --------------------------------------------------------------------------------- */
+/* ---- runs, by task ----------------------------------------------------------------------------------------------- */
 
 struct task_runs {                         /* the runs of one task */
     cl_kernel kernel;                      /* NULL: the task launches none */
@@ -25,30 +23,12 @@ struct task_runs {                         /* the runs of one task */
     struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
 };
 
-struct queued_run { /* a run that has not been retired: position of the task, iteration */
-    _Atomic uint32_t task_index, iteration;
-};
-
-struct queue {               /* the runs that a lane has been given, which it takes in this order */
-    struct queued_run *runs; /* run k is at k % cap */
-    size_t cap;
-    _Atomic uint64_t given, retired; /* how many runs in all */
-    _Atomic uint64_t ended;          /* how many the driver had ended when the watchdog last asked */
-    uint64_t last_end;               /* the latest end of its runs, as reported */
-    uint64_t driver_end;             /* the latest end of its runs on the device's clock: see event_times() */
-};
-
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
-extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
 void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
 void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
-/* A flight for a run that is issued now. */
+/* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
 struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration);
-/* The nth run that the lane was given, if it is not retired, and its flight. */
-struct queued_run *queued_run(const struct queue *queue, uint64_t nth);
-struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);
-bool has_ended(const struct task_flight *flight); /* has its work ended, well or with an error? */
 /* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run(). */
 void report_flight(struct list *list, const struct task *task, struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */
@@ -62,8 +42,8 @@ void issue(const struct list *list, const struct task *task, uint32_t iteration,
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program, since the task has failed with that status. */
 _Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
-/* Sets the flight's times to those of its event `work`.  lane_free: when the task before it on its lane ended, on the
- * host's clock.  driver_end: as `last_end` of event_times(). */
+/* Sets the flight's times to those of its event `work`.  lane_free: when the task before it on its lane ended, in ns on
+ * the host's clock.  driver_end: as `last_end` of event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t lane_free, uint64_t *driver_end);
 
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */

@@ -30,7 +30,8 @@
 #include "train.h"
 #include "trainer/base/module.h"
 
-struct kept_run {     /* what a run that has ended leaves to go on from */
+/* What a run that has ended leaves to go on from.  The texts are allocated, and whoever asks frees them. */
+struct kept_run {
     char *where;      /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
     char *command;    /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
     char *more_words; /* further words of that command; NULL: none */
@@ -60,15 +61,18 @@ struct hooks {
     /* Nothing is in flight; lists and machine are still there. */
     void (*trainer_closing)(struct trainer *trainer);
 
-    /* A question at any time: the seconds that a task takes alone, as predicted; NAN: not known. */
+    /* ---- no moment, but a question that may come at any time ---- */
+
+    /* How many seconds does the task take alone, as predicted?  NAN: not known. */
     double (*predicted_seconds)(const struct trainer *trainer, const struct task *task);
 };
-/* Where the folder keeps a pointer of its own for this trainer.  The pointer is NULL at first. */
+/* Where the folder keeps a pointer of its own for this trainer.  The pointer is NULL at first, and the folder frees
+ * what it leads to at trainer_closing. */
 void **folder_data_of(const struct trainer *trainer, const struct module *module);
 
 /* Each calls this function of all folders that have it. */
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
-struct machine *ask_machine(struct trainer *trainer); /* until one brings a machine; NULL: none does */
+struct machine *ask_machine(struct trainer *trainer); /* until one brings one, which the caller owns; NULL: none does */
 void tell_machine_opened(struct trainer *trainer);
 void tell_list_built(struct trainer *trainer, struct list *list);
 void tell_lists_ready(struct trainer *trainer);

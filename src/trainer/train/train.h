@@ -114,9 +114,9 @@ enum wanted {
     OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
     ONLY_DRAFT = 64       /* its lists are looked at and do not run: see new_draft() */
 };
-/* Opens the devices that are asked for.  separate: each has a context of its own. */
+/* Opens the devices that are asked for, as open_machine() does.  separate: each has a context of its own. */
 struct machine *open_machine_for(const struct settings *settings, bool separate);
-/* The model's sizes: its source's, else those of the options. */
+/* The model's sizes: those of its source, the file of --init or --resume; without a source those of the options. */
 struct config config_of(const struct settings *settings);
 /* Opens devices and data, makes the model and the lists, places them.  Sets execution.serial as the settings say: one
  * trainer runs at a time. */

@@ -14,7 +14,7 @@ void set_batch(struct trainer *trainer, unsigned wanted);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
-void new_feeds(struct trainer *trainer); /* sets their trainer, dp_rank, micro and n */
+void new_feeds(struct trainer *trainer); /* makes the trainer's feeds, with their trainer, dp_rank, micro and n */
 void free_feeds(struct trainer *trainer);
 /* The feed of a micro-batch of the train list, on that data-parallel rank. */
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
@@ -36,11 +36,12 @@ void fill_copies(const struct task *maker);
 void add_control(struct trainer *trainer);
 /* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
-/* Makes the tensors in which the losses are summed. */
+/* Makes trainer->rank_total, the sum of losses of each data-parallel rank.  Returns the tensor on the norm's device in
+ * which these sums are gathered. */
 struct tensor *new_losses(struct trainer *trainer);
 /* Adds the tasks that report loss and norm. */
 void add_report(struct trainer *trainer);
-host_function report_evaluation;
+host_function report_evaluation; /* adds an iteration's losses to trainer->eval_sum; its argument is the trainer */
 
 /* ---- build_lists.c: the lists of tasks --------------------------------------------------------------------------- */
 
