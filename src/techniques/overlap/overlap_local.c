@@ -26,8 +26,8 @@
  * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and each copy would copy
  * bytes that are the same on both sides.
  *
- *     proved (yard plan --verify)    that list: its addresses, its order, every value; and each task looks at the word of
- *                                    its own step
+ *     proved (yard plan --verify)    that list: its addresses, its order, every value; and each task looks at the word
+ *                                    of its own step
  *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
  *     sides at random)               before fetch or return has made them new
  *     holds always                   the device's parameters are valid after each update; the device's state is valid

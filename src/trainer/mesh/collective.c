@@ -104,8 +104,8 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
  * may have to move on to the addend where it is to stay:
  *
  *     in place    to addend k, a part of tensor k itself
- *     else        on device 0 to addend 1, which was received, since addend 0 is a part of tensor 0 itself; on all other
- *                 devices addend 0 was received too
+ *     else        on device 0 to addend 1, which was received, since addend 0 is a part of tensor 0 itself; on all
+ *                 other devices addend 0 was received too
  *
  * a + b and b + a are the same bits. */
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,

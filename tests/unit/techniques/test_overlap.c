@@ -597,7 +597,7 @@ TEST(updates_wait_for_nothing)
         }
 }
 
-/* ---- sides chosen in the running step --------------------------------------------------------------------------------- */
+/* ---- sides chosen in the running step ---------------------------------------------------------------------------- */
 
 struct sides_given {
     unsigned cpu, all, moved;
