@@ -171,8 +171,7 @@ static uint64_t identify(const struct values *values, const struct task *task)
     return hash_bytes(tags, sizeof tags, hash_bytes(task->name, strlen(task->name), 0));
 }
 
-/* Does the task write no value?  (A side word is none.)
- */
+/* Does the task write no value?  (A side word is none.) */
 static bool writes_nothing(const struct task *task)
 {
     for (int i = 0; i < task->n_accesses; i++)

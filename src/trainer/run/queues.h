@@ -1,7 +1,7 @@
 /* queues.h - the runs that each lane was given, in its order, and whether they have ended: retire.c.
  *
- * The files of this folder use it, and a watchdog (tools/watch), which looks from a thread of its own while it holds
- * flights_lock.
+ * The files of this folder use it, and a watchdog (tools/watch).  The watchdog's threads read what is atomic at any
+ * time, and flights only while they hold flights_lock.
  */
 #ifndef QUEUES_H
 #define QUEUES_H
