@@ -56,7 +56,7 @@ static void expect_parts(const struct cut *cut, const int64_t shape[2], int n)
     bool *taken = allocate(elements, sizeof *taken);
     for (int k = 0; k < n; k++) {
         struct part part = part_of(cut, shape, k, n);
-        for (size_t i = 0; i < part.runs; i++)
+        for (size_t i = 0; i < part.stretches; i++)
             for (size_t at = part.begin; at < part.end; at++, covered++) {
                 assert_false(taken[i * part.length + at]);
                 taken[i * part.length + at] = true;
@@ -75,7 +75,7 @@ TEST(parts_cover_a_parameter_once)
         expect_parts(&(struct cut){SPLIT_COLUMNS, 2, 3}, (int64_t[]){4, 30}, n);
     }
     struct part v_of_the_second = part_of(&(struct cut){SPLIT_ROWS, 3, 2}, (int64_t[]){18, 5}, 1, 2);
-    assert_int_equal(v_of_the_second.runs, 3);
+    assert_int_equal(v_of_the_second.stretches, 3);
     assert_int_equal(v_of_the_second.length, 30); /* 3 heads of 2 rows */
     assert_int_equal(v_of_the_second.begin, 10);  /* the first has one head */
     assert_int_equal(v_of_the_second.end, 30);
