@@ -648,7 +648,7 @@ static const char *const choosing[][2] = {
     {"-d 0:0 --clip 0", "--recompute full --swap layer --swap-what activations,gradients"},
     {"-d 0:0 --layers 4 --clip 0", "--device-mem 1500000"},         /* only some fit on both sides ... */
     {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... after another pass */
-    {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* updates are cut into pieces */};
+    {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* updates are cut into slices */};
 
 /* The gradients of the updates whose side a task chooses, which read the copy of its word, are there when it runs. */
 static size_t expect_gradients_before(const struct list *list, const struct task *choice)

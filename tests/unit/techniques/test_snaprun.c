@@ -37,7 +37,7 @@ static const struct kind {
     {"-d 0:0 --overlap all-cpu", false},
     {"-d 0:0 --overlap local --delay-seed 2 --hardware data/hardware/server.txt --clip 0", false},
     {"-d 0:0 --channels 640 --seq-len 8 --batch 2 --overlap local --delay-seed 4 --hardware data/hardware/server.txt",
-     false}, /* updates are cut into pieces */
+     false}, /* updates are cut into slices */
     {"-d 0:0x2 --zero 3 --overlap local --delay-seed 3 --hardware data/hardware/server.txt --snapshot-in device", true},
     {"-d 0:0 --swap layer --swap-what parameters,optimizer,activations", false},
     {"-d 0:0x2 --zero 0", true},

@@ -97,10 +97,10 @@ TEST(equal_runs_are_named)
 {
     struct point other[] = {{1, 4}, {2, 3}, {4, 2.5}};
     struct series runs[] = {
-        {.path = "a.jsonl", .kind = TRAIN, .run = 0, .points = train, .n = 3, .cap = 3},
-        {.path = "b.jsonl", .kind = TRAIN, .run = 1, .points = other, .n = 3, .cap = 3},
-        {.path = "c.jsonl", .kind = TRAIN, .run = 2, .points = train, .n = 3, .cap = 3},
-        {.path = "d.jsonl", .kind = TRAIN, .run = 3, .points = train, .n = 2, .cap = 2},
+        {.path = "a.jsonl", .kind = TRAIN, .run_number = 0, .points = train, .n = 3, .cap = 3},
+        {.path = "b.jsonl", .kind = TRAIN, .run_number = 1, .points = other, .n = 3, .cap = 3},
+        {.path = "c.jsonl", .kind = TRAIN, .run_number = 2, .points = train, .n = 3, .cap = 3},
+        {.path = "d.jsonl", .kind = TRAIN, .run_number = 3, .points = train, .n = 2, .cap = 2},
     };
     const struct plot four = {.unit = "loss", .series = runs, .n = 4, .cap = 4};
     char *text = printed(&four, 60, 9, false, false);
