@@ -14,6 +14,18 @@ struct costs *new_costs(const char *path)
     return costs;
 }
 
+void free_costs(struct costs *costs)
+{
+    free(costs->path);
+    free(costs->device);
+    free(costs->driver);
+    free(costs->engine);
+    free(costs->shape);
+    free(costs->name);
+    free(costs->tasks);
+    free(costs);
+}
+
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
 
 /* The kind of lane whose speed a task has.  This is the task's own lane, but a copy between two devices on a compute

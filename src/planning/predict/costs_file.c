@@ -182,18 +182,6 @@ struct costs *read_costs(const char *path)
     return costs;
 }
 
-void free_costs(struct costs *costs)
-{
-    free(costs->path);
-    free(costs->device);
-    free(costs->driver);
-    free(costs->engine);
-    free(costs->shape);
-    free(costs->name);
-    free(costs->tasks);
-    free(costs);
-}
-
 void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine)
 {
     char driver[128] = "";

@@ -1,5 +1,5 @@
 /* forecast.h - what would come of a list as it is now: how long its step takes, what memory it needs, and which budgets
- * would do.  Implemented in forecast.c and budgets.c.
+ * would do.  Implemented in forecast.c, budgets.c and shortage.c.
  */
 #ifndef FORECAST_H
 #define FORECAST_H
@@ -49,10 +49,14 @@ struct forecast *keep_forecast(struct forecast forecast);
 /* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
  * budget is all the memory there is. */
 void set_budgets(struct machine *machine, size_t each, size_t host);
+/* Sets the device's budget to these bytes, if it is smaller. */
+void raise_budget(struct device *device, size_t bytes);
 /* For the forecast of a list that does not fit: gives the first n devices, of which the host is the last one, budgets
  * that nothing exceeds.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
 struct device *lift_limits(struct machine *machine, int n);
 void restore_limits(struct machine *machine, const struct device *before, int n);
+/* ---- shortage.c ------------------------------------------------------------------------------------------------- */
+
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
  * do.  option: the option that asked for the list, "--zero 3".  replans: whether the passes may make another list with
  * these budgets. */

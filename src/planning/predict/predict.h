@@ -8,7 +8,8 @@
  *     simulation.h   when does each task run, if the list repeats?                simulate.c, pattern.c
  *                    a simulation for people, as JSON, as a trace                 report.c
  *     forecast.h     what would come of this list?  a planner's question          forecast.c
- *                    which budgets does it need?                                  budgets.c
+ *                    with which budgets?                                          budgets.c
+ *                    if it does not fit, which budgets would do?                  shortage.c
  *     predict.h      what does a training use of all that?                        training_costs.c
  *                    a few steps, to measure where no file says how long          trial.c
  *                    tasks take; and the command that stores the profile          profile.c
@@ -18,7 +19,7 @@
  * A header includes those above it.  simulator.h is for the files that simulate.
  *
  * The search and the techniques include this folder: they choose by how long a list would take.  So it includes none of
- * them, and of planning only command, pass and trace.
+ * them, and of planning only console, pass and trace.
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */

@@ -5,7 +5,7 @@
  * one likes train in the memory of one.  A budget that is named but not enough, and a search that misses in more memory
  * what it finds in less, are found.
  *
- * To see it fail: in budgets.c, name a byte too few: device->budget - 1 in refuse_and_name_budgets().
+ * To see it fail: in shortage.c, name a byte too few: device->budget - 1 in refuse_and_name_budgets().
  *
  *     SWAP_CASES=N build/tests/test_swap_budgets      N random cases of each law
  */

@@ -1,0 +1,76 @@
+/* shortage.c - if a list does not fit, says where, and which budgets would do. */
+#include "forecast.h"
+#include "trainer/train/train.h"
+
+char *describe_shortage(const struct device *before, const struct forecast *forecast)
+{
+    char where[64], budget[128];
+    const struct device *device = before;
+    while (!device->is_host && forecast->needed_bytes[device->index] <= device->budget)
+        device++;
+    const struct task *task = forecast->tasks[forecast->peak_position[device->index]];
+    return format_string("device %s: task %s%s does not fit in the budget of %s", device->id, task->name,
+                         layer_and_micro(where, task), format_budget(budget, device));
+}
+
+/* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number.  On the
+ * host the lists for evaluation and samples may need more than the list for training; on a device they need less. */
+void raise_budgets(struct machine *machine, const struct forecast *forecast, const struct run_facts *facts)
+{
+    struct list *all[MOST_LISTS];
+    const size_t n_lists = facts->trainer ? lists_of(facts->trainer, all) : 0;
+    size_t most = 0;
+    for (int i = 0; i < machine->n_devices; i++)
+        most = MAX(most, forecast->needed_bytes[i]);
+    for (struct device *device = machine->devices; device <= machine->host; device++) {
+        bool has_own = device->described.by_hand || device->is_host;
+        raise_budget(device, has_own ? forecast->needed_bytes[device->index] : most);
+    }
+    for (size_t i = 0; i < n_lists; i++)
+        if (all[i] != facts->trainer->train)
+            raise_budget(machine->host, host_bytes_of(all[i]));
+}
+
+/* The owner of the budget, as the user names it. */
+static const char *owner_of(const struct device *device)
+{
+    if (device->described.by_hand)
+        return device->id;
+    return device->is_host ? "the host" : "each device";
+}
+
+_Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
+                                       const char *option, enum replanning replans)
+{
+    char *enough = NULL, text[32];
+    const struct device *first = NULL; /* the first device that needs more */
+    for (const struct device *device = machine->devices; device <= machine->host; device++) {
+        if (device->budget == before[device->index].budget || (first && !device->described.by_hand && !device->is_host))
+            continue;
+        append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", device->budget,
+                    format_bytes(text, (double)device->budget), owner_of(device));
+        if (!first)
+            first = device;
+    }
+    const char *raised = first->is_host ? "--host-mem" : "--device-mem";
+    char *verdict = NULL, *advice = NULL;
+    if (replans == SAME_LIST)
+        verdict = format_string("enough would be %s", enough);
+    else
+        verdict = format_string("%s are needed, or more if a pass then chooses anew", enough);
+    if (first->described.by_hand)
+        advice = format_string("raise memory= or %s, or use smaller tensors", raised);
+    else
+        advice = format_string("raise %s, or use %s", raised, ways_to_make_room(first->is_host));
+    fail(EXIT_USAGE, "%s: %s; %s: %s", option, shortage, verdict, advice);
+}
+
+_Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
+                                const struct run_facts *facts, enum replanning replans)
+{
+    struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
+    if (forecast->problem) /* no budget would give the list a place */
+        must(forecast->problem);
+    raise_budgets(machine, forecast, facts);
+    refuse_and_name_budgets(machine, before, describe_shortage(before, forecast), option, replans);
+}
