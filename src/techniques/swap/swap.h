@@ -3,7 +3,7 @@
  *     swap.c            finds the gaps, and swaps those that a fixed order names       begin here
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
  *     swap_choice.c     what a choice of that search does to the list: a fate for each gap
- *     swap_positions.c     between which tasks the copies of that choice come
+ *     swap_positions.c  between which tasks the copies of that choice come
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
