@@ -5,6 +5,7 @@
 #include "trainer/base/module.h"
 
 struct option_table;
+
 /* A command that takes paths. */
 struct path_command {
     const char *name;
@@ -14,6 +15,7 @@ struct path_command {
     unsigned bit;         /* its bit in its options' `classes` */
     int inputs;           /* how many of the paths are read, from the first on */
 };
+
 /* Sets the options, and returns the paths among the arguments, *n of them; the caller frees the array.  The files that
  * are read, and the options' outputs, are claimed.  NULL: help was asked for, and printed. */
 char **take_arguments(struct option_table *table, const struct path_command *command, int argc, char **argv, int *n);
@@ -39,6 +41,7 @@ struct words {
     size_t n;
     struct option_table *table;
 };
+
 /* Runs the word that comes first among the arguments; returns the exit code. */
 int run_words(const struct words *words, int argc, char **argv);
 

@@ -41,19 +41,23 @@ struct table {
     size_t n, cap;      /* rows */
     int blanks;         /* between two columns of the text */
 };
+
 /* A table without rows.  The caller frees it with free_table(). */
 struct table *new_table(const struct column *columns, size_t n_columns);
 void free_table(struct table *table);
 static inline struct cell text_cell(const char *text) { return (struct cell){text, 0}; }
 static inline struct cell number_cell(double number) { return (struct cell){NULL, number}; }
+
 /* One cell per column, in their order. */
 #define ROW(table, ...) add_row((table), (struct cell[]){__VA_ARGS__})
 void add_row(struct table *table, const struct cell *cells);
 void sort_table(struct table *table, size_t column); /* by its numbers, the largest first */
 bool shows_colour(void);                             /* is stdout a terminal that has some, and NO_COLOR not set? */
+
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *table);
 void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
+
 /* These two make columns narrower where a terminal is too narrow for them.
  *
  *     print_top()      the heading and the first rows; then how many others there are, and the sum of their column
@@ -61,11 +65,14 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
  *     print_table()    an empty line, the heading and all rows */
 void print_top(FILE *out, struct table *table, size_t ms);
 void print_table(FILE *out, struct table *table);
+
 /* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is
  * in front of each text and a vertical tab in front of each number.  A column with nothing but "-" is left out. */
 void print_cells(FILE *out, const struct table *table, size_t end);
+
 /* An array of objects, which the caller owns; a number that is not finite is null. */
 json_t *table_json(const struct table *table);
+
 /* Prints the object on stdout, and a new line after it; the object is released. */
 void print_json(json_t *object);
 

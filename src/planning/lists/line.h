@@ -18,13 +18,16 @@ struct line {
     bool used[MOST_WORDS];
     size_t n;
 };
+
 /* Cuts the text into words, which point into it; '#' begins a comment. */
 void split_line(struct line *line, char *text);
+
 /* Ends the program: the word of that line is wrong.  What is expected there comes last, by the rules of printf(). */
 #define fail_word(l, word, ...)                                                                                        \
     fail(EXIT_USAGE, "%s, line %d: \"%.80s\": expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
 char *word_at(struct line *line, size_t i);            /* the word that has place i, which must be there */
 char *word_option(struct line *line, const char *key); /* the value of `key=value`, or NULL */
+
 /* Cuts the first name off a list with commas; NULL: none is left. */
 char *next_name(const struct line *line, char **list);
 
@@ -40,10 +43,13 @@ enum value {
 };
 enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
 bool parse_time(const char *text, double *seconds); /* "1.5ms", or a number of seconds; false: it is neither */
+
 /* The text as a whole number from low to high. */
 double read_counter(const struct line *line, const char *text, double low, double high);
+
 /* The text as such a value, in the unit that enum value says. */
 double read_as(const struct line *line, enum value value, const char *text);
+
 /* Read into a struct, or write from it, all options that lines of that kind have.  The struct is a
  *
  *     device, lane, link or tensor    as the kind says

@@ -17,6 +17,7 @@
 struct list *read_list(const char *path);
 void free_list_and_machine(struct list *list); /* frees its pool and its machine too */
 bool names_list(const char *path);             /* is it, by its name, such a file? */
+
 /* Another form of such files, which a folder registers (struct module). */
 struct list_form {
     const char *ending;              /* the end of their names: ".csv" */
@@ -31,6 +32,7 @@ void write_list(FILE *out, const struct list *list, const double *seconds);
 /* ---- print.c ---------------------------------------------------------------------------------------------------- */
 
 const char *budget_rule(const struct machine *machine); /* how its budgets are chosen, for people */
+
 /* yard plan shows a placed list in three ways: its tasks, with edges and accesses; where its tensors lie, and when; and
  * what lists that share a pool take on each device, in bytes.  plan_json() has all three, and the caller owns it. */
 void print_step(FILE *out, const struct list *list);

@@ -41,6 +41,7 @@
 struct edit *open_edit(struct list *list); /* ends with commit_edit() or undo_edit(), exactly once */
 void commit_edit(struct edit *edit);
 void undo_edit(struct edit *edit); /* frees the tasks and tensors that are new */
+
 /* The list is as after commit_edit(), and no edit is open in it; but the edit is still to be undone, after all edits
  * that are opened from here on have been undone. */
 void preview(struct edit *edit);
@@ -49,6 +50,7 @@ void preview(struct edit *edit);
  * added.  They have the task's layer, micro-batch and role, unless list->tags is set to others. */
 void insert_before(struct edit *edit, struct task *task);
 void insert_behind(struct edit *edit, struct task *task);
+
 /* Adds a copy right before the task, as add_copy() does.  The position for tasks that are added from here on, and their
  * tags, stay as they are. */
 struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *lane, const char *name,
@@ -65,6 +67,7 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
  * Tasks that sink to the same position are reversed: begin with the last one to keep their order. */
 bool sink(struct edit *edit, struct task *task, struct task *where);
 bool hoist(struct edit *edit, struct task *task, struct task *where);
+
 /* Why the last move moved nothing: `second` must come after `first`. */
 struct obstacle {
     const struct task *first, *second; /* in the order of the list; one of them was to be moved */
@@ -75,17 +78,23 @@ const struct obstacle *last_obstacle(const struct edit *edit);
 
 /* The persistent tensor, with its views, lies on that device from the first iteration on. */
 void set_home(struct edit *edit, struct tensor *tensor, struct device *device);
+
 /* From now on the persistent tensor has bytes only while it is used: no task needs its value of the step before. */
 void make_transient(struct edit *edit, struct tensor *tensor);
+
 /* From now on the tensor keeps its bytes throughout, as a persistent tensor does; make_transient() takes that back. */
 void make_persistent(struct edit *edit, struct tensor *tensor);
+
 /* The tensor shares its bytes with no other of its list. */
 void set_exclusive(struct edit *edit, struct tensor *tensor);
+
 /* A new tensor on the device that persists: whatever set-up writes to the tensor, it writes to the mirror too
  * (write_bytes_of()). */
 struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device);
+
 /* The task touches `new`, which has the same size, where it touched `old` or a view of it. */
 void repoint(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new);
+
 /* The tasks that touch the tensor in `uses`, from position `from` on, touch `new` where they touch `old`.  `old` is the
  * tensor, or what an earlier call has put in its place. */
 void switch_readers(struct edit *edit, const struct uses *uses, const struct tensor *tensor, int from,
@@ -94,16 +103,21 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
 /* Cuts an elementwise task into n slices, or fewer where it is too small: slices begin on the device's alignment.  The
  * slices, which slices[] gets, take the task's position in the list.  Returns how many there are. */
 size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices);
+
 /* Adds the task once more, at the position of insertion.  The caller re-points what it writes. */
 struct task *repeat(struct edit *edit, const struct task *task);
+
 /* `mine` computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs);
+
 /* A task of the host's lane takes the task's position in the list and does its work, on host_tensors[] in place of the
  * tensors of the task's accesses.  New tasks come after it. */
 struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *lane,
                              struct tensor *const *host_tensors);
+
 /* The task leaves the list: for copies that others replace. */
 void drop(struct edit *edit, struct task *task);
+
 /* From now on the task runs only when the word, on the host, has all of those bits (enum side_bit, cl/shared.h).  A
  * forecast assumes either that the word has them, so that the task runs, or that it is skipped.  Call it for new tasks
  * of this edit only: undoing the edit drops them, so nothing is noted here. */
@@ -119,6 +133,7 @@ struct task **tasks_in_order(const struct list *list, size_t *n);
 struct tensor *new_bytes_tensor(struct pool *pool, struct device *device, enum memory_class class, const char *name,
                                 size_t bytes);
 struct tensor *new_range(struct pool *pool, struct tensor *base, const char *name, size_t begin, size_t end);
+
 /* `view` is a part of some storage that is as large as `base`.  Returns the same part (offset and shape) of `base`. */
 struct tensor *same_part(struct pool *pool, struct tensor *base, const struct tensor *view);
 

@@ -84,6 +84,7 @@ struct run_facts {      /* what passes know of the training whose list they rewr
 };
 
 typedef bool pass_wanted(const struct run_facts *facts);
+
 /* true: the list is changed; false: declined, and the list is as it was.  Sets the report's reason and fields.
  * costs is NULL where no hardware is described or measured; the tasks of a step file have their own times. */
 typedef bool pass_run(struct list *list, const struct costs *costs, const struct run_facts *facts,
@@ -108,6 +109,7 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 
 /* What the passes make of a list with larger budgets: the same, or another list, which may need more again. */
 enum replanning { SAME_LIST, LIST_MAY_CHANGE };
+
 /* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
@@ -128,6 +130,7 @@ struct forecaster {
  * with free_reports(). */
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n);
+
 /* Runs the passes that are IN_EVERY_LIST on a list that is not the training's. */
 void run_on_other_list(struct list *list, const struct costs *costs, const struct run_facts *facts);
 

@@ -84,11 +84,14 @@ struct pass_traits {
     /* ---- for another pass, whether or not this one is wanted ---- */
     pass_run *choose_remade; /* the search for what --recompute auto makes again; NULL: the pass has none */
 };
+
 /* The traits of a pass, never NULL: those of a pass without traits are all zero. */
 const struct pass_traits *traits_of(const struct pass *pass);
 bool has_trait(const struct pass *pass, enum trait trait);
+
 /* The first of the wanted passes that has this trait; NULL: none has it. */
 const struct pass *find_wanted(enum trait trait, const struct run_facts *facts);
+
 /* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it must choose before
  * it is known how many bytes other passes take. */
 enum replanning replanning_of(const struct run_facts *facts);
@@ -96,6 +99,7 @@ enum replanning replanning_of(const struct run_facts *facts);
 struct reserved_room { /* the tensors of a pool that keep it */
     size_t first, end; /* from tensor `first` up to, but without, `end` */
 };
+
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * When the open edit is undone, the tensors are gone.  Else free_room() takes their bytes away. */
 struct reserved_room reserve_room(struct list *list, const struct run_facts *facts);

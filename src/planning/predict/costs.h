@@ -80,36 +80,47 @@ struct costs {
 
     double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };
+
 /* Costs that know no task's time yet, and scale no speed.  The caller frees them with free_costs(). */
 struct costs *new_costs(const char *path);
+
 /* Reads a profile or a description.  What is wrong in the file ends the program (EXIT_USAGE) with its line.  The caller
  * frees the costs with free_costs(). */
 struct costs *read_costs(const char *path);
 void free_costs(struct costs *costs);
+
 /* Applies --what-if, "link=2x cpu=0.5x device=1.5x mem=8G": speeds to costs, memory to the machine's budgets.  A wrong
  * word ends the program (EXIT_USAGE). */
 void apply_what_if(struct costs *costs, struct machine *machine, const char *text);
+
 /* The same for a step file's own times, links (not its disk) and memory.  Call it before passes look at them. */
 void apply_what_if_to_list(struct list *list, const char *text);
+
 /* Ends the program (EXIT_USAGE) if the profile is of another device, driver, engine, number of units or vector width:
  * the message has the field and both values.  Another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine);
+
 /* Seconds that the task takes alone; costs NULL: those that a step file gives.  *source: where they come from. */
 double task_seconds(const struct costs *costs, const struct task *task, enum cost_source *source);
+
 /* The links that a task occupies, NULL where there is none.  A copy between devices occupies the sender's link down and
  * the receiver's link up.  On a disk lane a copy, or a task whose time follows from its bytes, occupies the disk's. */
 void links_of(const struct task *task, const struct link *link[2]);
+
 /* Bytes per second of a copy on such links, where copies[i] copies are on link[i], itself one of them; NULL: it is
  * alone.  INFINITY: it has no link. */
 double link_rate(const struct link *const link[2], const size_t *copies);
 double link_latency(const struct link *const link[2]); /* seconds, the sum of both */
 double given_seconds(const struct task *task); /* what a step file says; of a copy without a time, that of its links */
+
 /* What task_seconds() says; 0 where no file says it: for work in a list without costs and times. */
 double seconds_alone(const struct costs *costs, const struct task *task);
+
 /* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */
 double seconds_of_copy(const struct costs *costs, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes);
 bool has_times(const struct list *list, const struct costs *costs); /* are the times of all tasks known? */
+
 /* Writes a profile of what costs has, in place of any file of that path.  `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *costs, const char *shape);
 
@@ -118,6 +129,7 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
 /* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller
  * frees it with close_machine(). */
 struct machine *virtual_machine(const struct costs *costs, int n_devices);
+
 /* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
 void set_speeds(struct machine *machine, const struct costs *costs);
 

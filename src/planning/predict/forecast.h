@@ -31,16 +31,20 @@ struct forecast {
  * and leaves everything as it was: addresses, lifetimes, edges, peaks.  Costs as for simulate().  The caller frees what
  * the forecast has with free_forecast(); its tasks are the list's own. */
 struct forecast forecast_list(const struct list *list, const struct costs *costs);
+
 /* forecast_list(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of
  * the work; and what was simulated is shown to look(context, ...), unless look is NULL. */
 typedef void simulation_look(void *context, const struct simulation *sim);
 struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
                                      simulation_look *look, void *context);
+
 /* forecast_list(), but tasks wait for data alone, and none for bytes that another tensor has had. */
 struct forecast forecast_by_data(const struct list *list, const struct costs *costs);
 void free_forecast(struct forecast *forecast);
+
 /* Bytes of the host's arena with this list alone, whatever the budgets.  Everything else stays as it was. */
 size_t host_bytes_of(struct list *list);
+
 /* Moves the forecast to the heap, for a pass's report, which frees it. */
 struct forecast *keep_forecast(struct forecast forecast);
 
@@ -49,12 +53,15 @@ struct forecast *keep_forecast(struct forecast forecast);
 /* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
  * budget is all the memory there is. */
 void set_budgets(struct machine *machine, size_t each, size_t host);
+
 /* Sets the device's budget to these bytes, if it is smaller. */
 void raise_budget(struct device *device, size_t bytes);
+
 /* For the forecast of a list that does not fit: gives the first n devices, of which the host is the last one, budgets
  * that nothing exceeds.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
 struct device *lift_limits(struct machine *machine, int n);
 void restore_limits(struct machine *machine, const struct device *before, int n);
+
 /* ---- shortage.c ------------------------------------------------------------------------------------------------- */
 
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
@@ -62,6 +69,7 @@ void restore_limits(struct machine *machine, const struct device *before, int n)
  * these budgets. */
 _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
                                 const struct run_facts *facts, enum replanning replans);
+
 /* The three parts of refuse_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
  * they were at first.
  *

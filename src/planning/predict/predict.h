@@ -47,6 +47,7 @@ extern const struct module module_predict;
 
 /* How many of --hardware's devices -d N asks for; 0: it is not given, or names devices of this host. */
 int n_paper_devices(const struct settings *settings);
+
 /* The trainer's costs, from --profile, --hardware, --pace or a trial; NULL: none.  The trainer owns them. */
 struct costs *costs_of(const struct trainer *trainer);
 void use_trial_costs(struct costs *costs); /* takes over the costs of a trial, which later trainers have too */
@@ -56,8 +57,10 @@ void use_trial_costs(struct costs *costs); /* takes over the costs of a trial, w
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs with free_costs(). */
 struct costs *measure_costs(struct trainer *trainer);
+
 /* What computes matrix products on device 0: "own" or "clblast". */
 const char *engine_name(const struct trainer *trainer);
+
 /* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and
  * whose swaps are only those that the budget needs.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *settings);

@@ -42,8 +42,10 @@ void free_simulation(struct simulation *sim);
 size_t *simulated_peaks(const struct simulation *sim);
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *costs); /* for people */
 json_t *simulation_json(const struct simulation *sim); /* "simulation" of plan --json; the caller owns it */
+
 /* Writes the simulated steps as a trace, like a real one.  `model` says in it what was simulated. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
+
 /* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
  * from the debugger. */
 void show_list(const struct list *list, const struct costs *costs, char *path);

@@ -98,13 +98,16 @@ static inline bool skipped(const struct simulator *sim, int node) { return sim->
 
 /* Does the node need a member for which its iteration has not asked yet? */
 bool lacks_member(const struct simulator *sim, int node);
+
 /* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
  * task i of it has ended? */
 bool asks_at_once(const struct simulator *sim, int iteration);
 bool must_ask(const struct simulator *sim, int node);
 bool asks_at_end(const struct simulator *sim, int i, int iteration);
+
 /* The iteration asks, and iterations[iteration].has_member has the answer.  false: it needs no member. */
 bool ask_rings(struct simulator *sim, int iteration);
+
 /* Task i of the iteration has ended.  If that is the task that returns the iteration's member, the member is free. */
 void return_at_end(struct simulator *sim, int i, int iteration);
 
@@ -113,6 +116,7 @@ void return_at_end(struct simulator *sim, int i, int iteration);
 /* Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
  * noted in the result, and the clock is to stop. */
 void look_for_pattern(struct simulator *sim, int last);
+
 /* Sums up the pattern: how long each task takes, and what lanes do in its periods, whichever iteration it is for. */
 void sum_up_pattern(const struct simulator *sim);
 

@@ -33,6 +33,7 @@ struct strip {
     size_t n, cap;
     uint64_t initial; /* hash_values(): the value of a persistent tensor before the first iteration */
 };
+
 /* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
 struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t *n);
 void free_strips(struct strip *strips, size_t n);

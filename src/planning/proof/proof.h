@@ -18,10 +18,12 @@
  * compares the rewritten list with them.  The caller frees them with free_values(). */
 struct values;
 struct values *hash_values(const struct list *list);
+
 /* The same for lists of two step files: a task is known by name, layer, micro-batch and role, and a tensor that
  * persists by its name up to "~". */
 struct values *hash_named_values(const struct list *list);
 void free_values(struct values *values);
+
 /* Does every task of the list read the same values as in the list that `expected` was taken from?  Returns NULL, or
  * the first task that does not. */
 struct problem *compare_values(const struct values *expected, const struct list *list);
@@ -49,11 +51,13 @@ struct problem *verify_devices(const struct list *list);
 
 /* The list is ready to run.  Audit its tasks in list order, and then call close_audit(), which frees the audit. */
 struct audit *open_audit(struct list *list);
+
 /* Runs the task in that iteration several times, each time with other bytes in all that it does not declare to read.
  * Returns NULL if each run left the same in its declared writes, and changed nothing else.  Otherwise it returns the
  * problem, and memory is as before the task. */
 struct problem *audit_task(struct audit *audit, size_t task_index, uint32_t iteration, struct task_flight *flight);
 void close_audit(struct audit *audit);
+
 /* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something
  * undeclared. */
 extern const struct serial_runner audit_runner;
@@ -64,6 +68,7 @@ struct proof_options {
     bool verify, audit;
 };
 extern struct proof_options proof_options;
+
 /* The values of one of the trainer's lists as it was built; NULL: there is no --verify. */
 struct values *values_of(const struct trainer *trainer, const struct list *list);
 

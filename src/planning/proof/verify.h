@@ -14,6 +14,7 @@ static inline size_t strip_begin(const struct tensor *tensor)
 
 /* Tasks touch members of rings only while their iteration has a member. */
 struct problem *verify_rings(const struct list *list);
+
 /* Tensors lie within slabs and budgets, and nothing else has the bytes of one that is kept from step to step. */
 struct problem *verify_memory(const struct list *list);
 

@@ -17,8 +17,10 @@ struct choice_text {
     const char **name;       /* what each decision is called */
     size_t n;                /* the number of decisions, at least 1 */
 };
+
 /* Writes the choice, in place of any file of that path.  choice: [n], by decision the number of its option. */
 void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
+
 /* Reads it into choice[n].  false: there is no such file.  Ends the program (EXIT_USAGE) with the wrong line, or the
  * missing decision. */
 bool read_choice(const char *path, const struct choice_text *text, unsigned char *choice);

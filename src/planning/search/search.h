@@ -34,6 +34,7 @@ struct score {
     double period;       /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */
     double copied_bytes; /* bytes that all copies of the list move */
 };
+
 /* Rewrites the list as the choice says, the same way each time. */
 typedef void apply_function(void *context, struct edit *edit, const unsigned char *choice);
 struct question {
@@ -54,6 +55,7 @@ enum { SEARCH_WORK = 600000 }; /* a few seconds */
 /* Tries one choice; the list stays as it is. */
 struct score score_choice(const struct question *question, const unsigned char *choice);
 bool is_better(const struct score *a, const struct score *b);
+
 /* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n bytes each, one
  * after the other. */
 struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best);

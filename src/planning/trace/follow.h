@@ -17,6 +17,7 @@ void trace_follow_close(struct trace_follow *follow); /* withdraws a pause that 
 
 /* Does another trace have its path by now? */
 bool trace_follow_replaced(const struct trace_follow *follow);
+
 /* The trace as far as it has been read.  The struct stays where it is; its arrays may move at a poll. */
 const struct trace *trace_follow_trace(const struct trace_follow *follow);
 
@@ -48,6 +49,7 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
 bool trace_can_request(const struct trace_follow *follow);
+
 /* trace_current_request(): what is asked.  trace_send_request() asks for something else; it sets `until` itself.  A
  * request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes
  * on at full speed: a viewer that is killed or hangs does not pause it. */

@@ -9,6 +9,7 @@ struct record_options {
     bool shown;       /* true: it is shown in a window while it is written */
 };
 extern struct record_options record_options;
+
 /* The path of the trace: that of --trace, after a restart with its number; or with --view alone a private place; NULL:
  * no trace is written.  The caller frees it. */
 char *trace_path(void);

@@ -14,6 +14,7 @@
  * time in which a viewer paused the trainer is cut out.  The caller frees it with free_trace(). */
 struct trace *trace_open_modelled(const char *path);
 const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
+
 /* The index of the task list with that name; where there is none, it ends the program (EXIT_USAGE), and names the trace
  * by `path`.  name NULL: that of the first list that has records, or 0. */
 uint32_t find_trace_list(const struct trace *trace, const char *path, const char *name);
@@ -28,8 +29,10 @@ struct trace_steps {
     uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */
 };
 struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list);
+
 /* Is the nth record's step a counted one? */
 bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth);
+
 /* Medians; 0 without steps.  The period of step n goes from where step n - 1 is done to where step n is done; without
  * step n - 1 it is the length of step n. */
 double trace_period_ns(const struct trace_steps *steps);
@@ -60,8 +63,10 @@ struct trace_path {
     struct trace_hop *hops;
     size_t n, cap;
 };
+
 /* step: an index in steps->steps. */
 struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step);
+
 /* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */
 enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
 struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);
@@ -86,15 +91,19 @@ enum cause {
 };
 extern const char *const cause_name[CAUSES]; /* "pipeline", "link", ... */
 enum { GAP_PARTS = 4 };
+
 struct trace_gap {               /* idle time on a lane, before a record */
     int64_t blocker;             /* the record of its producer that ended last, perhaps before the gap; or NONE */
     enum cause cause[GAP_PARTS]; /* the cause of part k, which goes from at[k] to at[k + 1] and may be empty */
     uint64_t at[GAP_PARTS + 1];  /* the clocks between the parts; the last is the start of the record */
 };
+
 /* The gap before bar i of a lane.  It begins where bar i - 1, of whatever list, ends, or at the trace's first start. */
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i);
+
 /* causes: [n_lanes] nanoseconds of the window in which a lane had no record of the list.  In the rest it was busy. */
 void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES]);
+
 /* An array with each lane's name, device, ms per step busy and idle, and ms by cause; the caller owns it.
  * print_lane_use() prints those that were busy, with the causes' shares of the window. */
 json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps);

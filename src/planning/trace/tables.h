@@ -12,6 +12,7 @@ struct trace_about {
     double (*predicted)(void *context, const struct task *task); /* nanoseconds that it takes alone; NULL: not known */
     void *context;                                               /* the argument of `predicted` */
 };
+
 /* A trace of finished lists, for free_trace(): it has their tables and no records. */
 struct trace *trace_tables(const struct machine *machine, struct list **steps, size_t n,
                            const struct trace_about *about);

@@ -132,11 +132,14 @@ size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock); /* the 
 size_t first_bar_in(const struct bars *bars, uint64_t clock);            /* the first that ends after `clock` */
 size_t bar_of(const struct trace *trace, size_t record);                 /* the index of its bar on its lane */
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
+
 /* busy_between() for a caller that knows the first and the last bar there. */
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
+
 /* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
 int64_t trace_find_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
+
 /* The producer of that task in that step whose record ended last, and the edge from it.  Only records before `at`
  * count.  A producer that skipped the step is represented by its last record before it.  NONE: there is none. */
 int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
@@ -148,9 +151,11 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
 void trace_update_memory(struct trace *trace, size_t first);
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock); /* the one that is valid at that clock */
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock);   /* the first after it, from index i on */
+
 /* The first with the largest sum of amounts [from, end), which are one or more. */
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end);
 uint64_t trace_peak(const struct memory_use *use); /* the most bytes held at a time */
+
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
 size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
@@ -166,6 +171,7 @@ lane_purpose *trace_purposes(const struct trace *trace);
 
 /* The path of a trace for which the user gave none, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
 char *private_trace_path(void);
+
 /* Starts `yard view` on the trace.  The program goes on even if that fails: a warning says why there is no window.
  * REMOVE_NAME: the file's name is removed, since the viewer has the file open. */
 enum name_after { KEEP_NAME, REMOVE_NAME };

@@ -15,6 +15,7 @@ bool process_state(int pid, uint64_t *born, char *state);
 /* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 #define DAMAGED "the trace %s is damaged: "
+
 /* A table of the file: the offsets of its place and number of entries in the header, of its pointer in struct trace. */
 struct trace_part {
     size_t at, n, table;
@@ -25,6 +26,7 @@ extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
 #define PART_OF(type, whole, offset) ((type *)(void *)((char *)(whole) + (offset)))
 
 struct reader;
+
 /* Reads header and tables, and checks them, into a zeroed trace; fails where something is wrong. */
 void trace_read_tables(struct reader *file, struct trace *trace);
 

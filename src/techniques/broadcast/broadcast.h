@@ -11,6 +11,7 @@
 
 enum deal { DEAL_EVEN, DEAL_RANDOM };
 enum main_queue { MAIN_BOTH, MAIN_COMPUTE };
+
 struct broadcast_options { /* yard bench --broadcast tries values of them */
     int queues;            /* how many a device has; 0: the pass is off */
     int slices;            /* how many a shard is cut into */
@@ -72,13 +73,17 @@ struct broadcast {
 
 /* Is the task a copy that the pass cuts? */
 bool is_broadcast(const struct task *task);
+
 /* The first of a device's queues that sends: 0, the main queue, or 1. */
 int first_sending_queue(const struct broadcast *broadcast);
+
 /* How many of a device's queues send. */
 int count_sending_queues(const struct broadcast *broadcast);
+
 /* Finds the messages of the list, cuts their shards into slices, deals these to queues and sends them, in an edit that
  * stays open: the caller commits or undoes it.  Fills in messages and shards, for free_messages(). */
 struct edit *slice_list(struct broadcast *broadcast);
+
 /* The part of the message that lies in slice `nth` of the message's shard. */
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth);
 void free_messages(struct broadcast *broadcast);

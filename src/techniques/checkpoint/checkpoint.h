@@ -64,12 +64,16 @@ struct checkpoint {
 
 /* Frees the checkpoint and all that it points to.  Nothing on the disk changes. */
 void free_checkpoint(struct checkpoint *checkpoint);
+
 /* A copy for another path, without the pieces and files.  The caller frees it with free_checkpoint(). */
 struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path);
+
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *checkpoint, int rank);
+
 /* The text of the option, which the checkpoint keeps; "": the option is not recorded. */
 const char *recorded_option(const struct checkpoint *checkpoint, const char *name);
+
 /* The mesh under which training goes on; its layers are not cut.  Fails (EXIT_FAILED) where the recorded text is no
  * mesh, which reading the manifest does before anyone else. */
 struct mesh read_strategy(const struct checkpoint *checkpoint);
@@ -126,19 +130,24 @@ void free_other_form(struct other_form *other_form);
 /* The checkpoint that `path` names: a folder with a manifest, or, in a folder of such, the newest complete one.
  * Incomplete ones are passed over with a warning.  NULL: there is none.  The caller frees the path. */
 char *find_checkpoint(const char *path);
+
 /* The paths of all checkpoints in a folder, damaged ones too; the path alone when it is itself a checkpoint.  The
  * caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
+
 /* Opens the checkpoint that `path` names.  A folder's manifest is read, and its files are compared with the manifest by
  * size and header.  Another form warns of damage that it could pass over.  Fails when there is no checkpoint: EXIT_IO,
  * or EXIT_FAILED where one is damaged.  The caller frees it with free_checkpoint(). */
 struct checkpoint *open_checkpoint(const char *path);
+
 /* The highest session of the complete checkpoints in the folder; sessions count from 1.  0: there are none. */
 int64_t last_session(const char *folder);
+
 /* Fails (EXIT_USAGE) when the path is a checkpoint, or lies in one: nothing else is written there.  claimant: the
  * option that names the path, for the message. */
 void expect_outside(const char *claimant, const char *path);
 enum { ANY_SESSION = 0, KEEP_ALL = 0 };
+
 /* Removes the checkpoints of sessions before `session`, which may be ANY_SESSION, and then all but the `keep` newest.
  * keep: KEEP_ALL: all of these stay. */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
@@ -150,8 +159,10 @@ struct difference {
     double most;           /* largest |a - b| */
     double distance, norm; /* ||a - b||, ||b|| */
 };
+
 /* Compares two arrays of n floats. */
 struct difference compare_floats(const float *a, const float *b, size_t n);
+
 /* Compares tensor pieces->tensors[tensor] of two checkpoints of models of the same sizes, whatever their meshes are.
  * Fails as read_kept() does. */
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);

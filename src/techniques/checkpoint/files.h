@@ -33,6 +33,7 @@ enum manifest_of { MANIFEST_OF_LAYOUT, MANIFEST_OF_STATE };
 
 /* The whole text, of the layout alone where the checkpoint has another form; the caller frees it. */
 char *manifest_text(const struct checkpoint *checkpoint);
+
 /* Parts of it, which the caller owns: a tensor with its pieces, all tensors with theirs, and a mesh. */
 json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_of of);
 json_t *tensors_json(const struct checkpoint *checkpoint);
@@ -44,6 +45,7 @@ json_t *mesh_json(const struct mesh *mesh);
  * breaks, and its place in the manifest.  The files beside the manifest are not looked at: open_checkpoint() does that.
  * The caller frees it with free_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
+
 /* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its
  * sizes set; the checkpoint owns it then. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form);
@@ -59,16 +61,21 @@ struct folder {
     size_t n, cap;
     struct cleanup cleanup;
 };
+
 /* Makes the temporary folder, for at most most_files files.  publish_folder() gives it its name.  What the system
  * refuses ends the program (EXIT_IO) in both, and then the temporary folder is removed. */
 struct folder *open_folder(const char *path, size_t most_files);
+
 /* The path under which to write this file of the folder.  It is the folder's, and lives until publish_folder(). */
 const char *file_in(struct folder *folder, const char *name);
+
 /* Gives the folder its name, and frees `folder`. */
 void publish_folder(struct folder *folder);
+
 /* Renames the folder, so that it is gone at once; then removes the files in it that yard writes, one by one.  Other
  * files stay, in `<path>.kept-<pid>`, and a warning says so.  A link to a folder is removed, what it leads to stays. */
 void remove_folder(const char *path);
+
 /* Removes the folders `<begin>*.tmp-<pid>` in `parent` of processes that are no more. */
 void remove_stray_folders(const char *parent, const char *begin);
 
@@ -79,15 +86,18 @@ struct ranks_written {
     struct st_writer **files; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
                               * NULL: the rank has no pieces */
 };
+
 /* The checkpoint has a path, and pieces, which get their places. */
 struct ranks_written open_ranks(struct checkpoint *checkpoint);
 void write_piece(const struct ranks_written *written, struct piece *piece, const char *bytes);
+
 /* Call it when all pieces are written.  Frees what open_ranks() has allocated. */
 void publish_ranks(struct ranks_written *written, const struct checkpoint *checkpoint);
 
 /* ---- past_cache.c: files without the page cache between them and the disk ---------------------------------------- */
 
 enum { DIRECT_ALIGNMENT = 4096 }; /* bytes: such reads and writes need memory, offset and length of its multiples */
+
 /* Opens the file so that what is read and written goes past the page cache.  NONE: the system or the file system
  * cannot do that.  The caller closes it. */
 int open_past_cache(const char *path, int flags);

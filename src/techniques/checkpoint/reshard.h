@@ -49,8 +49,10 @@ struct pieces {
 
 /* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
+
 /* All tensors of the model's state without any pieces. */
 struct pieces *uncut_state(const struct config *config);
+
 /* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
  * the first of them gets pieces. */
@@ -62,9 +64,11 @@ void free_pieces(struct pieces *pieces);
 
 size_t tensor_elements(const struct kept_tensor *tensor);
 size_t piece_elements(const struct piece *piece);
+
 /* Which element of the tensor is element i of the piece?  *stretch: how many elements, from this one on, are next to
  * each other both in the tensor and in the piece. */
 size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, size_t i, size_t *stretch);
+
 /* Writes to `out` the name of piece i in its safetensors file, "value/h.0.ln_1.weight/0", and returns `out`. */
 char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i);
 
@@ -84,8 +88,10 @@ struct copies {
     struct copy *copies; /* the caller frees it */
     size_t n, cap;
 };
+
 /* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
+
 /* Proves a plan from its copies alone (plan_copies() has checked that the pieces have each element once): every element
  * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan
  * is right, else what is wrong. */
@@ -102,8 +108,10 @@ struct checkpoint; /* checkpoint.h */
 /* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
  * pieces do not cover each element once, or do not have their hashes. */
 void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
+
 /* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
 struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
+
 /* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);

@@ -11,6 +11,7 @@
 /* Writes the model's state as DIR/step-N.  The caller has set all of the checkpoint except path, pieces and bytes,
  * which are set here; the caller frees it. */
 void save_checkpoint(struct model *model, const char *folder, struct checkpoint *checkpoint);
+
 /* Loads the parameters, or all state, into the devices of the model.  Fails as read_kept() does. */
 void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, enum loaded_state wanted);
 
@@ -18,6 +19,7 @@ void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, e
 
 extern const struct archive archive;
 extern const struct hooks checkpoint_hooks;
+
 /* A checkpoint of the run as it is after that step, without its pieces.  The caller frees it with
  * free_checkpoint(). */
 struct checkpoint *describe_training(const struct trainer *trainer, uint32_t step);

@@ -24,6 +24,7 @@ struct overlap_options {
 /* ---- overlap.c: which updates can move --------------------------------------------------------------------------- */
 
 enum { MOST_BUCKETS = 1024 }; /* the updates of further layers do not move */
+
 /* The updates of a layer, or of parameters that belong to no layer: a plan gives all of them one side. */
 struct update_bucket {
     char name[56]; /* "layer 3"; or by the parameters, "other param.0" */
@@ -38,6 +39,7 @@ struct update_buckets {
     size_t n_left_out; /* how many updates could move but for MOST_BUCKETS: those of further layers */
     int *bucket_of;    /* by position in the list: the bucket of an update that can move; NONE: of all else */
 };
+
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *buckets, const struct uses *uses);
 
@@ -45,6 +47,7 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses);
 
 /* C, L and D of a plan. */
 enum side { ON_CPU, ON_CPU_LAST, ON_DEVICE, SIDES };
+
 /* On the device, gradients that go down either keep their bytes throughout the step, so that no task waits for their
  * copy; or they share these bytes with other tensors, which takes less memory.  (A model's gradients persist and keep
  * their bytes anyway, except for ZeRO-2 and -3 with one micro-batch.) */
@@ -63,10 +66,12 @@ struct update_mover { /* moves updates, in one edit */
     struct task *last;
     size_t last_position; /* the position, in the list before the edit, beside which `last` is */
 };
+
 /* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
 struct update_mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
                                 enum sharing sharing);
 void end_moves(struct update_mover *mover);
+
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side);
 

@@ -37,14 +37,18 @@ struct update_slices {
     struct task **tasks; /* the caller frees it */
     size_t n;
 };
+
 /* Cuts a large update.  A small one stays whole, as its only slice. */
 struct update_slices cut_update(struct update_mover *mover, struct task *update);
+
 /* The tensor of the host that is to stand in for access i of `slice`, which is a slice of `update`. */
 struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i);
+
 /* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
  * follow it. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose);
+
 /* The part of the host's mirror that corresponds to `part` of `whole`. */
 struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
 
@@ -59,6 +63,7 @@ struct moved {              /* a slice on the host */
     struct task *update;    /* its update */
     struct task *last_copy; /* the last copy up */
 };
+
 /* Puts the host's update in place of `slice`, which is a slice of `update`, with the copies down and up. */
 struct moved move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
                         const struct transport *transport);
@@ -98,11 +103,13 @@ struct update_plans {
 /* Fills in plan->sharing and plan->score.  Gradients have bytes of their own; or, where the list does not fit
  * then, they share bytes. */
 void try_plan(const struct question *question, struct update_plan *plan);
+
 /* Fills in plan->score alone. */
 void score_plan(const struct question *question, struct update_plan *plan);
 
 /* Fills in `seconds`, `serial` and `least_period`. */
 void measure_buckets(struct update_survey *survey);
+
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where the times of tasks are not
  * known, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
  * --overlap local is left empty: expect_sides() fills it in.  question: it scores a choice. */
@@ -123,6 +130,7 @@ struct local_rule {  /* --overlap local: how the running step decides, and for w
 /* The rule: does the CPU get an update?  backlog: seconds that the CPU still needs for the updates that it was given
  * before; device_takes: seconds that this update takes on the device. */
 bool goes_to_cpu(double backlog, double device_takes);
+
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its position in the
  * list. */
@@ -133,6 +141,7 @@ void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *r
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
  * as that saves bytes.  question: it scores a choice. */
 void expect_sides(const struct local_rule *rule, const struct question *question, struct update_plan *expected);
+
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
  * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it
@@ -156,8 +165,10 @@ struct update_planner { /* makes the plans of a list */
 /* Moves updates to the sides of a plan, in the open edit; those about which the running step decides are listed on
  * both. */
 void carry_out_plan(struct update_planner *planner, struct edit *edit, const unsigned char *side, enum sharing sharing);
+
 /* For the search, which scores choices by it.  work: what the search may spend after its starts. */
 struct question question_of(struct update_planner *planner, double work);
+
 /* A plan for each --overlap, the best that is found for budgets as they are now. */
 struct update_plans plans_within_budgets(struct update_planner *planner, double work);
 

@@ -16,6 +16,7 @@ struct uses; /* planning/pass/uses.h */
 /* All that the rule of --recompute `mode` makes again, by tensor, as remake() takes it; for RECOMPUTE_AUTO all that it
  * may make again.  The caller frees the array. */
 int *remade_by_rule(const struct uses *uses, const struct pool *pool, enum recompute mode);
+
 /* --recompute full and --recompute selective: makes the list's activations again, and says in the report which.  false:
  * none can be made again, and the list is as it was. */
 bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_report *report);

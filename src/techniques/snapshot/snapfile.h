@@ -38,6 +38,7 @@ struct snapfile_plan { /* says what a run stores of an iteration */
     size_t n;
 };
 uint64_t payload_bytes(const struct state_range *range); /* what the payload takes in a slot */
+
 /* The pieces that lie in these payloads.  Their file_offset counts from the slot's beginning.  Fails where the pieces
  * are not the whole state. */
 struct pieces *cut_stored(const struct snapfile_plan *plan);
@@ -50,6 +51,7 @@ struct snapfile_commit {
     int64_t samples, session; /* those of struct checkpoint */
     uint64_t hash;            /* XXH64 of the hashes of its pieces */
 };
+
 /* How a page begins, byte for byte, as the head of snapfile_layout.c draws it. */
 struct snapfile_page {
     char magic[MAGIC_BYTES];
@@ -70,13 +72,16 @@ struct snapfile {
     int page;                      /* the page that has it, 0 or 1; NONE: no page */
     uint64_t last_seq;             /* the highest seq of a commit on any page */
 };
+
 /* The file of a checkpoint that was opened from a snapshot file, or is written to one. */
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint);
 uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
 uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE]);
+
 /* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with it; NULL: nothing. */
 const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE], const struct reader *reader);
+
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);
 
@@ -84,10 +89,12 @@ bool is_snapshot(const char *path);
 
 /* The commit of the newer page, which is all that is read; its slot is NO_SLOT where there is none. */
 struct snapfile_commit look_for_commit(const char *path);
+
 /* Recovers a snapshot.  Where no commit is whole, newest.slot is NO_SLOT, and hashes and places of pieces mean
  * nothing. */
 struct checkpoint *read_snapshot(const char *path);        /* a run may be writing: a page that changes is read again */
 struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
+
 /* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
 struct checkpoint *read_locked_snapshot(const char *path);
 
@@ -109,6 +116,7 @@ struct held_slot { /* a slot, for the last iteration that had it */
     uint64_t *hashes; /* by piece, in the manifest's order */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
+
 struct snapfile_writer {     /* a file that is being written */
     struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;           /* sequences of an iteration */
@@ -145,11 +153,14 @@ struct snapfile_writer {     /* a file that is being written */
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
 struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                      const struct snapfile_plan *plan, struct snapfile_writer **out);
+
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
 struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
+
 /* For snapfile_write.c, as is the next one: the new file takes the name of the old one.  attempt() may call it, with a
  * struct snapfile_writer as its argument. */
 void take_name(void *argument);
+
 /* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
 bool give_up_if_lost(struct snapfile_writer *writer);
 
@@ -158,14 +169,17 @@ bool give_up_if_lost(struct snapfile_writer *writer);
 /* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
  * then the iteration is dropped. */
 int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
+
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snapfile_finish() drops the iteration. */
 void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
+
 struct commit_times { /* the times of a step that was committed */
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
+
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
 bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
@@ -175,6 +189,7 @@ bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool so
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
 void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
 void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
+
 /* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
 char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 

@@ -50,8 +50,10 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
     struct snapshot_options options; /* a copy, whose place may be one that is only tried */
     bool by_hand;                    /* the tasks of a step file say themselves how long they take */
 };
+
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
 size_t store_all(struct snapshot_edit *snapshot_edit);
+
 /* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
  * the others by next_member. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
@@ -60,6 +62,7 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
 
 /* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool);
+
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *access);
 
@@ -68,9 +71,11 @@ bool is_state(const struct access *access);
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void start_snapshots(struct trainer *trainer);
 struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drain */
+
 /* The report's thread calls it.  sound: the step's numbers are finite; a step is not committed where
  * they are not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
+
 /* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 extern const struct hooks snapshot_hooks;

@@ -83,18 +83,23 @@ struct swaps {
 /* --swap layer and --swap microbatch.  false: nothing can leave, and the list is as it was. */
 bool swap_by_phases(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report);
+
 /* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *gaps);
+
 /* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
  * for which swap's own copies stand in. */
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
+
 /* An array of fates, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
 struct fate *keep_all(const struct gaps *gaps);
+
 /* Lines up the fates whose action is SWAP, and sets their `earlier` and `sent`.  fates: one for each of n gaps;
  * uses: the uses in the list as it is now.  For free_swaps(); the fates remain the caller's. */
 struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *swaps);
+
 /* Rewrites the list, after `out` and `in` of the fates have been chosen.  uses: as for line_up(). */
 void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *swaps);
 
@@ -106,12 +111,14 @@ struct hold_rule {
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
+
 /* Moves `out` and `in` of the gaps' fates away from the ends of the gaps on the device, as far as `rule` says and
  * as long as the device's budget has room.  They are at the ends before the call, and their copy_seconds are set.
  * uses: the uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no
  * time. */
 void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct pool *pool,
                         const struct uses *uses, const struct span *spans, const struct swaps *swaps);
+
 /* The bytes that the device holds for the gap's tensor. */
 static inline int64_t gap_bytes(const struct gap *gap)
 {

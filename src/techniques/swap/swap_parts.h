@@ -32,9 +32,11 @@ struct gap_facts { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; NO_DECISION: its tensor is kept */
 };
+
 struct task_move { /* a task goes to where it begins by the clock */
     struct task *task, *behind;
 };
+
 struct swapper {
     struct gaps gaps;        /* the gaps of the list as the pass finds it */
     struct task_move *moves; /* one after another they bring a pipeline's tasks into the clock's order */
@@ -54,6 +56,7 @@ struct swapper {
 
 /* Finds swapper->moves; there are none where the list is no pipeline, or where times are not known. */
 void find_moves(struct swapper *swapper);
+
 /* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
 void apply_choice(void *context, struct edit *edit, const unsigned char *choice);
 
@@ -65,6 +68,7 @@ bool swap_by_search(struct list *list, const struct costs *costs, const struct s
                     const struct run_facts *facts, struct pass_report *report);
 bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                       const struct run_facts *facts, struct pass_report *report);
+
 /* Does --swap auto make the list fit, with a step of at most `seconds`?  The search for the answer is shorter than that
  * of a run, and ends as soon as one plan shows it.  The list stays as it is. */
 bool can_fit_within(struct list *list, const struct costs *costs, const struct swap_options *options, double seconds);

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 struct board;
+
 /* Reads the step file as yard plan --list does; a mistake ends the program.  clip: that of --clip, 0 for none.  A board
  * lasts until the program ends. */
 struct board *open_board(const char *path, double clip);
@@ -27,11 +28,13 @@ struct move {
     size_t task, lane; /* lane: its index in the machine, and in the trace */
     int64_t behind;    /* the task of that lane which comes right before it there; NONE: it is the first */
 };
+
 /* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *place says where the task is
  * now.  Otherwise why it cannot; the caller frees the problem, and *place is the task that is in the way, else the task
  * itself. */
 struct problem *try_move(struct board *board, const struct move *move, size_t *place);
 void keep_move(struct board *board);
+
 /* Takes back the move that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *board);
 

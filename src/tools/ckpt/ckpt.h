@@ -34,8 +34,10 @@ int export_checkpoint(char **paths);
 
 /* The id of the checkpoint's run, written into `out`; NULL: it is not known. */
 const char *format_run(char out[20], const struct checkpoint *checkpoint);
+
 /* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
 void expect_place(const char *claimant, const char *path);
+
 /* Fails when something would be replaced: the name must be free, or that of an empty folder that no run is using. */
 void expect_free(const char *claimant, const char *path);
 

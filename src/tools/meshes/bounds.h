@@ -38,10 +38,12 @@ struct sketch {
     double link_byte_seconds; /* what a byte takes on it, on its way to a device; 0: no time of its own */
     struct unit_work *units;  /* [layers + 2]: the embedding, the layers, the head */
 };
+
 /* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.  The
  * caller frees the sketch with free_sketch(). */
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch);
 void free_sketch(struct sketch *sketch);
+
 /* Sets the candidate's bounds, and `tasks`.  clips: updates wait for the norm of all gradients. */
 void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, bool clips);
 

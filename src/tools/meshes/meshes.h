@@ -43,6 +43,7 @@ struct mesh_search {
 /* A search for the way to train by these settings on `devices` devices of --hardware, without candidates yet.  For
  * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
 struct mesh_search new_mesh_search(const struct settings *settings, int devices);
+
 /* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is
  * none. */
 void search_meshes(struct mesh_search *search);
@@ -52,6 +53,7 @@ void free_mesh_search(struct mesh_search *search);
 
 /* Is something that was simulated faster in no more bytes, or as fast in fewer? */
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds);
+
 /* Moves the front to the array's beginning: of those within `budget` bytes, by time, each in less memory than
  * those before it.  Returns how many there are. */
 size_t sort_front(struct mesh_search *search, double budget);
@@ -61,6 +63,7 @@ size_t sort_front(struct mesh_search *search, double budget);
 /* Simulates the candidates that no bound rules out, from the least bound of time on, until the search is
  * ended.  Sets the counts of the others. */
 void simulate_candidates(struct mesh_search *search);
+
 /* Simulates the fastest of the front again: with recomputation, and, if they do not fit, with swap. */
 void simulate_with_techniques(struct mesh_search *search);
 

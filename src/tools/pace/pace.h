@@ -14,12 +14,14 @@ struct pace {
     _Atomic size_t overruns;     /* the number of these that ended later than they should have */
     _Atomic uint64_t overrun_ns; /* the sum of their delays */
 };
+
 /* From here on, execute() ends no task of the list early: (gap + seconds[i]) * scale seconds must have passed since its
  * predecessors ended, where the gap is its lane's.  The array has an entry per task, in modelled seconds; it is copied.
  *
  * scale 0: a scale is chosen that is large enough in two ways.  A step, of `period` modelled seconds, is shown in at
  * least twice the time that its real work takes.  The median task is shown in at least 5 ms. */
 struct pace *start_pacing(struct list *list, const double *seconds, double period, double scale);
+
 /* Delays the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct list *list, uint64_t seed);
 void stop_lengthening(struct list *list); /* ends padding or delays */

@@ -15,14 +15,17 @@ struct canvas {
 struct canvas *new_canvas(int width, int height); /* zeroed; both at least 1 */
 void free_canvas(struct canvas *canvas);
 void fill_rect(struct canvas *canvas, int x, int y, int width, int height, uint32_t colour);
+
 /* Copies the first line of a box into its other ones.  The box may only go beyond the lower edge. */
 void copy_down(struct canvas *canvas, int x, int y, int width, int height);
+
 /* Both ends belong to the line.  All of it is walked along, so the ends lie within some ten thousand pixels. */
 void draw_line(struct canvas *canvas, int x0, int y0, int x1, int y1, uint32_t colour);
 
 double tick_length(double least); /* from tick to tick of an axis: 1, 2 or 5 times a power of ten, at least `least` */
 
 uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
+
 /* blend() with the share in parts of 256. */
 static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 {
@@ -41,6 +44,7 @@ struct spot {
 struct clip {
     int x, y, width, height; /* pixels */
 };
+
 /* Draws a line through n spots, as thick as that many sixteenths of a pixel; one spot alone is a disc.  What lies
  * outside of the clip is cut off; the clip lies in the canvas. */
 void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct spot *spots, size_t n, int thick,
@@ -52,8 +56,10 @@ void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct sp
  * have its baseline 12 rows below the top: they can stand side by side.  Digits have one width. */
 enum font { SMALL_1X, NORMAL_1X, SMALL_2X, NORMAL_2X };
 enum { GLYPH_HEIGHT = 16 };
+
 /* Draws one line of text, whose upper left corner is at (x, y), and which the canvas cuts off. */
 void draw_text(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour);
+
 /* The same, up to `right`: text that would be wider ends in an ellipsis, or is left out where fewer than two letters or
  * digits would be in front of that. */
 void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour,

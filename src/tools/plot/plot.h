@@ -9,6 +9,7 @@
 struct point {
     double step, loss; /* finite */
 };
+
 /* What a series holds; a later kind is drawn over an earlier one. */
 enum series_kind {
     EACH_STEP, /* the training losses below their mean */
@@ -53,8 +54,10 @@ void empty_plot(struct plot *plot); /* frees what it has */
 void smooth_losses(struct plot *plot, double by);
 void begin_at(struct plot *plot, double step);  /* leaves out the points before that step */
 void choose_unit(struct plot *plot, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
+
 /* Prepares a logarithmic axis: losses become those above their floors, if each run has one. */
 void take_logarithms(struct plot *plot);
+
 /* The series of an earlier run whose curve lies under this one's, since all its points are the same; NULL: none. */
 const struct series *same_before(const struct plot *plot, const struct series *series);
 void merge_floors(struct plot *plot); /* keeps one floor where all runs have the same */
@@ -74,13 +77,17 @@ struct frame { /* where the curves lie in the canvas, and what they show */
     int x, y, width, height;
     struct plot_axis step, loss;
 };
+
 /* Sets what the frame shows, with about as many ticks as are asked for. */
 void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int loss_ticks);
+
 /* The place of a step or loss in the canvas, in pixels times `parts`.  What the axis does not show lies outside. */
 int x_of_step(const struct frame *frame, double step, int parts);
 int y_of_loss(const struct frame *frame, double loss, int parts);
+
 /* Is it a floor or rate so far below the curves that it is only named? */
 bool is_below_axis(const struct frame *frame, const struct series *series);
+
 /* How many losses of the kinds from `first` on the axis does not show because they are below it. */
 size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first);
 const char *tick_text(char out[32], const struct plot_axis *axis, int i);
@@ -89,6 +96,7 @@ const char *tick_text(char out[32], const struct plot_axis *axis, int i);
 
 /* The file of a series' run without its folder, unless another run's file has the same name. */
 const char *run_name(const struct plot *plot, const struct series *of);
+
 /* What a series is, and its last and lowest value: both lie in arrays of the caller's. */
 const char *series_title(char out[128], const struct plot *plot, const struct series *series);
 const char *series_values(char out[128], const struct frame *frame, const struct series *series);

@@ -52,6 +52,7 @@ struct schedule {
     const struct turn_cell **doing; /* the cell that does a turn: see cell_of() */
 };
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
+
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
 #define fail_cell(s, c, ...)                                                                                           \
     fail(EXIT_USAGE, "%s, %s: \"%s\": %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
@@ -63,14 +64,17 @@ char *turn_text(const struct turn *turn);       /* the same of one turn */
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
 extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
+
 /* The schedule of a file with that text.  What is wrong ends the program (EXIT_USAGE) with its row and cell.  Messages
  * call it `path`, which must live as long as the schedule.  The caller frees it with free_schedule(). */
 struct schedule *read_schedule(const char *path, const char *text);
 void free_schedule(struct schedule *schedule);
 char *format_schedule(const struct schedule *schedule); /* as such a file; the caller frees it */
+
 /* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch
  * once. */
 void index_cells(struct schedule *schedule);
+
 /* The place in `doing` of the cell that does this computation (not BACKWARD: a whole backward does both its halves).
  * After index_cells() the cell is never NULL. */
 const struct turn_cell **cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro);
@@ -82,8 +86,10 @@ const struct turn_cell **cell_of(const struct schedule *schedule, enum computati
  * head do.  The caller frees the array. */
 enum head_weights { UNTIED, TIED };
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n);
+
 /* Ends the program where order_cells() does. */
 void refuse_endless_waits(const struct schedule *schedule, enum head_weights head);
+
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
 void refuse_wrong_in_pytorch(const struct schedule *schedule);
 

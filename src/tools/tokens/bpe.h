@@ -40,6 +40,7 @@ struct token {
 struct merge {
     int left, right, result; /* tokens; the result's bytes are those of `left`, then those of `right` */
 };
+
 /* A token that stands for a text of its own, "<|endoftext|>".  It is found in any text before words are. */
 enum added_kind {
     IS_SPECIAL = 1,    /* Hugging Face's decoders may skip it */
@@ -81,11 +82,14 @@ struct bpe {
 
 /* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */
 uint16_t *bpe_encode(const struct bpe *bpe, const struct text *text, size_t *n);
+
 /* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
 const char *bpe_decode(const struct bpe *bpe, int32_t token, size_t *n);
+
 /* Leaves out the tokens from number n on, if the bytes and the merges do without them.  The text of an added token that
  * is left out is then cut into words as any other text.  false: a byte or a merge needs one of them, and all stay. */
 bool drop_tokens(struct bpe *bpe, int n);
+
 /* The number of the added token that stands for this text, "<|endoftext|>"; -1: there is none. */
 int find_added(const struct bpe *bpe, const char *text);
 void free_bpe(struct bpe *bpe);
@@ -104,6 +108,7 @@ struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const cha
 /* Reads a file: tokenizer.json; vocab.json or merges.txt, with the other one beside it; or llm.c's gpt2_tokenizer.bin,
  * which only decodes.  Whatever is not computed here is refused by its name. */
 struct bpe *read_bpe(const char *path);
+
 /* The tokenizer that a tokenizer.json describes; errors name `path`. */
 struct bpe *bpe_from_json(const json_t *json, const char *path);
 

@@ -40,10 +40,12 @@ void visit_text(const struct bpe *bpe, const struct text *text, const struct vis
 /* ---- bpe.c: making a tokenizer ---------------------------------------------------------------------------------- */
 
 struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; the caller frees it with free_bpe() */
+
 /* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
 const char *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */
 const char *add_added(struct bpe *bpe, const struct added *added, const char *text, size_t n);
+
 /* Writes the bytes of the two tokens, one after the other, and returns how many there are. */
 size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);
 static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 16 | (uint64_t)right; }
@@ -56,6 +58,7 @@ enum { BYTE_CHARACTERS = 256 + 68 };
 void byte_characters(uint32_t character[256]);          /* by byte: its character */
 void bytes_of_characters(int byte_of[BYTE_CHARACTERS]); /* by character; NONE: it stands for no byte */
 char *name_of_bytes(const char *bytes, size_t n);       /* the caller frees it */
+
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
 
@@ -63,6 +66,7 @@ char *bytes_of_name(const char *name, size_t *n);
 
 enum cutting_of_text { CUTS_NOTHING, CUTS_WORDS };
 json_t *byte_level_json(enum cutting_of_text cutting); /* CUTS_WORDS: a text is cut into GPT-2's words */
+
 /* The JSON of these parts, which it then owns. */
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model);
 

@@ -17,20 +17,24 @@ extern const struct action actions[];
 extern const size_t n_actions;
 enum { KEYS_SIZE = 24 };
 char *list_keys(const struct action *action, char out[KEYS_SIZE]); /* "f", "left or a" */
+
 /* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
 void press_key(struct view *view, const char *key);
 void move_mouse(struct view *view, int x, int y);
 enum shift_key { SHIFT_UP, SHIFT_DOWN };
 void press_button(struct view *view, enum shift_key shift); /* at the mouse's place; SHIFT_DOWN: measures */
 void release_button(struct view *view);
+
 /* Zooms at the mouse; SHIFT_DOWN: moves the rows. */
 void turn_wheel(struct view *view, double notches, enum shift_key shift);
+
 /* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
 void run_script(struct view *view, const char *script);
 
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
 void take_up(struct view *view, const struct pick *pick);
+
 /* Moves the task to the mouse; the list is simulated again if the place has changed. */
 void carry_task(struct view *view);
 void put_down(struct view *view);

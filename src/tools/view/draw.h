@@ -22,6 +22,7 @@ enum { QUEUED_APART = 8 };             /* dots of the picture from one dot of wh
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
+
 /* Has the task none of what colours stand for, such as a layer? */
 bool is_plain(const struct view *view, const struct track *track, uint32_t number);
 uint32_t class_colour(size_t class); /* a class of memory's */
@@ -29,11 +30,13 @@ uint32_t cause_colour(enum cause cause);
 enum { DENSE = 5, SPARSE = 10 };       /* dots from stripe to stripe */
 int cause_stripes(enum cause cause);   /* one of these */
 void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
+
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
  * returns false when there is no number i. */
 extern const char *const colour_way_name[COLOUR_WAYS];
 bool colour_name(const struct view *view, size_t i, char out[64]);
 uint32_t colour_number(const struct view *view, int64_t i);
+
 /* The group of a task's colour, below GROUPS, and the colour that stands for a group. */
 size_t colour_group(const struct view *view, const struct track *track, uint32_t number);
 uint32_t group_colour(const struct view *view, const struct track *track, size_t group);
@@ -45,6 +48,7 @@ bool is_far_out(const struct view *view, const struct track *track); /* are step
 void find_shares(struct view *view);                                 /* updates view->shares */
 void forget_shares(struct view *view);
 int span_end(const struct view *view, int track, int x); /* the pixel behind pixel x and what is left of its span */
+
 /* How long bars [i, end) of a lane last, by the group of their colour.  If they are many, both places are rounded down
  * to the beginning of a block. */
 void sum_shares(const struct view *view, int track, uint32_t lane, size_t i, size_t end, uint64_t ns[GROUPS]);
@@ -55,6 +59,7 @@ void sum_shares(const struct view *view, int track, uint32_t lane, size_t i, siz
  * false. */
 bool fit_name(const struct view *view, const struct track *track, uint32_t task, int width, enum font font,
               char out[128]);
+
 /* Is such a text more than a letter that needs a number? */
 bool has_number(const struct view *view, const struct track *track, uint32_t task, const char *text);
 
@@ -68,12 +73,15 @@ static inline int column_width(const struct view *view, size_t n)
         return 1;
     return (n < 48 ? 2 : 4) * view->scale;
 }
+
 /* Asks for the bytes there, so that they come from memory while others are found. */
 static inline void fetch_ahead(const void *bytes) { __builtin_prefetch(bytes); }
+
 /* Draws a lane, and adds what it draws to `seen`. */
 void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen);
 void draw_lane_names(const struct view *view, const struct view_row *row); /* once more, over what lies over the bars */
 void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen);
+
 /* The budget of the row's device; 0: it is not on the axis. */
 double budget_in_sight(const struct view *view, const struct view_row *row);
 void draw_axis_labels(const struct view *view, const struct view_row *row); /* beside its memory */
@@ -84,20 +92,26 @@ static inline void fill(const struct view *view, int x, int y, int width, int he
 {
     fill_rect(view->canvas, x, y, width, height, colour);
 }
+
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
 void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
+
 /* The same where the box is paper: what is drawn on it keeps its colours. */
 void shade_paper(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
+
 /* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; `apart`: dots from each to the
  * next. */
 void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart);
+
 /* A frame of dashes inside the box; gap: dots from dash to dash. */
 void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour);
+
 /* Names are normal, what stands beside them is small. */
 static inline enum font small_font(const struct view *view) { return view->scale > 1 ? SMALL_2X : SMALL_1X; }
 static inline enum font normal_font(const struct view *view) { return view->scale > 1 ? NORMAL_2X : NORMAL_1X; }
 static inline int width_of(const struct view *view, const char *text) { return text_width(normal_font(view), text); }
 static inline int small_width(const struct view *view, const char *text) { return text_width(small_font(view), text); }
+
 /* printf at (x, y), or with x AT_RIGHT (or any below 0) up to `right`.  What would go beyond `right` ends in an
  * ellipsis.  put_small() has smaller letters on the same baseline. */
 enum { AT_RIGHT = -1 };
@@ -105,6 +119,7 @@ void put_text(const struct view *view, int x, int y, int right, uint32_t colour,
     PRINTF_LIKE(6, 7);
 void put_small(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
+
 /* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
 void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
@@ -114,15 +129,18 @@ void put_lines(const struct view *view, int x, int y, int right, int high, uint3
 /* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in
  * front of each that stands left in its column, and a vertical tab in front of one that stands right. */
 void draw_popup(const struct view *view, int x, int y, const char *text);
+
 /* Where a box of that size hides the least of what is selected, a stretch or a place. */
 struct box place_panel(const struct view *view, struct box size);
 void draw_panel(const struct view *view); /* the text about the selected stretch or place */
+
 /* Draws what is under the mouse, unless that moves something or a table is shown. */
 void draw_tooltip(const struct view *view);
 
 /* ---- strip.c ---------------------------------------------------------------------------------------------------- */
 
 void draw_strip(const struct view *view); /* overview and ruler */
+
 /* Draws a line where each step begins, through the rows [y, y + height). */
 void draw_borders(const struct view *view, const struct track *track, int y, int height);
 bool shows_borders(const struct view *view); /* are any in sight? */
@@ -140,6 +158,7 @@ bool shows_mark(const struct view *view);                        /* is a marked 
 bool is_between_marks(const struct view *view, int x, int wide); /* their line has the place of text from x on */
 void draw_marks(const struct view *view);                        /* their lines */
 void draw_cursor(const struct view *view);                       /* the mouse's line, over all lanes */
+
 /* The times of the stretch, the marks and the mouse, in sight: each on a ground of its own on the ruler. */
 struct shown_time {
     char text[48];
@@ -160,6 +179,7 @@ void draw_blocker(const struct view *view);  /* that task, and why */
 /* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */
 
 int count_legend_lines(const struct view *view);
+
 /* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
 enum sign_shape {
     BOX,
@@ -177,6 +197,7 @@ enum sign_shape {
     UPRIGHT_DASHES,
     HOLES
 };
+
 struct sign {
     const char *name;
     enum sign_shape shape;

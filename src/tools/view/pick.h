@@ -30,15 +30,19 @@ void forget_lit(struct view *view);
 /* A time of the axis with as many decimals as tell it from one so many nanoseconds apart: "16.2 ms", or where many
  * seconds are in sight "40 s". */
 void format_axis(const struct view *view, char out[48], double at, double apart);
+
 /* At most three lines; the caller frees them. */
 char *describe_record(const struct track *track, size_t nth);
 char *describe_step(const struct view *view);
+
 /* What is known of a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
 char *describe_briefly(const struct view *view, const struct pick *pick);
+
 /* The gap before a task, and what the same is told of it. */
 struct trace_gap gap_before(const struct view *view, const struct pick *pick);
 char *describe_gap(const struct view *view, const struct pick *after);
 bool is_hovered(const struct view *view); /* is a task under the mouse, and none dragged? */
+
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
 char *find_details(const struct view *view);
 int count_details_lines(const struct view *view); /* a picture has as many as it needs, a window always three */

@@ -9,15 +9,18 @@
 struct box {
     int x, y, w, h;
 };
+
 static inline bool is_inside(const struct box *box, int x, int y)
 {
     return x >= box->x && x < box->x + box->w && y >= box->y && y < box->y + box->h;
 }
+
 struct places {
     struct box header, overview, ruler, rows, legend, details;
 };
 struct places places_of(const struct view *view);
 double x_of(const struct view *view, double axis);
+
 /* The pixel of a time.  pixel_of(): times far outside of the largest window all have the same one.  x_in_rows(): times
  * that are out of sight have that of the rows' edge. */
 int pixel_of(const struct view *view, double axis);

@@ -69,6 +69,7 @@ struct track {
     struct problem *problem;             /* what became wrong with the file while it was followed, or NULL */
     struct board *board;                 /* the step file's board, on which tasks can be moved; a trace's: NULL */
 };
+
 /* Opens a trace, or with a board the list at `path`; ends the program if anything is wrong with it. */
 struct track *open_track(const char *path, struct board *board);
 void renew_track(struct track *track); /* reads another trace that has the path, or that the board shows */
@@ -78,15 +79,19 @@ bool poll_track(struct track *track);      /* takes what is new; returns whether
 
 /* The last step up to that one, else the first; NULL: there is none. */
 const struct trace_step *find_step(const struct track *track, uint32_t step);
+
 /* The last step that computes (batches are fetched ahead, for steps that have not begun); NULL: there is none. */
 const struct trace_step *newest_step(const struct track *track);
+
 /* Has the step not ended yet?  Then it has no length to be shown: step_ns() is what has gone by. */
 bool is_unfinished(const struct track *track, const struct trace_step *step);
+
 struct other_list {   /* another list, such as eval, that runs after a step and before the next one */
     const char *name; /* NULL: none does */
     uint64_t start;   /* the clock where it begins, or else where the next step does; UINT64_MAX: none follows */
 };
 struct other_list find_other_list(const struct track *track, const struct trace_step *step);
+
 /* From where its work begins to where the next step's does; before another list to its last end, or where that
  * begins. */
 double step_ns(const struct track *track, const struct trace_step *step);
@@ -119,6 +124,7 @@ struct view_row {
     int y, height;
 };
 static inline bool has_content(const struct view_row *row) { return row->kind == ROW_LANE || row->kind == ROW_MEMORY; }
+
 struct seen { /* what the picture has, as far as it is drawn: kinds of the first trace's bars, causes of gaps */
     bool kind[KINDS], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
@@ -146,6 +152,7 @@ struct pick { /* a record of a track */
     struct trace_record copy; /* a copy of it, with which it is found again when the trace has grown */
 };
 enum region_kind { NO_REGION, STRETCH, PLACE };
+
 struct region { /* the selected stretch of time, or the selected place on a memory row: the panel shows it */
     enum region_kind kind;
     double at[2]; /* a stretch's ends on the axis, in either order; a place has the same value twice */
@@ -160,6 +167,7 @@ struct panel {           /* the text about the selected stretch or place */
     char *title;
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };
+
 struct lit_bars { /* the indices of a lane's bars that are lit, ascending */
     uint32_t *bars;
     size_t n, cap;
@@ -191,6 +199,7 @@ struct view_selection {
 
 enum { OFF_WINDOW = -1 }; /* the mouse's place when it is not on the window */
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
+
 struct bar_spot { /* where a task's bar is in a step */
     uint32_t lane;
     double middle; /* on the axis; NAN: the task does not run in the step */
@@ -266,6 +275,7 @@ struct view {
     char message[160];        /* shown until the next key */
     bool quit;
 };
+
 /* "A " or "B ", to stand before other words; "" with one trace. */
 static inline const char *name_of_track(const struct view *view, int track)
 {
@@ -273,14 +283,17 @@ static inline const char *name_of_track(const struct view *view, int track)
         return "";
     return track == 0 ? "A " : "B ";
 }
+
 /* printf into the view's message. */
 #define SAY(view, ...) (void)snprintf((view)->message, sizeof(view)->message, __VA_ARGS__)
+
 /* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 void close_view(struct view *view);
 bool is_followed(const struct view *view); /* may there be something new? */
 bool poll_view(struct view *view);         /* takes what is new in its traces; returns whether to draw it again */
 void refresh(struct view *view);           /* updates what follows from the selection, the traces and the mouse */
+
 /* Does the picture stand still, although it follows the run, because the mouse is on the rows? */
 bool is_frozen(const struct view *view);
 

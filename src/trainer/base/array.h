@@ -38,8 +38,10 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
  *     }
  */
 #define SORT(items, n, compare) ((n) ? qsort((items), (n), sizeof *(items), (compare)) : (void)0)
+
 /* -1, 0 or 1: a goes before b, is equal to it, or goes after it. */
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
 /* COMPARE(a, b), or the comparison `then` where a and b are equal. */
 #define BY(a, b, then) ((a) != (b) ? COMPARE(a, b) : (then))
 
@@ -62,6 +64,7 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
     } while (0)
 /* FIND_BETWEEN() among 0 .. n - 1. */
 #define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
+
 /* FIND_FIRST(), from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search
  * among all of a long array would miss them at each step. */
 #define FIND_NEXT(i, n, before)                                                                                        \

@@ -22,6 +22,7 @@ enum exit_code {
 
 /* Prints "yard: <sentence>" on stderr and exits with `code`.  Removes files that are being written (see file.h). */
 #define fail(code, ...) fail_with(new_problem((code), __VA_ARGS__))
+
 /* A function to run when fail() or a signal ends the program, such as one that removes a temporary file.  The last
  * registered runs first.  The caller of on_fail() owns the struct, and keeps it until cancel_on_fail().  The function
  * may call only what is allowed in a signal handler. */
@@ -40,6 +41,7 @@ void clean_up_in_handler(void); /* runs all registered cleanups; for a signal's 
 /* Prints the prefix, a sentence by printf rules, and a new line.  The sentence may quote paths, files or drivers: bytes
  * that a terminal would obey are replaced, and a terminal gets the line broken between words. */
 void say(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 4);
+
 /* A warning on stderr, plain information there, and a line of results. */
 #define warn(...) say(stderr, "yard: warning: ", __VA_ARGS__)
 #define note(...) say(stderr, "", __VA_ARGS__)
@@ -58,12 +60,16 @@ struct problem {
 };
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
 _Noreturn void fail_with(struct problem *problem);
+
 /* Ends the program as fail() does, without a sentence, where another process has printed it. */
 _Noreturn void end_silently(int code);
+
 /* Prints the problem's sentence behind the prefix, as say() does, and frees the problem. */
 void print_problem(const char *prefix, struct problem *problem);
+
 /* Ends the program with the problem; does nothing when it is NULL. */
 void must(struct problem *problem);
+
 /* Runs work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work
  * registered are run, and the problem is returned.  The rest of work is left out then, so
  *

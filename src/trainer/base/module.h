@@ -32,6 +32,7 @@ struct subcommand {
     int (*run)(int argc, char **argv); /* gets the words after the command's name; returns the exit code */
     const char *foreign;               /* foreign words for it, separated by spaces: "fit run"; or NULL */
 };
+
 /* Which commands take an option.  struct option's `classes` has the classes that the option belongs to; a command's
  * page (struct page) has the classes that the command takes, and names single options beside them. */
 enum option_class {
@@ -62,6 +63,7 @@ struct foreign_words {
     const char *words;  /* in small letters with dashes, between spaces */
     const char *why;    /* half a sentence to add; NULL: nothing needs to be said */
 };
+
 /* The two functions of the folder that looks for foreign words, among those that all folders register. */
 struct option_table;
 struct foreign_lookup {
@@ -90,6 +92,7 @@ struct sole_parts {
 };
 
 struct settings;
+
 /* A field that is NULL, 0 or false says that the folder does not have this. */
 struct module {
     const char *name;  /* the folder's name */
@@ -141,6 +144,7 @@ const struct token_kind *find_further_tokens(void);
 const struct formats *find_formats(void);
 const struct order_reader *find_order_reader(void);
 const struct forecaster *find_forecaster(void);
+
 /* These two are for callers that hold what only this part can have made, such as a run that goes on: so a folder has
  * it. */
 const struct archive *the_archive(void);
@@ -149,6 +153,7 @@ const struct forecaster *the_forecaster(void);
 /* Which options make a model's tensors smaller, for messages: "a smaller --micro-batch or --seq-len".  Where
  * --micro-batch is 1, set_batch() leaves it out. */
 extern const char *ways_to_shrink;
+
 /* A text for messages, which the caller frees.  It names what makes room in a model's list, apart from options that are
  * given: "--recompute full, --swap auto, a smaller --micro-batch or --seq-len".  on_host: it is the host that needs
  * room, and not a device. */

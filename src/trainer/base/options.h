@@ -50,6 +50,7 @@ struct option {
     unsigned classes;     /* bit set of the commands that take it; the parser is told one of them */
     const char *help;     /* one line, which print_options() wraps */
 };
+
 /* The argument of an OPT_CHOICE: WORDS([FIRST] = "first", [SECOND] = "second"). */
 #define WORDS(...)                                                                                                     \
     (const char *const[]) { __VA_ARGS__, NULL }
@@ -67,14 +68,17 @@ struct option_table {
 
 /* Sets every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
 void reset_options(struct option_table *table);
+
 /* Parses argv[0..argc) for the command with bit `command`.  Returns the words that are no options, *n_words of them and
  * then NULL, in an array that the caller frees.  Refused are an unknown option (naming the nearest), a missing or wrong
  * value, and an option that only other commands take. */
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                      int *n_words);
+
 /* Sets options from the text of a config file, which is written to and must outlive the table; errors name path and
  * line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
+
 /* Sets one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
  * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
 void set_option(struct option_table *table, const struct option *option, const char *where, const char *text);
@@ -91,6 +95,7 @@ struct value_before {
     const struct option *option;
     unsigned char bytes[sizeof(int64_t)]; /* those of the option's variable; no type of variable has more */
 };
+
 /* text: a value that the option takes; NULL: its initial one.  Whether the user has given the option stays as it is. */
 struct value_before try_value(const struct option *option, const char *text);
 void restore_value(const struct value_before *before);
@@ -110,17 +115,22 @@ bool next_setting(struct settings_text *lines); /* false: there are no more line
 bool wants_help(int argc, char **argv); /* is --help or -h among the words? */
 const struct option *find_option(const struct option_table *table, const char *name); /* NULL: there is none */
 bool option_given(const struct option_table *table, const char *name);                /* there must be such an option */
+
 /* The option's present value as text, "" when unset; the caller frees it. */
 char *option_text(const struct option *option);
 bool is_output(const struct option *option); /* is its value a path that is written? */
+
 /* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *option);
 int choice_number(const char *const *words, const char *word); /* the word's index in `words`; -1: it is not there */
+
 /* What stands for the option's value in the help: "a|b|c" for an OPT_CHOICE, else the value's name, such as "N".  The
  * caller frees it. */
 char *argument_name(const struct option *option);
+
 /* For a message: what takes the option, "`yard train`", or "another command" where the table does not say. */
 const char *taker_of(const struct option_table *table, const struct option *option);
+
 /* Half a sentence about a foreign word (module.h): what yard calls it, or why yard has nothing like it.  `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
@@ -128,12 +138,15 @@ char *find_foreign(const struct option_table *table, unsigned command, const cha
 /* ---- options_help.c: the help ------------------------------------------------------------------------------------ */
 
 enum { HELP_WIDTH = 80 }; /* columns of the help */
+
 /* Prints the beginning of a help: "usage: yard COMMAND TAKES"; the examples, one a line, each without "yard COMMAND";
  * and the text, wrapped. */
 void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text);
+
 /* Prints the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
  * one group must be together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
+
 /* Prints a label, and the text beside it as the help has it: wrapped, in a column of its own. */
 void print_labelled(FILE *out, const char *label, const char *text);
 

@@ -7,6 +7,7 @@
 
 bool is_screen(int fd);   /* a terminal that can write over a line */
 int screen_width(int fd); /* the terminal's columns; 80 when it does not say */
+
 /* Draws a line on the terminal `fd`, over the line that was drawn last, and cut to the terminal's width.  A line
  * that STAYS is not drawn over: the next line begins below it. */
 enum drawn_line { IS_DRAWN_OVER, STAYS };

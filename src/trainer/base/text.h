@@ -17,6 +17,7 @@
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
 void append_string(char **text, char *addition);   /* frees `addition` */
 void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell needs it */
+
 /* A text that is printed to a file in memory:
  *
  *     struct begun_text begun;
@@ -33,9 +34,11 @@ struct begun_text {
 };
 FILE *begin_text(struct begun_text *begun);
 char *end_text(struct begun_text *begun);
+
 /* The text a followed by the text b, cut to 63 characters.  The result lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
+
 /* A copy of the text with lines of at most `columns` columns, broken between words.  The caller frees it.  What is
  * broken off a line begins below the line's second column, or, if it has one column, below its first word:
  *
@@ -45,10 +48,13 @@ char *fold_text(const char *text, int columns);
 bool begins_with(const char *text, const char *begin);
 bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
+
 /* Cuts the white space off the end of `text`, in place; returns its first character that is no white space. */
 char *trim(char *text);
+
 /* How many bytes must be added, left out or changed to turn a into b: for "did you mean". */
 int edit_distance(const char *a, const char *b);
+
 /* The word that was probably meant: one that begins with all that was typed, or has the fewest typing errors.  NULL: no
  * word is near. */
 const char *nearest_word(const char *typed, const char *const *words, size_t n);
@@ -60,6 +66,7 @@ char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
 char *format_seconds(char out[32], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
+
 /* Bytes with an optional K, M, G suffix (1024-based): "512M", "1.5G", which is rounded down to whole bytes. */
 bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);
@@ -69,11 +76,13 @@ bool parse_double(const char *text, double *value);
 
 enum { CODE_POINTS = 0x110000 }; /* a character's number is below it */
 enum { UTF8_BYTES = 4 };         /* bytes of the longest character */
+
 /* Decode the character that begins at `text`, where `left` bytes are.  Returns its length in bytes, or 0 when it is
  * invalid: a stray or missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
 size_t utf8_decode(const char *text, size_t left, uint32_t *character);
 size_t utf8_encode(uint32_t c, char out[UTF8_BYTES]); /* returns how many bytes the character has */
 size_t valid_utf8(const char *text, size_t n);        /* how many of the n bytes, from the first on, are valid UTF-8 */
+
 /* Prints UTF-8 whose bytes come a few at a time: a character is printed when its last byte has come.  Bytes that can be
  * no character become U+FFFD, one for all bytes that together could have begun a character.  Control characters except
  * '\t' and '\n' become '.'.  A stream begins as zeros; a character that is incomplete at its end becomes U+FFFD. */
@@ -84,6 +93,7 @@ struct text_stream {
 void show_bytes(struct text_stream *stream, FILE *out, const char *bytes, size_t n);
 void end_stream(struct text_stream *stream, FILE *out);
 enum text_lines { ONE_LINE, MANY_LINES };
+
 /* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.
  * '\t' stays, and with MANY_LINES '\n' too.  Returns `text`. */
 char *make_printable(char *text, enum text_lines lines);

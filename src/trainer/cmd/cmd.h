@@ -12,6 +12,7 @@
 
 const struct subcommand *find_command(const char *name); /* NULL: there is none */
 void print_commands(FILE *out);                          /* the list that `yard --help` shows */
+
 /* Ends the program (EXIT_USAGE): there is no such command; the sentence says which may be meant. */
 _Noreturn void refuse_command(const char *word);
 

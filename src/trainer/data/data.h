@@ -34,6 +34,7 @@ struct text_maker {
     void (*close)(void *opened);
 };
 const char *default_data(void); /* the data to train on without --data */
+
 /* The file that --data `given` reads, as a path or pattern; NULL: it reads none. */
 const char *file_of_data(const char *given);
 
@@ -68,10 +69,12 @@ struct dataset {
     double nats_per_byte;   /* a made text's information, in nats per byte; NAN: not known */
     double floor;           /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
+
 /* Opens the files that the options name, or makes a text where they name none, and makes tokens of texts.  A file that
  * cannot be trained on ends the program (EXIT_USAGE, EXIT_IO). */
 struct dataset *open_dataset(const struct data_options *options);
 void close_dataset(struct dataset *dataset);
+
 /* A loss in nats per token, as bits per byte, by which losses of different tokenizers can be compared.  NAN: not
  * known. */
 double bits_per_byte(const struct dataset *dataset, double loss);
@@ -86,6 +89,7 @@ struct window {
     int sample;         /* the sequence of the step: 0 to batch - 1 */
     int batch, seq_len; /* sequences of a step; tokens of a window */
 };
+
 /* Fills in the window's tokens (seq_len), and its targets (seq_len), each of them one token later.
  *   ORDER_FILE     consecutive windows from the start of the data, back to the start when fewer than
  *                  batch * seq_len + 1 tokens are left: the batches of llm.c
@@ -97,8 +101,10 @@ void dataset_window(const struct dataset *dataset, const struct window *window, 
  * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window
  * before had, count.  They see more context than a shorter window would give them, never less. */
 size_t validation_windows(const struct dataset *dataset, int seq_len);
+
 /* Positions of window i that count, the last ones of the window: seq_len in every window but the last. */
 int validation_count(const struct dataset *dataset, size_t i, int seq_len);
+
 /* Fills in window i, as dataset_window does; returns its validation_count(). */
 int validation_window(const struct dataset *dataset, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
 

@@ -25,9 +25,11 @@ struct files {                          /* the files of --data or --val-data, al
     const struct text_maker *maker; /* it makes the text; NULL: the text is read */
     void *made;                     /* what its open() returned */
 };
+
 /* Finds what --data or --val-data says.  Ends the program if nothing is there that could be trained on. */
 struct files find_files(const char *given);
 void free_files(struct files *files);
+
 /* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
  * last as long as the dataset. */
 struct data_options use_nanogpt_folders(struct dataset *dataset, const struct data_options *options);
@@ -35,12 +37,15 @@ struct data_options use_nanogpt_folders(struct dataset *dataset, const struct da
 /* ---- texts.c --------------------------------------------------------------------------------------------------- */
 
 enum { MADE_BYTES = 2 << 20 }; /* how long a made text is */
+
 /* The texts of the files.  as_bytes: every byte is a token, whatever the encoding is. */
 struct texts open_texts(const struct files *files, bool as_bytes);
 void close_texts(struct texts *all);
 size_t count_bytes(const struct texts *all);
+
 /* Adds bytes [begin, end) of all texts together, as a text for each file in which they lie. */
 void add_text_range(struct texts *to, const struct texts *all, size_t begin, size_t end);
+
 /* The texts together are cut into `parts` of about the same size, and the last share of each is for validation.
  * Several files may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be
  * validated. */

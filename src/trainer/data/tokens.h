@@ -49,6 +49,7 @@ struct tokenizer_files {
 };
 
 enum { DECODED_BYTES = 16 };
+
 /* A field that is NULL or false says that the kind cannot do this. */
 struct token_kind {
     const char *name; /* its word in --tokens, NAME or NAME:..., and the first word of its line for checkpoints */
@@ -77,19 +78,24 @@ extern const struct token_kind token_bytes, token_chars, token_ids;
 
 struct tokenizer byte_tokenizer(void);
 struct tokenizer id_tokenizer(int n); /* its ids are those below n */
+
 /* What --tokens says: NAME or NAME:... of a kind, or a FILE.  Checked early, since it ends the program when it is
  * wrong. */
 void check_tokens(const char *word);
 const char *file_of_tokens(const char *word); /* NULL: it names no file */
+
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
  * both are tokens, since it must be possible to score what is in `val`. */
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
+
 /* Is the tokenizer what --tokens says?  NAME: it is of that kind.  FILE: the tokens in it are its own.  bpe:N: never,
  * since it asks for tokens that are yet to be learned. */
 bool is_tokenizer(const struct tokenizer *tokenizer, const char *word);
+
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */
 struct tokenizer tokenizer_beside(const char *model);
+
 /* Leaves out those tokens that a model of `vocab` tokens does not have, and warns.  Ends the program if texts cannot do
  * without them. */
 void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model);
@@ -99,8 +105,10 @@ void free_tokenizer(struct tokenizer *tokenizer);
 
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte. */
 uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
+
 /* The tokens of ids between spaces, as encode_text() gives them. */
 uint16_t *encode_ids(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
+
 /* The *n bytes that a token stands for; they may be written to `own`.  Where only the ids are known, they are "17 ". */
 const char *decode_token(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n);
 int end_of_text(const struct tokenizer *tokenizer); /* the token that ends a text; -1: there is none */
@@ -109,6 +117,7 @@ int end_of_text(const struct tokenizer *tokenizer); /* the token that ends a tex
  * A tokenizer of NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
 char *tokenizer_to_text(const struct tokenizer *tokenizer);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
+
 /* The tokenizer as Hugging Face's tokenizer.json; NULL: it has no such form, or no folder makes it. */
 json_t *tokenizer_to_json(const struct tokenizer *tokenizer);
 

@@ -58,6 +58,7 @@ struct context {
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
 enum { DEVICE_ALIGNMENT = 512 };
+
 /* A connection between the host and some devices in one direction, which all copies on it share.  Only described
  * machines have links. */
 enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
@@ -72,6 +73,7 @@ struct link {
 
 struct device;
 struct host_thread; /* run/hostlane.c */
+
 /* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
  * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
 #define FOR_ALL "" /* a standard lane: batches up, results down */
@@ -201,20 +203,27 @@ struct machine {
  * EXIT_NO_DEVICE or EXIT_USAGE, where that fails. */
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
+
 /* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
 struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
+
 /* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
 const struct link *link_of_lanes(const struct device *device, enum lane_kind kind);
+
 /* The device's lane of that kind for that purpose alone, which is made if it is missing.  If the link takes no more
  * lanes (queues= in a step file), it is the last lane of the kind, whatever that lane is for. */
 struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose);
+
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
 unsigned vector_width(const struct machine *machine);
+
 /* Cores of the host on which no device computes. */
 unsigned spare_cores(const struct machine *machine);
+
 /* One line for people, "pthread-... (0:0, 2 units; vectors of 8 floats)".  The caller frees it. */
 char *describe_machine(const struct machine *machine);
+
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
 
@@ -225,13 +234,17 @@ struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);
 int count_lanes(const struct device *device, enum lane_kind kind);
 bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
 void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
+
 /* A machine of n devices and the host, which name_device() is to set up.  The caller frees it with close_machine(). */
 struct machine *new_machine(int n_devices);
+
 /* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
 void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
+
 /* Adds a lane without a queue.  The machine owns it. */
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
+
 /* Adds a link to a described machine, which owns it; rate: bytes/s, latency: seconds. */
 struct link *add_link(struct machine *machine, double rate, double latency);
 void drop_links(struct machine *machine); /* frees all links, and its copies take no time of their own then */
@@ -243,24 +256,32 @@ void drop_links(struct machine *machine); /* frees all links, and its copies tak
  * the driver: a sixteenth, and another sixteenth of at most 256 MiB.  A device that uses the host's memory may take all
  * of its `memory`: describe_memory() has left some of the host's memory to other programs. */
 size_t default_budget(const struct device *device);
+
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
 const char *format_budget(char out[128], const struct device *device);
 size_t guard_bytes(const struct device *device); /* the size of the guard behind each of its slabs */
+
 /* The usable bytes of the biggest slab that the device allows. */
 size_t slab_limit(const struct device *device);
+
 /* Adds a slab of `bytes` to the device's arena: zeros, with its guard after them.  A slab of the host is pinned for
  * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
  * no room. */
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes);
+
 /* Copies `bytes` bytes of `from` to the device's buffer, to byte `begin` and on, and waits until they are there. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes);
+
 /* Copies `bytes` bytes of the device's buffer, from byte `begin` on, to `into`, and waits until they are there.  It
  * does not wait for tasks of other lanes. */
 void read_buffer(struct device *device, cl_mem buffer, size_t begin, void *into, size_t bytes);
+
 /* A sub-buffer of a device's slab: `bytes` of it from byte `begin` on.  The slab owns it. */
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
+
 /* How many guards of the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *device);
+
 /* Releases the device's slabs with their sub-buffers.  Nothing may be in flight. */
 void free_slabs(struct machine *machine, struct device *device);
 

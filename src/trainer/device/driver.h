@@ -16,8 +16,10 @@ struct machine;
 /* ---- cl_error.c: OpenCL errors ----------------------------------------------------------------------------------- */
 
 const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown OpenCL error" */
+
 /* Runs an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
 #define CL(call) cl_check((call), #call, __FILE__, __LINE__)
+
 /* CL() for a call that returns an object, and the code through a pointer: CL_MAKE(x = clCreateY(..., &err)). */
 #define CL_MAKE(statement)                                                                                             \
     do {                                                                                                               \
@@ -30,6 +32,7 @@ void cl_check(cl_int code, const char *call, const char *file, int line);
 /* ---- platforms.c ----------------------------------------------------------------------------------------------- */
 
 enum { MOST_PLATFORMS = 16, MOST_PER_PLATFORM = 32 };
+
 /* List the drivers in `out`, or a driver's devices; both return how many there are. */
 cl_uint get_platforms(cl_platform_id out[MOST_PLATFORMS]);
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MOST_PER_PLATFORM]);
@@ -38,9 +41,11 @@ void device_text(cl_device_id id, cl_device_info property, char *out, size_t byt
 cl_platform_id platform_of(const struct device *device);
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */
+
 /* Call it when a driver offers no device or does not compile.  Ends the program with `code` if the driver is PoCL and
  * cannot use its folder for compiled kernels; else returns. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);
+
 /* Ends the program with the reason why none of the n drivers has a device: with `code` when PoCL's folder is the
  * reason, else with EXIT_NO_DEVICE. */
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
@@ -57,6 +62,7 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
 /* The path of the file that keeps the program built from that source with these options; the caller frees it.  NULL:
  * no programs are kept. */
 char *cache_entry(const struct device *device, const char *options, const char *source);
+
 /* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is
  * damaged. */
 cl_program load_program(const struct device *device, const char *entry, const char *options);
@@ -66,9 +72,11 @@ void keep_program(const struct device *device, const char *entry, cl_program pro
 
 /* Bytes that the host has; SIZE_MAX / 4: the system does not say it. */
 size_t physical_memory(void);
+
 /* Bytes of the host's memory that this process may still take: a container's limit, or that of the address space, less
  * the bytes in use and those that the driver needs later.  NO_LIMIT: only the memory itself is a limit. */
 size_t memory_left_by_limits(void);
+
 /* Bytes left by the control groups that a file like /proc/self/cgroup names, whose own files lie below `root`;
  * SIZE_MAX: the groups have no limit. */
 size_t left_by_groups(const char *groups, const char *root);
@@ -78,16 +86,19 @@ size_t left_by_groups(const char *groups, const char *root);
 /* Measures clock.offset of all devices whose queues carry times, by timing tiny writes, and sets clock.valid.
  * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
 void calibrate_clocks(struct machine *machine);
+
 /* A command's times, in ns of the host's clock. */
 struct command_times {
     uint64_t queued, seen; /* when the host queued it, and when the host saw it complete; the caller sets them */
     uint64_t start, end;   /* when it ran; event_times() sets them */
 };
+
 enum time_source {                /* where the times of a command come from */
                    TIMES_TRUE,    /* the driver tells them */
                    TIMES_MISSING, /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
                    TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
+
 /* Finds when the command of that event ran: sets times->start and times->end.  *last_end: the latest end of the
  * commands of that queue so far, on the device's clock; 0 before the first one.  The caller keeps it from one call to
  * the next, and this function makes it later. */

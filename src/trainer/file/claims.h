@@ -5,6 +5,7 @@
 #include "kinds.h"
 
 void begin_claims(void); /* forget all claims: a command begins */
+
 /* Enter the file `path` under its claimant, the name of what reads or writes it: "--log".  Every file is claimed before
  * the first output is opened.  They end the program (EXIT_USAGE) when the path is empty, or when an output is a file
  * that was entered before.
@@ -13,9 +14,11 @@ void begin_claims(void); /* forget all claims: a command begins */
  * whole; NULL: it may replace none. */
 void claim_input(const char *claimant, const char *path);
 void claim_output(const char *claimant, const char *path, const char *may_replace);
+
 /* Ends the program unless an output may take this path: nothing is there, or a file of the output's own kind, an empty
  * file, or what is not a regular file.  `name` is the kind's name in the sentence, "log of yard's". */
 void expect_own_kind(const char *claimant, const char *path, enum known_kind kind, const char *name);
+
 /* expect_own_kind(), and no other process may be writing to the file. */
 void expect_replaceable(const char *claimant, const char *path, enum known_kind kind, const char *name);
 

@@ -24,10 +24,12 @@ struct file_kind {
     const char *name; /* "a zip archive" */
     const char *way;  /* what to do with such a file, which is neither text nor tokens; "": it is a text */
 };
+
 /* The kind that a file's first and last bytes say; NULL: they say nothing. */
 const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 bool is_foreign(const struct file_kind *kind); /* is it a format that is neither text nor token numbers? */
+
 /* The part of a file by which its kind is known: its first bytes, and its last ones. */
 enum { GLIMPSE_LAST = 8 };
 struct glimpse {
@@ -38,6 +40,7 @@ struct glimpse {
 };
 bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
 uint32_t glimpse_word(const struct glimpse *glimpse, size_t at);
+
 /* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {
     const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
@@ -45,6 +48,7 @@ struct formats {
     void (*refuse_model)(const char *path);
     void (*refuse_folder)(const char *path);
 };
+
 /* Reads a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
  * byte, more than 16 MiB or another format.  The caller frees the text. */
 char *read_text(const char *path);

@@ -8,9 +8,11 @@
  * and its copies are closed, or the process ends; some file systems (NFS) have no locks. */
 int lock_folder(const char *claimant, const char *path); /* returns the descriptor to close; NONE: it is not locked */
 void lock_file(const char *claimant, const char *path, int fd);
+
 /* open() the regular file at this path with `flags`, and lock it.  NONE: the path is a device or a pipe, to which
  * several processes may write; or nothing is there, and flags lack O_CREAT. */
 int open_locked(const char *claimant, const char *path, int flags);
+
 /* Ends the program when another process holds a lock of the file or folder now. */
 void expect_unlocked(const char *claimant, const char *path);
 

@@ -8,8 +8,10 @@ const char *last_part(const char *path);               /* the name after the las
 char *file_beside(const char *path, const char *name); /* NAME in the folder of PATH; the caller frees it */
 bool is_folder(const char *path);
 bool exists(const char *path); /* true also for a link that leads nowhere: opening it says so */
+
 /* Makes `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
+
 /* The path of the file itself, if `path` is a link to it, so that not the link, such as /dev/stdout, is replaced.  The
  * caller frees it. */
 char *behind_links(const char *path);

@@ -16,6 +16,7 @@ struct writer {
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *writer, const void *bytes, size_t n);
+
 /* Writes n bytes to an open file.  Returns how many were written; if they are fewer than n, errno says why. */
 size_t write_all(int fd, const void *bytes, size_t n);
 int reserve_bytes(int fd, uint64_t bytes); /* allocates the file's bytes on the disk; returns 0 or an errno */
@@ -25,6 +26,7 @@ void sync_folder_of(const char *path);                 /* afterwards the file ke
 void abandon(struct writer *writer);                   /* remove the temporary; frees the writer */
 #define TEMPORARY ".tmp-"
 enum stray_name { STRAY_EXACTLY, STRAY_BEGINS };
+
 /* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, for STRAY_BEGINS, with other text
  * before ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
 bool is_stray(const char *name, const char *begin, enum stray_name form);

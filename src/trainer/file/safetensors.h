@@ -30,10 +30,12 @@ void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
 size_t st_elements(const struct st_tensor *stored);                                  /* product of the shape */
+
 /* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32).  Fails, and names the tensor, when the
  * dtype is another.  `into` has room for all elements. */
 void read_floats(const struct safetensors *st, const struct st_tensor *stored, float *into);
 void read_ints(const struct safetensors *st, const struct st_tensor *stored, int32_t *into);
+
 /* Writes "[2, 16, 67]" into out; returns out. */
 char *format_shape(char out[128], int n_dims, const int64_t *shape);
 

@@ -36,8 +36,10 @@ extern const struct mesh one_rank; /* the mesh of one device, for a model of one
 
 /* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1; NULL: all `ranks` are data-parallel. */
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh);
+
 /* Sets which layers each stage has: all stages as many as can be, or, where `stages` is not NULL, as "3,5,4" says. */
 struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
+
 /* cut_layers() for stages that are recorded, perhaps of another mesh: they are kept if they fit this one. */
 struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages);
 void free_mesh(struct mesh *mesh);
@@ -68,6 +70,7 @@ struct cut {
 struct part {
     size_t stretches, length, begin, end;
 };
+
 /* Part k of n; all of the tensor if it is not cut. */
 struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n);
 
@@ -76,9 +79,11 @@ struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
 /* A view of the shard with this number, the elements `shard`, named "grad.3/1" for shard 1; or the tensor itself where
  * the shard is all of it. */
 struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct range shard);
+
 /* Adds a task: sum += addend, element by element, on the sum's device, where both tensors are. */
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend);
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };
+
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
  * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With two tensors:
  *
@@ -95,8 +100,10 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
                                  size_t grain);
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,
                                 enum sums_in where);
+
 /* Each of the n tensors, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
 void add_all_gather(struct list *list, const char *name, struct tensor *const *tensors, int n);
+
 /* Each of the n tensors becomes the sum of all, to the same bits.  Parts are summed and the results are shared out, so
  * each device sends and receives twice the bytes of its tensor, however many devices there are. */
 void add_all_reduce(struct list *list, const char *name, struct tensor *const *tensors, int n);
@@ -105,8 +112,10 @@ void add_all_reduce(struct list *list, const char *name, struct tensor *const *t
  * come down once and go up n times. */
 void add_broadcast(struct list *list, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    const char *purpose);
+
 /* Copies a tensor to one other: a message too. */
 void add_move(struct list *list, const char *name, struct tensor *to, struct tensor *from, const char *purpose);
+
 /* Copies tensors[from] to the n - 1 others, beginning with tensors[from + 1].  So when each device shares its own
  * tensor, they do not all send to the same device at once. */
 void add_broadcast_from(struct list *list, const char *name, struct tensor *const *tensors, int n, int from);

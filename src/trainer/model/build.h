@@ -21,6 +21,7 @@
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 enum attention { ATTENTION_PLAIN, ATTENTION_FLASH };
+
 struct kernels { /* which kernels are wanted; each device has its own answer to GEMM_AUTO */
     enum gemm_engine gemm;
     enum attention attention;
@@ -31,6 +32,7 @@ struct kernels { /* which kernels are wanted; each device has its own answer to 
 struct builder;
 struct op;
 typedef void gradient_rule(struct builder *b, const struct op *op);
+
 /* What an operation's gradients need of its forward. */
 struct op {
     gradient_rule *weights; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
@@ -97,10 +99,13 @@ struct builder {
     size_t n_rendezvous; /* how many one rank has */
     size_t met_end;      /* length of the list at the last rendezvous, or where the group begins */
 };
+
 /* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute B T tokens. */
 struct builder new_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
+
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct builder *b, int rank, int micro, enum role role);
+
 /* The operations that follow are of this unit, and their tasks are labelled with its layer. */
 void begin_unit(struct builder *b, int unit);
 void end_unit(struct builder *b); /* the tasks that follow are of no layer */
@@ -108,6 +113,7 @@ void end_build(struct builder *b);
 
 /* May --gemm own be used on the device?  Not on a GPU, which would compute one work-item at a time. */
 bool has_own_products(const struct device *device);
+
 /* The engine of the device's products.  Ends the program (EXIT_USAGE) if the wanted one cannot be used there. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);
 
@@ -122,6 +128,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 struct grid work_groups(const struct builder *b, size_t n);   /* n work-groups of WG work-items */
 struct grid blocks(const struct builder *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct builder *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
+
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
 struct tensor *activation(struct builder *b, const char *name, struct shape shape);
 int rows_of(const struct tensor *x);     /* product of all dimensions but the last */
@@ -137,17 +144,23 @@ enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATI
  * in what else the rules need, before the next operation is recorded. */
 struct op *record(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
                   struct tensor *out, struct tensor *in);
+
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */
 void backward(struct builder *b, int unit, enum computation which);
+
 /* The gradient that has arrived at x so far; NULL when none has. */
 struct tensor *gradient(const struct builder *b, const struct tensor *x);
+
 /* Sets the gradient that has arrived at x so far to g, whatever it was. */
 void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g);
+
 /* Adds g to the gradient that has arrived at x so far; `op` names the task. */
 void accumulate_gradient(struct builder *b, const struct op *op, const struct tensor *x, struct tensor *g);
+
 /* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether `grad` has a sum
  * already: then the tasks add to it, else they write it.  It may add a task that clears the gradient first. */
 bool begin_contribution(struct builder *b, const struct tensor *grad);
+
 /* A new tensor shaped like x, for its gradient; its name is that of op and `suffix`. */
 struct tensor *new_gradient(struct builder *b, const struct op *op, const char *suffix, const struct tensor *x);
 
@@ -164,6 +177,7 @@ struct tensor *new_gradient(struct builder *b, const struct op *op, const char *
  * The end of the last rank puts the tasks of all into an order that is correct. */
 void begin_tp_rank(struct builder *b, int tp_rank);
 void end_tp_rank(struct builder *b);
+
 /* all_reduce: this rank's x becomes the sum of the x of all ranks.  all_gather: x has `tp` parts, of which each rank
  * has computed its own, and becomes whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct builder *b, const char *name, struct tensor *x);

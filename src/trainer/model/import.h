@@ -22,15 +22,18 @@ struct model_facts { /* what the file says of a model beside its sizes */
     unsigned vector;       /* width of the devices' vectors; 0: the devices have different ones */
     const char *tokenizer; /* text that tokenizer_to_text() has made */
 };
+
 enum tensor_names {
     PLAIN_NAMES,   /* "wte.weight" */
     PREFIXED_NAMES /* "transformer.wte.weight"; but the head is "lm_head.weight" */
 };
+
 /* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller writes each
  * parameter whole, in the table's order, and then publishes the file. */
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
                                    enum tensor_names names);
 void write_to_model_file(struct st_writer *writer, const struct param *param, float *values); /* frees the values */
+
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *model, const char *path, uint32_t step, const char *tokenizer);
 
@@ -49,8 +52,10 @@ void claim_weights(const char *claimant, const char *path);     /* claim_input()
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
 #define MODEL_CONFIG "config.json"
+
 /* The path of MODEL_FILE or of MODEL_INDEX in a folder; NULL: it has neither.  The caller frees the path. */
 char *model_in_folder(const char *folder);
+
 /* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
  * another name. */
 void refuse_foreign_file(const char *path);

@@ -58,23 +58,29 @@ struct model {
     struct gradients gradients;
     int norm_rank; /* the rank on which losses and the norm are summed */
 };
+
 /* TO_TRAIN: with gradients and optimizer state. */
 enum model_use { TO_COMPUTE, TO_TRAIN };
 struct model *new_model(struct pool *pool, const struct config *config, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients);
+
 /* A model without devices and tensors, which says only which rank has what: replica is NULL. */
 struct model *outline_model(const struct config *config, const struct mesh *mesh);
 void free_model(struct model *model); /* the tensors belong to the pool */
 int stage_of(const struct model *model, int unit);
 int first_unit(const struct model *model, int stage);                /* stage n_stages(): the end of all units */
 const struct params *params_of(const struct model *model, int rank); /* the table of what that rank has */
+
 /* What is kept of a parameter: the tensors for each of these roles have the parameter's shape. */
 enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES };
 bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep it in shards? */
+
 /* The elements of a unit that a rank keeps for that role: its shard, or all. */
 struct range held_by(const struct model *model, int unit, int rank, enum kept role);
+
 /* The tensor that has them; NULL: none are kept. */
 struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role);
+
 /* Copies a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that
  * has a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
 void write_param(struct model *model, int param, enum kept role, const float *values);
@@ -84,13 +90,17 @@ void read_param(struct model *model, int param, enum kept role, float *values);
 
 /* Draws all values as GPT-2's first values are; they depend only on the seed and the sizes, not on the mesh. */
 void init_random(struct model *model, uint64_t seed);
+
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: the number
  * that --heads gives, for a file that does not say it; 0: not given. */
 struct config read_config(const char *path, int heads);
+
 /* Reads all values from such a file, whose sizes are the model's. */
 void init_from_file(struct model *model, const char *path);
+
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
 const char *find_bad_parameter(struct model *model);
+
 /* Ends the program (EXIT_FAILED) if find_bad_parameter() finds one; `path` is the file that the values came from. */
 void refuse_bad_parameters(struct model *model, const char *path);
 
@@ -99,6 +109,7 @@ void refuse_bad_parameters(struct model *model, const char *path);
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x is NULL then), the last one
  * ends with the final LayerNorm. */
 struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch, struct tensor *x);
+
 /* hidden (n, C): logits (n, V); each row ends in padding of 0. */
 struct tensor *gpt_head(struct builder *b, struct tensor *hidden);
 
@@ -106,19 +117,23 @@ struct tensor *gpt_head(struct builder *b, struct tensor *hidden);
 
 /* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
+
 /* Call it after a gradient group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's
  * two gradients.  grad_group: 0 for the first; the gradient of a further one is then added to that of the first. */
 void end_grad_group(struct builder *b, int unit, int grad_group);
+
 /* After the last gradient group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum
  * them, and reduce_unit() sums them. */
 void send_unit(struct builder *b, int unit);
 void reduce_unit(struct builder *b, int unit);
+
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,
  * and its parameters are sent, unless the losses are not finite.  The norm is only reported.
  *
  * losses (dp * UNIT_ALIGN) is a tensor on the norm's rank.  rank_loss[k] (1) is the loss of data-parallel rank k, which
  * is moved to element k * UNIT_ALIGN of `losses`; that of the norm's rank lies there already. */
 void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
+
 /* Call it when all units are reduced: adds the norm, and, unless they were released, the updates and what sends the
  * parameters back. */
 void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
@@ -127,6 +142,7 @@ void add_update(struct builder *b, struct tensor *losses, struct tensor *const *
 
 /* AdamW on the host, with the accesses and args of the kernel's task. */
 host_function adamw_on_host;
+
 /* What all elements share; cl/adamw.cl has the formulas. */
 struct adamw {
     float scale;                  /* by which clipping multiplies the gradient */
@@ -137,6 +153,7 @@ struct adamw {
     float step_size;              /* lr / (1 - beta1^t) */
     float inv_sqrt_correction2;   /* 1 / sqrt(1 - beta2^t) */
 };
+
 /* Updates n elements: values p, Adam's m and v, gradients g. */
 void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
                      const struct adamw *with);

@@ -18,12 +18,15 @@ struct batch {
     struct tensor *by_token;         /* (N) the positions, sorted by token: see sort_positions() in data.h */
     struct tensor *start;            /* (V + 1) where a token's positions begin in `by_token` */
 };
+
 /* (N, C): each token's embedding plus that of its position. */
 struct tensor *embed(struct builder *b, const struct batch *batch);
+
 /* x (N, C), w (C), bias (C): (N, C). */
 struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 struct tensor *gelu(struct builder *b, const char *name, struct tensor *x);                  /* has x's shape */
 struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
+
 /* The cross-entropy of each token: losses (N).  logits: a column for each word (or for each word of the rank's), and
  * padding.  total (1) accumulates the sum of losses over micro-batches; NULL: an evaluation.  The gradient is that of
  * the mean: it is scaled by 1/tokens_per_step. */
@@ -46,8 +49,10 @@ struct tensor *attention(struct builder *b, const char *name, struct tensor *qkv
  * N is not the number of tokens. */
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN }; /* A(M,K) B(N,K) | A(M,K) B(K,N) | A(K,M) B(K,N) */
 extern const char *const gemm_form_name[3];   /* "NT", "NN", "TN" */
+
 /* How much of its tensor C is: all; the first part that is written; a later part, so that what was written is kept. */
 enum gemm_part { PART_WHOLE, PART_FIRST, PART_NEXT };
+
 /* Where the matrices of an operand lie in its tensor: matrix (i, h), for i below batch and h below heads, starts at
  * element offset + i*batch_stride + h*head_stride. */
 struct operand {

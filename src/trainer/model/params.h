@@ -19,6 +19,7 @@ struct config {
 enum { MOST_LAYERS = 1000 };
 void check_config(const struct config *config); /* ends the program (EXIT_USAGE) if sizes are impossible */
 bool same_sizes(const struct config *a, const struct config *b);
+
 /* Writes "2 layers, 2 heads, ..." to `out`, which is returned. */
 const char *describe_sizes(char out[160], const struct config *config);
 
@@ -39,6 +40,7 @@ struct param {
     enum init init;
     size_t offset; /* elements from the unit's start */
 };
+
 /* A unit is what is updated, sent and stored at a time: a layer, the embedding, or the final LayerNorm (and head).  Its
  * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements.  The padding between
  * them is 0 and stays so. */
@@ -56,26 +58,33 @@ struct params {
     struct unit *units;   /* n_units of them: the embedding, the layers, the final unit */
     int n, n_units;
 };
+
 /* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  For
  * free_params(). */
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k);
+
 /* Can the model be cut for mesh->tp ranks?  NULL: it can. */
 struct problem *check_tp_ranks(const struct config *config, const struct mesh *mesh);
 int64_t padded_vocab(int64_t words);                      /* rows that a head of `words` words has */
 int layer_of_unit(const struct params *params, int unit); /* NONE: embedding or final */
 void free_params(struct params *params);
+
 /* The elements of a parameter, and those of all parameters, without padding. */
 size_t param_elements(const struct param *param);
 size_t count_parameters(const struct params *params);
+
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
 void shape_in_file(const struct param *param, int64_t shape[2]);
 enum layout_change { OURS_TO_FILE, FILE_TO_OURS };
+
 /* The values of a parameter as files with Hugging Face's names have them, or back: Conv1D weights are transposed,
  * others stay.  Takes `values` over; the caller frees what is returned. */
 float *transpose_conv1d(const struct param *param, float *values, enum layout_change change);
+
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */
 double flops_per_token(const struct params *params, int seq_len);
+
 /* The parameters of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD. */
 enum layer_param { QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B, QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B };
 enum other_param { WTE, WPE, HEAD, LNF_W, LNF_B, OTHER_PARAMS };

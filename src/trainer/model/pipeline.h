@@ -39,9 +39,11 @@ struct turn {
     enum computation computation; /* what is computed */
     int stage, micro;             /* whose they are: a stage, and a micro-batch */
 };
+
 /* The *n_turns turns of the device with this pipeline coordinate, in its order; the caller frees them. */
 struct turn *pipeline_order(const struct turn_order *turn_order, const struct mesh *mesh, int pp_rank, int micros,
                             int *n_turns);
+
 /* The *n_turns turns of all devices, in an order that is correct when they are taken one by one; the caller frees
  * them. */
 struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh *mesh, int micros, size_t *n_turns);
@@ -65,6 +67,7 @@ struct order_reader {
     const struct turn_order *(*read)(const char *from);
 };
 bool is_written_order(const char *named); /* does --pipeline name a file with an order, or the text of one? */
+
 /* The order that --pipeline names.  NULL: nothing of that name is there. */
 const struct turn_order *find_order(const char *named);
 
@@ -72,13 +75,16 @@ const struct turn_order *find_order(const char *named);
 
 /* The tasks that follow belong to the tape's rank and micro-batch. */
 void on_tape(struct builder *b, struct tape *tape, enum role role);
+
 /* A tape for that stage and micro-batch, on the rank with this data-parallel coordinate and tensor-parallel coordinate
  * b->tp_rank. */
 struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group);
+
 /* Adds the forward of the stage for the tape's rank and micro-batch, and records it on the tape.  before: the tape of
  * the stage before it, or NULL. */
 void forward_stage(struct builder *b, struct tape *tape, int stage, const struct tape *before,
                    const struct batch *batch);
+
 /* Call it after the stage's backward: sends the gradient of tape->in to the stage before. */
 void send_gradient(struct builder *b, struct tape *tape, const struct tape *before);
 

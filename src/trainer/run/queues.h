@@ -24,6 +24,7 @@ struct queue {               /* the runs that a lane has been given, which it ta
 };
 
 extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
+
 /* The nth run that the lane was given, counted from 0, if it is not retired; and its flight. */
 struct queued_run *queued_run(const struct queue *queue, uint64_t nth);
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);

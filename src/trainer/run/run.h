@@ -72,8 +72,10 @@ void run_alone(struct list *list, size_t task_index, uint32_t iteration, struct 
  * has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the
  * iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
+
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct list *list);
+
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
  * back state that tasks have left elsewhere (list->restore_state). */
 void drain_but_disk(struct list *list);
@@ -111,11 +113,13 @@ extern struct execution execution;
 /* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
  * retires them. */
 void retire_until(struct list *list, const struct task *task, uint32_t iteration);
+
 /* Have all runs up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct list *list, uint32_t iteration);
 void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
 void retire_all(struct list *list);   /* submits what was issued, and waits until all of it has been retired */
 void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
+
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
 struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration);
 
@@ -134,6 +138,7 @@ struct observer {
     void *context;
     struct observer *next; /* the next one in the chain */
 };
+
 /* The caller owns the observer.  It is told after those that were added before.  Remove it after a drain. */
 void add_observer(struct observer *observer);
 void remove_observer(struct observer *observer);
@@ -148,6 +153,7 @@ void stop_thread(struct host_thread **thread);
 /* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that needs a
  * member, from any thread, when the first of its tasks that need one could run. */
 typedef void member_asker(void *context, uint32_t iteration);
+
 /* Between start_late() and stop_late(), tasks that need a member of the rings run; before and after, none does.  Call
  * both after a drain. */
 void start_late(struct list *list, member_asker *ask, void *context);

@@ -27,10 +27,13 @@ struct task_runs {                         /* the runs of one task */
 
 void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
 void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
+
 /* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
 struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration);
+
 /* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run(). */
 void report_flight(struct list *list, const struct task *task, struct task_flight *flight);
+
 /* Call it when the task has run and its times are known: tells observers. */
 void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
 
@@ -40,8 +43,10 @@ void report_run(struct list *list, const struct task *task, const struct task_fl
 void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
+
 /* Ends the program, since the task has failed with that status. */
 _Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
+
 /* Sets the flight's times to those of its event `work`.  lane_free: when the task before it on its lane ended, in ns on
  * the host's clock.  driver_end: as `last_end` of event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t lane_free, uint64_t *driver_end);
@@ -55,6 +60,7 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 /* ---- hostlane.c: jobs for the threads of host lanes, and for forwarders ------------------------------------------ */
 
 struct job;
+
 /* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
  * and at last calls end_job(), as these two do.  late.c has others. */
 typedef void job_function(struct job *job, cl_int status);
@@ -72,14 +78,17 @@ struct job { /* what a thread is given: it waits for events, and then calls the 
     cl_event *wait, *complete; /* those that it waits for, and those that it is to complete */
     struct job *next;          /* the next one in its queue */
 };
+
 struct job_queue {
     struct job *first, *last; /* NULL, and undefined: the queue is empty */
 };
 void append_job(struct job_queue *queue, struct job *job);
 struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
+
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);
 struct job *copy_job(const struct job *job); /* a copy, with its events; give it to a thread, or to free_job() */
+
 /* Gives a job to the thread at *place, which takes it over.  The thread is started if there is none; `name` is that of
  * its lane. */
 void give_job(struct host_thread **place, const char *name, struct job *job);
@@ -94,6 +103,7 @@ void execute_serial(struct list *list, uint32_t iteration); /* runs the iteratio
 
 /* Gives the job to the thread of the task's lane, with the user events by which other tasks wait for the task. */
 void give_to_lane(const struct task *task, job_function *when_ready, struct job *job);
+
 /* The same for the lane's forwarder, if the job's flight has `work`: the job is ready when this event has ended.  The
  * user events are those in other contexts where tasks wait for the run. */
 void forward_end(const struct task *task, job_function *when_ready, struct job *job);
@@ -105,20 +115,27 @@ void issue_now(struct task *task, struct job *job);
 
 /* Issues a task of which is_decided_late() says yes, or any task of a list with a wrapper. */
 void issue_late_or_wrapped(struct list *list, struct task *task, struct job *job);
+
 /* issue_now() calls it for a device's task of a list with a wrapper. */
 void issue_wrapped(const struct task *task, struct job *job);
+
 /* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a wrapper. */
 job_function run_late_or_wrapped;
+
 /* Does the task need bits of a side word or a member?  Then it is known only at the last moment whether it runs. */
 bool is_decided_late(const struct task *task);
+
 /* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
  * iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
+
 /* A run of such a task has ended: if it was not skipped, observers are told that it was issued, which they were not
  * told when it was, and report_flight() is called. */
 void report_late(struct list *list, const struct task *task, struct task_flight *flight);
+
 /* Lets the calling thread run only when no other one wants the core. */
 void make_idle(void);
+
 /* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
 void retire_parked(struct list *list);
 

@@ -20,6 +20,7 @@ struct rate {
     double lr, lr_min; /* the highest rate, and the one at the end */
     int steps, warmup; /* numbers of steps: of the whole training, and of its beginning in which the rate rises */
 };
+
 /* Sets what is -1.  lr_min: a tenth of lr.  warmup: a twentieth of the steps, at most 100; none for RATE_CONSTANT. */
 void fill_rate(struct rate *rate);
 void check_rate(const struct rate *rate); /* refuses impossible combinations */

@@ -20,6 +20,7 @@
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
 struct settings;
+
 struct page {             /* a command's options, and what `yard NAME --help` says of it */
     const char *name;     /* "train" */
     const char *takes;    /* what follows the name in its first line: "[options]" */
@@ -104,25 +105,31 @@ struct settings {
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits.  The
  * process has one struct settings, which each call sets anew and returns. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
+
 /* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
 const struct option *next_given(const struct option *before);
+
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *option);
 const char *first_unfit(option_fits *fits);
 enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
+
 /* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
  * texts. */
 json_t *options_json(enum options_wanted wanted);
 bool was_given(const char *option); /* has this run's command line or its config file the option of this name? */
 int given_heads(void);              /* the number of --heads, for a model that does not say its own; 0: not given */
+
 /* Ends the program if --heads says another number than the model (sample, check). */
 void expect_heads(const struct config *config, const char *path);
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
+
 /* What messages say to a user who looks for a command that evaluates. */
 #define HOW_TO_EVALUATE                                                                                                \
     "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
     "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
+
 /* Like try_value() in options.h, for the option of this name, which must exist.  With it a trial of a technique needs
  * no variable of the technique's folder. */
 struct value_before try_option(const char *option, const char *text);

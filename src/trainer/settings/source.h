@@ -17,6 +17,7 @@ struct source {
     struct checkpoint *checkpoint; /* a run, which only the folder that keeps runs can read; NULL: a file */
     const char *tokenizer;         /* the run's, as text */
 };
+
 /* path, as --init and --from take it: a file for init_from_file(), a folder with one in it, or what a run has left.
  * heads: see read_config(). */
 struct source open_source(const char *path, int heads);

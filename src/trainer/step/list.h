@@ -87,8 +87,10 @@ struct list *new_list(struct pool *pool, const char *name); /* an empty one, for
 void free_list(struct list *list);                          /* nothing of it may be in flight: see drain() in run.h */
 struct task *append_task(struct list *list); /* an empty task, which the list owns: at its end, or at the cursor */
 void free_task(struct task *task);           /* for a task that has left its list */
+
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
+
 /* Tags the tasks that are added from now on: they have that role, and are of no single layer or micro-batch. */
 void tag_role(struct list *list, enum role role);
 
@@ -105,18 +107,22 @@ struct kernel_call {
 };
 struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call);
 struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *argument);
+
 /* description: these `bytes` bytes are copied, and issue() finds the copy in task->argument. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
 
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
+
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
 struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,
                           const char *purpose);
+
 /* A copy down to the host.  Returns the host's tensor, which is new. */
 struct tensor *add_download(struct list *list, const char *name, struct tensor *from, const char *purpose);
+
 /* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
  * has come to this point. */
 bool copies_nothing(const struct task *task);
@@ -125,11 +131,13 @@ bool copies_nothing(const struct task *task);
 
 /* Says that the task touches the tensor, after the accesses that it has already. */
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
+
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
  * into slices.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
  * and they have at most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
 enum { READ_WHOLE = 64 };
 void set_elementwise(struct task *task);
+
 /* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
 
@@ -138,16 +146,20 @@ void set_traffic(struct task *task, double elements);
 /* Puts the n tasks from position `first` on in another order: the task that is at positions[i] before goes to
  * first + i. */
 void permute_tasks(struct list *list, size_t first, const size_t *positions, size_t n);
+
 /* Puts the task right after `where`, while the list is edited. */
 void link_behind(struct task *task, struct task *where);
 
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 
 enum step_waited { SAME_STEP, STEP_BEFORE };
+
 /* The task waits for `first`, of the same step or of the step before, and so do their slices, repeats and stand-ins. */
 void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which);
+
 /* Has add_after() said this? */
 bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which);
+
 /* What add_after() has said, for the tasks that the list has now: the task at position `second` waits for the task at
  * position `first`.  Sorted by `second`.  The caller frees the array of *n pairs. */
 struct after_pair {
@@ -159,6 +171,7 @@ struct after_pair *find_after_pairs(const struct list *list, size_t *n);
 /* ---- depend.c ---------------------------------------------------------------------------------------------------- */
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
+
 /* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
  * addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
@@ -167,6 +180,7 @@ int event_context(const struct task *task); /* the context of its event; a host 
 /* ---- place.c ----------------------------------------------------------------------------------------------------- */
 
 enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
+
 /* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes
  * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes; each list's
  * levels and peaks are set in either case. */

@@ -39,6 +39,7 @@ struct arena {
 /* A map of the lives of an arena that have an address. */
 struct map *open_map(const struct arena *arena);
 void close_map(struct map *map);
+
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
 void hold_lowest(struct map *map, struct life *life, size_t limit);
@@ -48,6 +49,7 @@ void hold_lowest(struct map *map, struct life *life, size_t limit);
 /* Bytes of the device that this arena, and those before it, take. */
 size_t arena_bytes(const struct arena *arena);
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
+
 /* The problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together with the
  * tensors that were placed before it. */
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);

@@ -33,6 +33,7 @@ enum role {
     ROLES
 };
 extern const char *const role_name[ROLES];
+
 struct tags {  /* labels: passes and tools group tasks by them, and no edge follows from them */
     int layer; /* the layer of the model; NONE: no single one */
     int micro; /* the micro-batch; NONE: no single one */
@@ -48,6 +49,7 @@ struct access {
 };
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_STRUCT, ARG_LOCAL };
 enum { MOST_STRUCT_BYTES = 24 };
+
 struct arg { /* an argument of a kernel; the macros below make it */
     enum arg_kind kind;
     struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->accesses */
@@ -58,17 +60,22 @@ struct arg { /* an argument of a kernel; the macros below make it */
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
 #define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
 #define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_BOTH}})
+
 /* The kernel adds to what is in t, or, as for the first micro-batch of a gradient, starts anew and only writes. */
 #define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (more) ? ACCESS_BOTH : ACCESS_WRITE}})
+
 /* A buffer that the kernel will not touch. */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
+
 /* The number of elements of an elementwise task.  A slice of the task gets its own, smaller number. */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
+
 /* A struct of cl/shared.h: the variable x, which is copied. */
 #define STRUCT(x) struct_arg(&(x), sizeof(x))
 struct arg struct_arg(const void *value, size_t bytes);
+
 /* `bytes` bytes of local memory. */
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)})
 
@@ -81,14 +88,17 @@ enum task_action {
     ACT_KERNEL, /* it launches a kernel */
     ACT_ISSUE   /* it issues commands of its own */
 };
+
 /* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
  * tensors of task->accesses.  It may be called several times for one run, so whatever it changes beside the tensors
  * must follow from the tensors and `iteration`. */
 typedef void host_function(void *argument, const struct task *task, uint32_t iteration);
+
 /* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
  * command, which the caller releases. */
 typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                             cl_event *done);
+
 struct grid { /* an NDRange of OpenCL */
     int dims;
     size_t global[3]; /* work-items in all */
@@ -229,12 +239,15 @@ struct task {
 /* ---- task.c ------------------------------------------------------------------------------------------------------ */
 
 static inline bool is_copy(const struct task *task) { return task->action == ACT_COPY; }
+
 /* A copy writes the whole target, and reads the whole source. */
 static inline struct tensor *copy_target(const struct task *task) { return task->accesses[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->accesses[1].tensor; }
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
+
 /* The first of the task's accesses for which is_sought() returns true; NULL: there is none. */
 const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *));
+
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
 const char *layer_and_micro(char out[64], const struct task *task);
 
@@ -245,6 +258,7 @@ const char *layer_and_micro(char out[64], const struct task *task);
 bool is_conditional(const struct task *task);
 bool writes_side_word(const struct task *task);       /* does it write a side word? */
 struct tensor *side_word_of(const struct task *task); /* the side word that it reads or writes; NULL: none */
+
 /* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
 int side_bits(const struct task *task);   /* the bits of the side word that it reads */

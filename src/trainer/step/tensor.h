@@ -16,8 +16,10 @@
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
 enum element_type { FLOAT32, INT32 };                        /* both have 4 bytes */
+
 /* Is the float with these bits finite?  In infinities and NaNs all bits of the exponent are ones. */
 static inline bool is_finite_word(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
+
 /* Which other tensors may have a tensor's bytes before and after its life. */
 enum exclusive {
     EXCLUSIVE_NOT,   /* any */
@@ -129,6 +131,7 @@ struct pool {
 };
 struct pool *new_pool(struct machine *machine);
 void free_pool(struct pool *pool); /* frees the tensors, their sub-buffers and the slabs too */
+
 /* Frees all tensors but the first n; no list may use a tensor that goes. */
 void drop_tensors(struct pool *pool, size_t n);
 
@@ -143,10 +146,13 @@ struct tensor_form {
     struct shape shape;
 };
 struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form);
+
 /* One of floats, of the class MEM_WORK. */
 struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape);
+
 /* A new tensor on that device: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like);
+
 /* A view of `base` that begins `offset` elements after the start of `base`.  Where an OpenCL kernel takes the view, its
  * offset in bytes must be a multiple of the device's alignment. */
 struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name, size_t offset, struct shape shape);
@@ -164,9 +170,11 @@ bool share_bytes(const struct tensor *a, const struct tensor *b); /* are they ov
 size_t count_elements(const struct tensor *tensor);
 cl_mem tensor_buffer(struct tensor *tensor); /* the sub-buffer of an OpenCL device's tensor; call it after place() */
 void *tensor_memory(const struct tensor *tensor); /* the bytes of a host tensor; call it after place() */
+
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
 void write_tensor(struct tensor *tensor, const void *from); /* all its bytes; its mirrors are written too */
 void read_tensor(struct tensor *tensor, void *into);
+
 /* Blocking copies of n bytes of the tensor, from byte `begin` on. */
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from);
 void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
@@ -175,10 +183,12 @@ void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
 
 /* Takes a free member for the iteration.  Returns the member's number, from 1; 0: none is free. */
 int take_member(struct ring *ring, uint32_t iteration);
+
 /* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
 void return_member(struct ring *ring, uint32_t iteration, bool durable);
 int member_of(const struct ring *ring, uint32_t iteration); /* 0: the iteration has none */
 struct tensor *nth_member(struct tensor *tensor, int k); /* given the first member, or a part of it; k counts from 1 */
+
 /* The tensor that is meant in this iteration: the tensor itself, or, where it is in a ring, the same part of the member
  * that the iteration has. */
 struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration);

@@ -66,6 +66,7 @@ struct hooks {
     /* How many seconds does the task take alone, as predicted?  NAN: not known. */
     double (*predicted_seconds)(const struct trainer *trainer, const struct task *task);
 };
+
 /* Where the folder keeps a pointer of its own for this trainer.  The pointer is NULL at first, and the folder frees
  * what it leads to at trainer_closing. */
 void **folder_data_of(const struct trainer *trainer, const struct module *module);

@@ -10,13 +10,17 @@
 
 /* Begins the log, and prints what is trained.  For end_progress(). */
 struct progress *begin_progress(struct trainer *trainer);
+
 /* Adds the step to the log, and prints its line where one is due.  Call it for each step in turn. */
 void show_step(struct progress *progress, uint32_t step, const struct result *result);
+
 /* loss: in nats per token, after that step; it is printed and goes to the log. */
 void show_evaluation(struct progress *progress, uint32_t step, double loss);
+
 /* Closes the log, shows the mean speed of a run that took some time and was not interrupted, and frees the progress.
  * Returns EXIT_OK, or EXIT_IO where the log was lost. */
 enum exit_code end_progress(struct progress *progress);
+
 /* Says what the run has kept, and with which command it goes on.  step: the last one. */
 void show_end(struct trainer *trainer, uint32_t step);
 uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
@@ -24,6 +28,7 @@ uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run bega
 /* ---- log.c ------------------------------------------------------------------------------------------------------- */
 
 void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
+
 /* For other folders: adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *trainer, json_t *line);
 

@@ -103,6 +103,7 @@ struct trainer {
     int log;  /* --log's file, which it locks; NONE: there is none, or a device or pipe, which is not open yet */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
+
 /* Bits: what a trainer is made with. */
 enum wanted {
     LIST_TRAIN = 1,
@@ -114,37 +115,50 @@ enum wanted {
     OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
     ONLY_DRAFT = 64       /* its lists are looked at and do not run: see new_draft() */
 };
+
 /* Opens the devices that are asked for, as open_machine() does.  separate: each has a context of its own. */
 struct machine *open_machine_for(const struct settings *settings, bool separate);
+
 /* The model's sizes: those of its source, the file of --init or --resume; without a source those of the options. */
 struct config config_of(const struct settings *settings);
+
 /* Opens devices and data, makes the model and the lists, places them.  Sets execution.serial as the settings say: one
  * trainer runs at a time. */
 struct trainer *new_trainer(const struct settings *settings, unsigned wanted);
+
 /* new_trainer() with sizes and data of the caller's (yard check); data NULL: random tokens. */
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted);
+
 /* new_trainer() for lists that are looked at and not run: nothing is allocated on devices, which --hardware may
  * describe.  The lists have no addresses and no edges (planning/predict/plan.h goes on from there). */
 struct trainer *new_draft(const struct settings *settings, unsigned wanted);
+
 /* Writes the lists that the trainer has to all[], and returns how many there are. */
 size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS]);
+
 /* Waits until nothing is in flight, then frees the trainer with its machine and data. */
 void free_trainer(struct trainer *trainer);
+
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);
+
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *trainer, uint32_t step);
 bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() return at once? */
+
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *trainer); /* of all ranks together */
+
 /* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
+
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 const char *not_finite_advice(const struct trainer *trainer); /* ends a sentence on what is not finite: what to try */
+
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
 _Noreturn void explain_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter);
@@ -163,6 +177,7 @@ struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 
 /* Continues a text by `count` tokens, and prints all of it token by token. */
 void sample_text(struct trainer *trainer, const char *prompt, int count);
+
 /* The same for the first character of the data, which --sample-tokens continues after a training. */
 void print_sample(struct trainer *trainer);
 

@@ -8,6 +8,7 @@
 
 /* Sets the mesh of all devices of the machine and its order, and cuts the layers. */
 void set_mesh(struct trainer *trainer);
+
 /* Sets the sizes of a step.  wanted: as for new_trainer(); where LIST_SAMPLE is the only list, it has one sequence,
  * whatever the devices are. */
 void set_batch(struct trainer *trainer, unsigned wanted);
@@ -16,13 +17,17 @@ void set_batch(struct trainer *trainer, unsigned wanted);
 
 void new_feeds(struct trainer *trainer); /* makes the trainer's feeds, with their trainer, dp_rank, micro and n */
 void free_feeds(struct trainer *trainer);
+
 /* The feed of a micro-batch of the train list, on that data-parallel rank. */
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their argument is a struct feed */
+
 /* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
 size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
+
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
+
 /* Adds the upload of what the host task `maker` writes to `target`, on its device.  Call it for one device after
  * another, right after `maker` has been added.  Devices of one OpenCL context upload the same tensor of the host, since
  * it is pinned for that context; the next context gets a copy of its own.  The function of `maker` ends with
@@ -34,11 +39,14 @@ void fill_copies(const struct task *maker);
 
 /* Adds the tasks that make the control block and upload it. */
 void add_control(struct trainer *trainer);
+
 /* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
+
 /* Makes trainer->rank_total, the sum of losses of each data-parallel rank.  Returns the tensor on the norm's device in
  * which these sums are gathered. */
 struct tensor *new_losses(struct trainer *trainer);
+
 /* Adds the tasks that report loss and norm. */
 void add_report(struct trainer *trainer);
 host_function report_evaluation; /* adds an iteration's losses to trainer->eval_sum; its argument is the trainer */
@@ -63,6 +71,7 @@ struct log {
     int file;         /* its descriptor; NONE: there is no log, or it is lost or closed */
     bool lost;        /* it could not be written to its end */
 };
+
 /* Begins the log of a new run, which is emptied no earlier than now, or goes on with that of a resumed one.  The
  * trainer has data. */
 void begin_log(struct trainer *trainer);
