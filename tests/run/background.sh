@@ -1,7 +1,8 @@
 # background.sh - a run of yard in the background, and what is asked of it.  Scripts read it with
 # `. tests/run/background.sh`, after helpers.sh.
 #
-#     start WORDS...            yard WORDS in the background; what it prints is in $TMP/out and $TMP/err; sets: child
+#     start WORDS...            removes $TMP/log, and runs yard WORDS in the background; what it prints is in $TMP/out
+#                               and $TMP/err; sets: child
 #     ended NAME CODE 'PART'    two checks of that run, for which this waits: its exit code, and a part of its sentence
 #     said_times N PATTERN FILE exactly N lines of FILE have the pattern
 #
@@ -15,6 +16,7 @@ trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 start() { # WORDS...: yard in the background; sets: child
     : >"$TMP/out" # or within() might look at what the run before printed
+    rm -f "$TMP/log" # likewise
     "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
 }

@@ -64,18 +64,13 @@ refuse_with() { # VARIABLES CODE PART WORDS...
     shift 3
     $limit env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
-    finds_nothing "$* -> $expected: $part" not_refused $code "$expected" "$part"
+    echo "exit code $code, expected $expected" | cat - "$TMP/err" >"$TMP/failure"
+    [ "$code" -eq "$expected" ] && says_only "$part"
+    verdict $? "$* -> $expected: $part" "$TMP/failure" 30
 }
 
-not_refused() { # CODE EXPECTED PART: if what has ended with CODE was not refused as expected, prints what it did
-    is_refused "$@" && return
-    [ "$1" -eq "$2" ] || echo "exit code $1, expected $2"
-    cat "$TMP/err"
-}
-
-is_refused() { # CODE EXPECTED PART: what has ended with CODE was refused as expected, in one sentence
-    [ "$1" -eq "$2" ] && grep -q -- "$(pattern_of "$3")" "$TMP/err" &&
-        [ "$(grep -vc '^yard: warning: ' "$TMP/err")" -eq 1 ]
+says_only() { # PART: beside warnings, $TMP/err is one line, which has PART
+    grep -q -- "$(pattern_of "$1")" "$TMP/err" && [ "$(grep -vc '^yard: warning: ' "$TMP/err")" -eq 1 ]
 }
 
 pattern_of() { # PART: as grep takes it

@@ -11,7 +11,7 @@
 #     ended 'SIGINT' 130 ', saved'              two checks: the exit code, and a part of the sentence
 #     only_whole 'SIGINT' "$TMP/folder"         nothing half-written is left
 #
-# To add one, do the same with another kill, file or limit.  Remove $TMP/log first: within would find the old one.
+# To add one, do the same with another kill, file or limit.
 #
 # To see it fail: in publish_folder.c, let remove_stray_folders() pass over all that it finds.
 . tests/run/helpers.sh
@@ -46,7 +46,6 @@ case $(sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status 2>/dev/null) in
 [13579bdf]) signals='INT TERM USR1 USR2 XCPU' ;;
 esac
 for signal in $signals; do
-    rm -f "$TMP/log"
     start $train --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
     within 600 "$trained"
     kill -$signal "$child"
@@ -56,7 +55,6 @@ for signal in $signals; do
         "it goes on with: $YARD train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
 done
 
-rm -f "$TMP/log"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
 within 600 "$stored"
 kill -INT "$child"
@@ -74,7 +72,7 @@ check "$name: it had made that step" grep -q 'nothing is left to train' "$TMP/ou
 name='a signal during an evaluation'
 met='the evaluation after step 9 was interrupted, and has no loss'
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
-    rm -rf "$TMP/log" "$TMP/evaluation"
+    rm -rf "$TMP/evaluation"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
     within 600 "$trained"
     kill -INT "$child"
@@ -92,7 +90,7 @@ within 600 "[ -s '$TMP/out' ]"
 kill -TERM "$child"
 ended 'a signal to yard sample' 130 'yard: interrupted'
 
-rm "$TMP/log"
+rm -f "$TMP/log"
 name='a SIGHUP that the parent ignores (nohup)'
 (trap '' HUP && exec "$YARD" $train --steps 200 --log "$TMP/log") >"$TMP/out" 2>"$TMP/err" </dev/null &
 child=$!
@@ -109,7 +107,6 @@ exit_code "$name is ignored" $? 0
 same 'a run trains with descriptors 0 to 2 closed: its exit code' $? 0
 check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' yard trace summary "$TMP/trace"
 
-rm -f "$TMP/log"
 yard $train --steps 400 --save "$TMP/untraced"
 start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
 within 600 "$trained"
@@ -149,7 +146,6 @@ check 'a trace and a log may lie in the folder that --save makes' \
 same 'the folder has the trace, the log, the model and a checkpoint' \
     "$(ls "$TMP/new" | tr '\n' ' ')" 'log model.safetensors step-3 trace '
 
-rm "$TMP/log"
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
 within 600 "$trained"
 within 600 "ls -d '$TMP'/strays/step-*.tmp-*"
@@ -175,7 +171,6 @@ same "nothing else is there" \
 # While a run writes to its log, trace, snapshot and folder, no other command may write there.
 
 check 'a run saves a checkpoint that others want to rewrite' yard $train --steps 2 --save "$TMP/old"
-rm -f "$TMP/log"
 mkdir "$TMP/live"
 start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
     --snapshot "$TMP/live.snap"
@@ -276,7 +271,7 @@ tail -n 1 "$TMP/short.log" >"$TMP/last"
 check 'a log that is cut short: its last line is whole' grep -q '^{"step":6[0-9],.*}$' "$TMP/last"
 same 'a log that is cut short: it ends with the end of a line' "$(tail -c 1 "$TMP/short.log")" ''
 
-rm -f "$TMP/short.log" "$TMP/log"
+rm -f "$TMP/short.log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
 within 600 "$stored"
 rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"

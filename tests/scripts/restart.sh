@@ -52,7 +52,7 @@ check "$name: the parts of that time add up; all: $seconds, parts: $parts" \
 
 # ---- a child that dies ----------------------------------------------------------------------------------------------
 
-rm -f "$TMP/log" "$TMP/run.snap"
+rm -f "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
 within 600 "$stored"
 kill -KILL $(trainer)
@@ -68,7 +68,7 @@ check '--restart: a parent that is killed leaves no child behind' \
     within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status"
 check '--restart: the snapshot can be read after that' yard ckpt ls "$TMP/run.snap"
 
-rm -f "$TMP/log" "$TMP/run.snap"
+rm -f "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
     --trace "$TMP/traced"
 for death in 1 2 3 4; do # of the first child, and of those of three restarts

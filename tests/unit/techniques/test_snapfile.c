@@ -42,6 +42,9 @@ static struct {
 
 static uint32_t draw(uint32_t below) { return (uint32_t)draw_below(&disk.luck, below); }
 
+/* True one time in n, by chance. */
+static bool one_in(uint32_t n) { return draw(n) == 0; }
+
 static struct disk_file *file_of(int fd)
 {
     struct stat stat;
@@ -199,7 +202,7 @@ static void remove_temporary(const char *path)
 
 static void cut_power(const char *path)
 {
-    bool old = disk.sure_named != disk.named && draw(2);
+    bool old = disk.sure_named != disk.named && !one_in(2);
     disk.named = disk.sure_named = old ? disk.sure_named : disk.named;
     cut_file(&disk.file[disk.named], &disk.luck);
     empty_file(&disk.file[1 - disk.named]);
@@ -256,7 +259,7 @@ static void commit_one(void)
         return;
     life.n--;
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
-    if (draw(20) == 0)
+    if (one_in(20))
         snapfile_finish(life.writer, flight.step, false, &(struct commit_times){0});
     else if (snapfile_finish(life.writer, flight.step, true, &step))
         acknowledged = flight.step;
@@ -267,11 +270,14 @@ static void go_on_meanwhile(void)
 {
     void (*hook)(void) = disk.while_syncing;
     disk.while_syncing = NULL;
-    for (uint32_t i = draw(6); life.writer && i; i--)
-        if (draw(3))
-            write_one();
-        else
+    uint32_t left = draw(6);
+    while (left > 0 && life.writer) {
+        if (one_in(3))
             begin_one();
+        else
+            write_one();
+        left--;
+    }
     disk.while_syncing = hook;
 }
 
@@ -284,7 +290,7 @@ static void live(void *unused)
     if (life.problem)
         return;
     life.writer = writer;
-    for (uint32_t i = life.actions; i; i--)
+    for (uint32_t i = 0; i < life.actions; i++)
         switch (draw(4)) {
         case 0:
             begin_one();
@@ -380,19 +386,23 @@ static bool run_trial(const char *path, const struct stored *stored, uint64_t nu
 {
     bool kept = true;
     begin_trial(path, number);
-    for (int lives = 1 + (int)draw(5); lives && kept; lives--, life.session++, ++*ends) {
-        life.stored = &stored[draw(8) ? number % 2 : draw(3)]; /* sometimes with another layout than before */
-        disk.cut_at = draw(8) ? (int)draw(70) : INT32_MAX;
-        disk.cut_sync = draw(3) ? 1 + (int)draw(5) : 0;
-        disk.calls.fault = draw(6) ? FAULT_NONE : FAULT_EIO;
+    int left = 1 + (int)draw(5);
+    while (left > 0 && kept) {
+        life.stored = &stored[one_in(8) ? draw(3) : number % 2]; /* sometimes with another layout than before */
+        disk.cut_at = one_in(8) ? INT32_MAX : (int)draw(70);
+        disk.cut_sync = one_in(3) ? 0 : 1 + (int)draw(5);
+        disk.calls.fault = one_in(6) ? FAULT_EIO : FAULT_NONE;
         disk.calls.at = (int)draw(60);
-        disk.fault_sync = draw(3) ? 1 + (int)draw(6) : 0;
+        disk.fault_sync = one_in(3) ? 0 : 1 + (int)draw(6);
         life.actions = 10 + draw(30);
         run_life();
         remove_temporary(path);
-        if (draw(3))
+        if (!one_in(3))
             cut_power(path);
         kept = look_back();
+        left--;
+        life.session++;
+        *ends += 1;
     }
     return kept;
 }

@@ -111,22 +111,20 @@ TEST(the_option_that_would_make_room_is_named)
     free_list_and_machine(list);
 }
 
-/* n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse. */
+/* A list of n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse.
+ * The caller frees the text. */
 static char *nested_lives(int n, int sizes)
 {
-    char *text = NULL;
-    FILE *file = fopen(temp_path("nested.txt"), "w");
-    assert_non_null(file);
-    fprintf(file, "device gpu memory=1G share\n");
+    struct begun_text begun;
+    FILE *out = begin_text(&begun); /* append_text() would look for the end of so long a text each time */
+    fprintf(out, "device gpu memory=1G share\n");
     for (int i = 0; i < n; i++)
-        fprintf(file, "tensor a%d gpu %d activations\n", i, 1000 + i * 7919 % sizes);
+        fprintf(out, "tensor a%d gpu %d activations\n", i, 1000 + i * 7919 % sizes);
     for (int i = 0; i < n; i++)
-        fprintf(file, "task f gpu.compute 1us role=forward writes=a%d\n", i);
+        fprintf(out, "task f gpu.compute 1us role=forward writes=a%d\n", i);
     for (int i = n; i-- > 0;)
-        fprintf(file, "task b gpu.compute 1us role=backward reads=a%d\n", i);
-    assert_int_equal(fclose(file), 0);
-    text = read_text(temp_path("nested.txt"));
-    return text;
+        fprintf(out, "task b gpu.compute 1us role=backward reads=a%d\n", i);
+    return end_text(&begun);
 }
 
 /* Giving addresses to many tensors takes at most a few times as long as reading their list, whatever their sizes.  If
