@@ -110,8 +110,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
      .help = "store each unit (a layer, the embedding, the model's end) in FILE as soon as it is updated, "
-             "while the step goes on. --resume FILE goes on from there after any interruption. plan does not "
-             "write FILE, but says when each step could be recovered"},
+             "while the step goes on. --resume FILE goes on from there after any interruption. `yard plan` "
+             "does not write FILE, but says when each step could be recovered"},
     {.name = "snapshot-every",
      .type = OPT_INT,
      .value = &snapshot_options.every,
@@ -142,8 +142,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
      .help = "where a unit is copied to before its next update may begin. host: into the host's memory. "
-             "device: within the device's memory, with room for S copies. They go down to the host while "
-             "training goes on. This is for slow links"},
+             "device: within the device's memory, which needs room for S copies; from there they go to the host "
+             "while training goes on. This is for slow links"},
     {.name = "iterations",
      .type = OPT_INT,
      .value = &snapshot_options.iterations,

@@ -347,7 +347,9 @@ static const struct page page = {
     .takes = "[options]",
     .examples = "--model nano\n"
                 "--json --model gpt2 -d 0:0\n",
-    .text = "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training.",
+    .text =
+        "Measures the device: its peak of fused multiply-adds (FMA), and how fast copies, matrix products and training "
+        "are.",
     .classes = OF_LIST | OF_RUN,
     .files = "--data FILE",
     .also = "vocab steps serial json hardware broadcast"};

@@ -169,8 +169,9 @@ static const struct page page = {
     .takes = "FILE|--gradients [options]",
     .examples = "reference.safetensors --tolerance 1e-4\n"
                 "--gradients\n",
-    .text = "FILE has numbers that another program computed (see tutorials/reference-files.md). Computes the same "
-            "numbers, and prints the relative error of every tensor. Exit code 1 if one error is above --tolerance.",
+    .text = "FILE has numbers that another program computed (see tutorials/reference-files.md). Check computes the "
+            "same numbers, and prints the relative error of every tensor. The exit code is 1 if an error is above "
+            "--tolerance.",
     .classes = OF_RUN,
     .also = "heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients",
     .defaults = take_defaults,

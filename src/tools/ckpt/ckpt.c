@@ -103,13 +103,13 @@ static const struct word words[] = {
      "out\n"
      "run.snap\n",
      "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each element once, "
-     "and checks the hash of each piece. Of a folder, all checkpoints are checked. Exit code 1 if something is "
-     "damaged."},
+     "and checks the hash of each piece. Of a folder, all checkpoints are checked. The exit code is 1 if "
+     "something is damaged."},
     {"diff", "A B", "show which tensors differ, and by how much", 2, CKPT_DIFF, diff_checkpoints,
      "out/step-100 out/step-200\n"
      "here there --json\n",
      "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also says "
-     "whether both are of one run, and which of them is later. Exit code 1 if some tensors differ."},
+     "whether both are of one run, and which of them is later. The exit code is 1 if some tensors differ."},
     {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, CKPT_RESHARD, reshard_checkpoint,
      "out whole\n"
      "out halves --mesh dp=2 --plan --json\n",

@@ -46,8 +46,8 @@ static const struct option options[] = {
      .high = 1e9,
      .group = "What",
      .classes = OF_VIEW,
-     .help = "largest norm of the gradient in a step file, as for `yard plan`. Above 0 no update starts before the "
-             "norm of all gradients is known"},
+     .help = "largest norm of the gradient in a step file, as for `yard plan`. With a limit no update starts before "
+             "the norm of all gradients is known (0: no limit)"},
     {.name = "size",
      .type = OPT_TEXT,
      .value = &given.size,

@@ -282,8 +282,8 @@ const struct option own_options[] = {
      .high = 1e9,
      .group = GROUP_TRAINING,
      .classes = OF_TRAIN | OF_PLAN | OF_STEP_FILE,
-     .help = "largest norm of the gradient. Above 0 all updates, of a step file too, wait for the end of the "
-             "last backward. 0: there is no limit, and each layer is updated right after its backward"},
+     .help = "largest norm of the gradient. With a limit no update, of a step file either, starts before the last "
+             "backward has ended. Without one each layer is updated right after its backward (0: no limit)"},
     {.name = "seed",
      .type = OPT_LONG,
      .value = &own_settings.seed,
@@ -323,7 +323,7 @@ const struct option own_options[] = {
      .classes = OF_LIST,
      .help = "what is divided among data-parallel devices, so that each of them keeps only a part. 1: the "
              "optimizer's state. 2: gradients too (with a single micro-batch). 3: parameters too, which are "
-             "gathered layer by layer before use. The bits are the same"},
+             "gathered layer by layer before use. The results are the same, to the bit"},
     {.name = "stages",
      .type = OPT_TEXT,
      .value = &own_settings.stages,
@@ -339,7 +339,7 @@ const struct option own_options[] = {
      .group = GROUP_DEVICES,
      .classes = OF_LIST,
      .help = "order of micro-batches in a pipeline. interleaved: two stages per device. zbh1, zbh2: the "
-             "gradients of weights fill the waits; zbh2 takes twice the memory. dualpipev: they fill them with "
+             "gradients of weights fill the waits; zbh2 takes twice the memory. dualpipev: the same, with "
              "two stages per device. FILE.csv: the order in that file, as PyTorch writes it "
              "(tutorials/17-zero-bubble.md)"},
     {.name = "grad-groups",
@@ -358,15 +358,16 @@ const struct option own_options[] = {
      .argument = "BYTES",
      .group = GROUP_DEVICES,
      .classes = OF_RUN | OF_STEP_FILE,
-     .help = "memory budget of each device, with K, M or G (0: for a CPU three quarters of the host's memory, for a "
-             "GPU all of its memory except a sixteenth and 256 MiB, which are left to the driver)"},
+     .help =
+         "memory budget of each device. The number may end in K, M or G (0: for a CPU three quarters of the "
+         "host's memory, for a GPU all of its memory except a sixteenth and 256 MiB, which are left to the driver)"},
     {.name = "host-mem",
      .type = OPT_BYTES,
      .value = &own_settings.host_memory,
      .argument = "BYTES",
      .group = GROUP_DEVICES,
      .classes = OF_RUN | OF_STEP_FILE,
-     .help = "memory budget of the host, with K, M or G (0: all of its memory)"},
+     .help = "memory budget of the host. The number may end in K, M or G (0: all of its memory)"},
     {.name = "gemm",
      .type = OPT_CHOICE,
      .value = &own_settings.kernels.gemm,
