@@ -1,7 +1,7 @@
 /* lists.h - a list as text: step files, which are read and written, and what `yard plan` prints of a list.
  *
- * Techniques may include this folder, as `search` does: a choice is a file of such lines too (line.h).  So it includes
- * no technique but `pass`, and of the tools command, predict, proof and trace.
+ * Techniques may include this folder, as `search` does: a choice is a file of such lines too (line.h).  So this folder
+ * includes no technique, and of planning only pass, predict, proof and trace.
  */
 #ifndef LISTS_H
 #define LISTS_H

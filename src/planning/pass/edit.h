@@ -25,11 +25,11 @@
  * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
  * (list.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
- * A pass may ask what a later one would make of its rewrite: preview(edit), and the list can be looked at, and
- * edited and undone, as if the edit had been committed.  undo_edit(edit) follows.
+ * A pass may ask what a later one would make of its rewrite.  After preview(edit) the list can be looked at, and edited
+ * and undone, as if the edit had been committed.  undo_edit(edit) must follow.
  *
- * undo_edit() does not take back accesses that were added to a task that was there before.  Every verb costs a
- * constant, but for the walk of a move and of new homes; commit_edit() is one walk over the list.
+ * undo_edit() does not take back accesses that were added to a task that was there before.  A verb takes
+ * constant time, except where it walks over tasks or views; commit_edit() walks over the list once.
  */
 #ifndef EDIT_H
 #define EDIT_H

@@ -101,8 +101,8 @@ static void set_ends(struct simulator *sim, const struct link *link)
 
 enum load_change { COPY_JOINS, COPY_LEAVES };
 
-/* The lane's copy joins or leaves its links, and what is left of the others there takes another time.  A copy that is
- * on both links too is looked at twice, with the same result. */
+/* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  A copy that is on both
+ * links as well is looked at twice, with the same result. */
 static void change_load(struct simulator *sim, struct lane_state *copy, enum load_change change)
 {
     for (int i = 0; i < 2; i++)

@@ -74,7 +74,7 @@ size_t trace_median_step(const struct trace_steps *steps); /* index of the count
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
 
-/* They are defined in causes.c. */
+/* Why a lane was idle.  The head of causes.c says what each cause means. */
 enum cause {
     CAUSE_PIPELINE,
     CAUSE_LINK,

@@ -54,7 +54,7 @@ struct message_part {
     const struct message *message;
     int nth;           /* its index among the shard's slices, from 0 */
     int number;        /* the message number of its copies */
-    int queue;         /* the queue that sends it, and those of this number receive it on the other devices */
+    int queue;         /* the queue that sends it; on the other devices the queue of this number receives it */
     size_t begin, end; /* bytes of the shard; begin >= end: no byte of the slice is in the message */
 };
 

@@ -227,7 +227,7 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
 
 static struct device *host_of(const struct update_mover *mover) { return mover->list->pool->machine->host; }
 
-/* The task that makes the tensor for the update; what the step before has made is there at the head of the list. */
+/* The task that makes the tensor for the update.  If the step before has made it, that is the head of the list. */
 static struct task *maker_of(const struct update_mover *mover, const struct tensor *tensor, const struct task *update)
 {
     int at = last_write_before(mover->uses, tensor, (int)update->index);
@@ -277,12 +277,13 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
 /* Is the task a copy up, of what the host has? */
 static bool brings_up(const struct task *task) { return is_copy(task) && copy_source(task)->device->is_host; }
 
-/* With clipping all updates read the norm, or are held in a step file (gate.c).  Gradients still go down during the
- * backward, and the CPU works during the next forward.  A model's `state` holds the norm, and says whether training has
- * halted, so without clipping too it goes down, as soon as it is written.
+/* What many updates read, such as the norm, is brought down once for all of them.  What the host itself has sent up is
+ * not brought down: the host uses its own tensor, as for `control`, and with dp=2 for `state` of replica 1.  In a list
+ * that was written by hand `whole` stays where it is.
  *
- * `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
- * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
+ * With clipping all updates read the norm; those of a step file are held (gate.c).  Then gradients still go down during
+ * the backward, and the CPU works during the next forward.  Without clipping a model's `state` goes down too, as soon
+ * as it is written, since it says whether training has halted. */
 static struct tensor *shared_copy(struct update_mover *mover, const struct task *update, struct tensor *whole)
 {
     struct task *maker = maker_of(mover, whole, update);
@@ -424,7 +425,7 @@ static void move_bucket(struct update_mover *mover, const struct update_buckets 
             move_update(mover, i);
 }
 
-/* All C from the first released on, then all L from the last released back. */
+/* First the buckets with C, in the order in which they are released; then those with L, in the reverse order. */
 void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side)
 {
     for (size_t k = 0; k < buckets->n; k++)

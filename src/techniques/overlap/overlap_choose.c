@@ -52,8 +52,8 @@ static double seconds_of(const struct update_survey *survey, const struct task *
     return seconds_alone(survey->costs, task) / task->when.every;
 }
 
-/* Measures what each bucket takes on its device; and the least period, which is what all other work takes the busiest
- * lane. */
+/* Measures what each bucket takes on its device; and the least period, the time that all other work takes on the
+ * busiest lane. */
 static void measure_device(struct update_survey *survey)
 {
     struct list *list = survey->list;
@@ -86,7 +86,7 @@ static struct edit *move_some(const struct update_survey *survey, size_t k, int 
     return edit;
 }
 
-/* Measures how long a bucket takes that is the only one on the CPU. */
+/* Measures how long bucket b takes when it alone is on the CPU. */
 static void measure_on_cpu(struct update_survey *survey, size_t b)
 {
     struct list *list = survey->list;

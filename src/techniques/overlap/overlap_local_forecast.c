@@ -3,7 +3,7 @@
  *
  *     predict_sides()     follows the rule through the forecast of the list with all updates on the device
  *     expect_sides()      the same, as a plan that is scored, and that fits as well as it can
- *     leave_to_step()       fixes updates to the CPU until the others have room on both sides
+ *     leave_to_step()     fixes updates to the CPU until the others have room on both sides
  */
 #include "overlap_parts.h"
 #include "planning/pass/traits.h"
@@ -12,8 +12,8 @@
 
 /* ---- what the rule will choose ----------------------------------------------------------------------------------- */
 
-/* When bucket b is released: as in the forecast, which has all updates on their devices, but that what the device does
- * not do comes off its time. */
+/* When bucket b is released.  In the forecast the device does all updates; the time of those that the CPU does instead
+ * is subtracted. */
 static double released_at(const struct update_survey *survey, const struct forecast *forecast,
                           const unsigned char *side, size_t b)
 {
@@ -66,9 +66,7 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     free(ends);
 }
 
-/* Fills in side[] with what the rule will choose.  forecast: that of the list with all updates on the device; where
- * that list could not be simulated, all updates go to the CPU.  The first n_fixed buckets do, whatever the rule
- * says. */
+/* follow_rule(), or, where the list with all updates on the device could not be simulated, the CPU for all. */
 static void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
                           unsigned char *side)
 {

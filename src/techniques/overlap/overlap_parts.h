@@ -144,8 +144,8 @@ void expect_sides(const struct local_rule *rule, const struct question *question
 
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
- * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it
- * is, and why.  room_maker: the pass that will make room for the list when it runs; NULL: no pass has to. */
+ * do.  If the step cannot decide about any update, all are fixed and *expected stays.  The report says how updates are
+ * chosen, and why.  room_maker: the pass that will make room for the list when it runs; NULL: no pass has to. */
 void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
                    const struct pass *room_maker, struct update_plan *expected, struct pass_report *report);
 
@@ -158,7 +158,8 @@ struct update_planner { /* makes the plans of a list */
     const struct run_facts *facts;
     bool is_from_file; /* the plan was read from the file of --overlap-plan */
     /* What overlap_room.c finds out about passes that run later: */
-    int *remade; /* plans are tried as if this, for remake(), were made again already; NULL: nothing is */
+    int *
+        remade; /* what recompute will make again, as remake() takes it; NULL: nothing.  Plans are tried as if it had */
     const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
 };
 

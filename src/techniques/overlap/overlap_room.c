@@ -34,7 +34,7 @@
 
 /* ---- the unlimited set ------------------------------------------------------------------------------------------ */
 
-/* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
+/* Tasks point to the machine's own devices: so the limits of these are lifted, and restored in the end. */
 static struct update_plans plans_without_budgets(struct update_planner *planner, double work)
 {
     struct machine *machine = planner->survey.list->pool->machine;
@@ -63,12 +63,12 @@ static struct update_plans plans_if_none_fits(struct update_planner *planner)
     const struct update_plans unlimited = plans_without_budgets(planner, OVERLAP_WORK);
     if (!remaking) {
         planner->room_maker = room_maker;
-        return unlimited;
+        return unlimited; /* rule 1 */
     }
     planner->remade = traits_of(remaking)->remade_tensors(survey->uses, survey->list->pool);
     if (room_maker || plan_fits(planner, unlimited.by_mode[mode]))
-        return unlimited;
-    return plans_within_budgets(planner, OVERLAP_WORK); /* the recomputed set, by planner->remade */
+        return unlimited;                               /* rules 2 and 3 */
+    return plans_within_budgets(planner, OVERLAP_WORK); /* rule 4: the recomputed set, by planner->remade */
 }
 
 /* ---- a plan fits ------------------------------------------------------------------------------------------------- */
@@ -119,19 +119,19 @@ static struct update_plans plans_if_one_fits(struct update_planner *planner, con
     const struct pass *room_maker = find_wanted(KNOWS_WHAT_WILL_FIT, planner->facts);
     const struct score asked = plain->by_mode[mode].score;
     if (mode != OVERLAP_PLAN && mode != OVERLAP_ALL_CPU)
-        return *plain;
+        return *plain; /* rule 5 */
     if (!room_maker || find_wanted(KNOWS_REMADE_TENSORS, planner->facts))
-        return *plain;
+        return *plain; /* rule 6 */
     if (asked.excess_bytes > 0 || is_good_enough(&planner->survey, plain, asked.period))
-        return *plain;
+        return *plain;                                /* rule 7 */
     const double shorter = asked.period * (1 - 1e-6); /* by more than rounding */
     if (!is_shorter_without_budgets(planner, mode, shorter))
-        return *plain;
+        return *plain; /* rule 8 */
     const struct update_plans unlimited = plans_without_budgets(planner, OVERLAP_WORK);
     if (!can_be_made_to_fit(planner, &unlimited.by_mode[mode], room_maker, shorter))
-        return *plain;
+        return *plain; /* rule 9 */
     planner->room_maker = room_maker;
-    return unlimited;
+    return unlimited; /* rule 10 */
 }
 
 /* ---- which plans ------------------------------------------------------------------------------------------------- */

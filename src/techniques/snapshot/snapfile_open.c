@@ -191,7 +191,7 @@ static void warn_of_replaced(const struct opening *opening)
 static int open_once_more(int fd)
 {
     char name[32];
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd); /* by which Linux opens a file that has no name yet, too */
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd); /* Linux opens by it even a file that has no name yet */
     return open_past_cache(name, O_RDWR);
 }
 

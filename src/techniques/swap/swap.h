@@ -88,8 +88,8 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *gaps);
 
-/* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
- * for which swap's own copies stand in. */
+/* How many of the tensor's uses, counted from the first one, have gaps between them.  Of most tensors all have.  The
+ * last uses of a guest are the copies up from the host: swap replaces these by copies of its own. */
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
 
 /* An array of fates, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */

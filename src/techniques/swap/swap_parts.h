@@ -20,7 +20,7 @@ enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
 
 /* The decision about the positions of copies and the order of tasks.  It is one decision about both, so that the
  * search, which gives a decision each of its options once, tries all pairs of the two. */
-enum { LAYOUT = 0, NO_DECISION = LAYOUT /* about a gap: LAYOUT is about none */ };
+enum { LAYOUT = 0, NO_DECISION = LAYOUT }; /* NO_DECISION: none is about the gap, as LAYOUT is about no gap */
 static inline unsigned char layout(enum holding holding, enum task_order order)
 {
     return (unsigned char)(order * HOLD_RULES + holding);
@@ -42,7 +42,7 @@ struct swapper {
     struct task_move *moves; /* one after another they bring a pipeline's tasks into the clock's order */
     size_t n_moves;
     struct gap_facts *facts; /* one for each gap */
-    struct fate *fates;      /* one for each gap, as the last choice says that was applied */
+    struct fate *fates;      /* one for each gap, by the choice that was applied last */
     const struct costs *costs;
     bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
     bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */

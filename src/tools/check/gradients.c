@@ -68,7 +68,7 @@ static double loss_with(const struct checked *checked, struct tensor *tensor, si
     return sum;
 }
 
-/* The derivative of L by element i of the tensor, from four values of L; it gets its value back. */
+/* The derivative of L by element i of the tensor, from four values of L.  The element keeps its value. */
 static double difference_at(const struct checked *checked, struct tensor *tensor, size_t i)
 {
     const float h = 1 / 16.0f;

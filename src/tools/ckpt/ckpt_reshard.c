@@ -5,7 +5,8 @@
 #include "techniques/checkpoint/files.h"
 #include "trainer/train/train.h"
 
-/* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */
+/* Cuts the stages of the mesh as the pipeline's order wants them, where that fits.  turn_order: the recorded one; NULL:
+ * none was. */
 static void follow_order(struct mesh *mesh, const struct turn_order *turn_order, int layers)
 {
     bool fits = turn_order && turn_order->chunks * mesh->pp <= layers;

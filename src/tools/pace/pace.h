@@ -1,4 +1,4 @@
-/* pace.h - what a list is handed to that ends its tasks later: each at a given end, or delayed at random. */
+/* pace.h - lengthens the tasks of a list: each to a given end, or by a random delay. */
 #ifndef PACE_H
 #define PACE_H
 

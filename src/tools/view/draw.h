@@ -23,7 +23,7 @@ uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
 
-/* Has the task none of what colours stand for, such as a layer? */
+/* Do colours stand for layers, or for micro-batches, and has the task none? */
 bool is_plain(const struct view *view, const struct track *track, uint32_t number);
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
@@ -74,7 +74,7 @@ static inline int column_width(const struct view *view, size_t n)
     return (n < 48 ? 2 : 4) * view->scale;
 }
 
-/* Asks for the bytes there, so that they come from memory while others are found. */
+/* Asks the CPU to bring these bytes into its cache, while the program goes on. */
 static inline void fetch_ahead(const void *bytes) { __builtin_prefetch(bytes); }
 
 /* Draws a lane, and adds what it draws to `seen`. */
@@ -126,8 +126,8 @@ void put_lines(const struct view *view, int x, int y, int right, int high, uint3
 
 /* ---- popup.c ---------------------------------------------------------------------------------------------------- */
 
-/* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in
- * front of each that stands left in its column, and a vertical tab in front of one that stands right. */
+/* Draws a text in a box at (x, y), which is moved so that all of it is in the window.  A line may be cut into cells: a
+ * tab is in front of a cell that stands on the left of its column, a vertical tab in front of one on the right. */
 void draw_popup(const struct view *view, int x, int y, const char *text);
 
 /* Where a box of that size hides the least of what is selected, a stretch or a place. */

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Heights of rows, in dots: as they read best, the least at which they can be read, and the most.  Rows of a kind have
- * the same height.  A lane above memory is not higher than TALL, as long as the curve of memory gains more. */
+/* Heights of rows, in dots: the one at which they read best, the least at which they can be read, and the most.  Rows
+ * of a kind have the same height.  Where there are rows of memory, a lane is not higher than TALL. */
 static const struct limits {
     int good, least, most;
 } limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 12, 220}, [ROW_MEMORY] = {44, 28, MOST_PIXELS}},
@@ -106,8 +106,8 @@ static int sum_fixed_rows(const struct view *view)
     return sum;
 }
 
-/* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory, up to
- * half of the room, and what that leaves goes to lanes. */
+/* Each row gets its good height times `grow`.  Lanes grow to their most; the room that is left then goes to memory, up
+ * to half of all; and what is left after that goes to lanes again. */
 static void grow_rows(struct view *view, double room)
 {
     const int fixed = sum_fixed_rows(view), memory = sum_rows(view, ROW_MEMORY).good;

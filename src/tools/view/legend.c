@@ -275,7 +275,7 @@ static void add_sign(struct signs *signs, bool seen, struct sign sign)
     signs->sign[signs->n++] = sign;
 }
 
-/* The signs of what was or will be.  Pale columns are known only when they have been drawn, so there is always room for
+/* The signs of tasks and steps.  Pale columns are known only when they have been drawn, so there is always room for
  * their sign. */
 static void add_signs_of_tasks(const struct view *view, struct signs *signs)
 {

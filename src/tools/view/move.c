@@ -130,7 +130,7 @@ static bool is_shown_file(const struct view *view, const char *path)
     return shown;
 }
 
-/* It never writes over a file that was read: --output is claimed. */
+/* Never writes over a file that was read, since --output is claimed. */
 static void save_track(struct view *view, const struct track *track)
 {
     const int length = (int)strlen(track->path) - (int)strlen(".txt");

@@ -19,7 +19,7 @@ bool is_picked(const struct pick *pick);
 struct pick pick_at(const struct view *view, int x, int y);
 struct pick pick_after_gap(const struct view *view);                     /* the bar after the gap under the mouse */
 void pick_neighbour(const struct view *view, struct pick *pick, int by); /* +1 or -1 along its lane */
-struct links links_of_pick(const struct view *view, const struct pick *pick); /* the caller frees .link */
+struct links links_of_pick(const struct view *view, const struct pick *pick); /* the caller frees .links */
 void find_critical_path(struct view *view);
 bool is_lit(const struct view *view, int track, size_t record);
 void find_lit(struct view *view); /* updates view->selection.lit */
@@ -35,10 +35,11 @@ void format_axis(const struct view *view, char out[48], double at, double apart)
 char *describe_record(const struct track *track, size_t nth);
 char *describe_step(const struct view *view);
 
-/* What is known of a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
+/* What is known of a task, as lines of cells, such as draw_popup() takes: among them when it ran and, of a copy, for
+ * which device. */
 char *describe_briefly(const struct view *view, const struct pick *pick);
 
-/* The gap before a task, and what the same is told of it. */
+/* The gap before a task; and the text about that gap, in the same form. */
 struct trace_gap gap_before(const struct view *view, const struct pick *pick);
 char *describe_gap(const struct view *view, const struct pick *after);
 bool is_hovered(const struct view *view); /* is a task under the mouse, and none dragged? */

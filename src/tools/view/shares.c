@@ -123,7 +123,7 @@ static void add_bar(const struct view *view, const struct track *track, const st
     ns[colour_group(view, track, bar->task)] += bar->end - bar->start;
 }
 
-/* A bar that comes in late moves those after it, and the times of all bars before these are others then. */
+/* A late bar shifts those after it, so the sums of their blocks are no longer right. */
 static bool is_valid(const struct share_block *block, const struct bar *last)
 {
     return block->end == last->end && block->busy == last->busy;

@@ -356,8 +356,8 @@ static void draw_anchor_beside(const struct view *view)
               view->sight.anchor);
 }
 
-/* The overview has the ground of the first line, and a line below it: numbers of steps below that line are not names of
- * the bars above it. */
+/* The overview has the same ground as the first line of the picture.  A line below it keeps the ruler's numbers of
+ * steps from being read as names of the bars above. */
 void draw_strip(const struct view *view)
 {
     const struct places places = places_of(view);

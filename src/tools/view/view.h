@@ -92,8 +92,8 @@ struct other_list {   /* another list, such as eval, that runs after a step and 
 };
 struct other_list find_other_list(const struct track *track, const struct trace_step *step);
 
-/* From where its work begins to where the next step's does; before another list to its last end, or where that
- * begins. */
+/* The length of a step: from where its work begins to where that of the next step does.  Where another list runs in
+ * between, the step ends with its own last task, or where the other list begins. */
 double step_ns(const struct track *track, const struct trace_step *step);
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
 double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
@@ -130,7 +130,7 @@ struct seen { /* what the picture has, as far as it is drawn: kinds of the first
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
     bool unfinished[2];        /* tasks that have not ended: [0] one runs, [1] one waits for another */
-    bool plain;                /* true: a bar's task has none of what colours stand for, such as a layer */
+    bool plain;                /* true: a bar's task is_plain(), and so has no colour of its own */
 };
 
 struct layout {
@@ -163,7 +163,7 @@ struct region { /* the selected stretch of time, or the selected place on a memo
 struct panel {           /* the text about the selected stretch or place */
     struct table *table; /* NULL: nothing is selected */
     struct table *brief; /* the same for people, with kept tensors summed by class; NULL: `table` is brief */
-    size_t n;            /* the first rows for people; later ones are about next to nothing */
+    size_t n;            /* how many rows people see; those after them say almost nothing */
     char *title;
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };

@@ -85,8 +85,7 @@ static int y_of(const struct box *box, double bytes, double top)
     return box->y + box->h - (int)(bytes / top * box->h);
 }
 
-/* From line to line: a power of two, so that each has room for its number, and there are four or fewer, but one at
- * least. */
+/* The bytes from line to line: a power of two.  Each line has room for its number, and there are one to four lines. */
 static double tick_of(const struct view *view, const struct box *box, double top)
 {
     const double with_room = exp2(ceil(log2(top * fmax(24.0 * view->scale / MAX(box->h, 1), 0.2))));

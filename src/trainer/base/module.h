@@ -121,11 +121,11 @@ struct module {
     const char *(*way_to_make_room)(bool on_host);
 
     /* for other folders */
-    const struct pass *pass; /* a function that rewrites lists: planning/pass/pass.h */
-    const struct checkpoint_form
-        *checkpoint_form;              /* another form of a checkpoint: techniques/checkpoint/checkpoint.h */
+    const struct pass *pass;           /* a function that rewrites lists: planning/pass/pass.h */
     const struct other_plan *plan;     /* another way to show a plan: planning/lists/plan_command.h */
     const struct list_form *list_form; /* another form of files that describe a list: planning/lists/lists.h */
+    /* Another form of a checkpoint: techniques/checkpoint/checkpoint.h. */
+    const struct checkpoint_form *checkpoint_form;
 
     struct sole_parts sole; /* what no other folder may have */
 };

@@ -76,12 +76,12 @@ struct host_thread; /* run/hostlane.c */
 
 /* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
  * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
-#define FOR_ALL "" /* a standard lane: batches up, results down */
-#define FOR_NOTHING                                                                                                    \
-    "nothing"             /* a lane of a step file, without tasks yet: the first purpose that needs a lane gets it */
-#define FOR_MOVES "moves" /* copies of gradients and parameters between devices, up; down they use FOR_ALL */
+#define FOR_ALL ""                    /* a standard lane: batches up, results down */
+#define FOR_NOTHING "nothing"         /* a step file's lane without tasks yet: the first purpose in need gets it */
+#define FOR_MOVES "moves"             /* copies of gradients and parameters between devices, up; down: FOR_ALL */
 #define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
 #define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
+
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* its place in machine->lanes */

@@ -93,10 +93,11 @@ struct command_times {
     uint64_t start, end;   /* when it ran; event_times() sets them */
 };
 
-enum time_source {                /* where the times of a command come from */
-                   TIMES_TRUE,    /* the driver tells them */
-                   TIMES_MISSING, /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
-                   TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
+/* Where the times of a command come from. */
+enum time_source {
+    TIMES_TRUE,        /* the driver tells them */
+    TIMES_MISSING,     /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
+    TIMES_STEPPED_BACK /* the command seems to begin before *last_end: its start is that time */
 };
 
 /* Finds when the command of that event ran: sets times->start and times->end.  *last_end: the latest end of the

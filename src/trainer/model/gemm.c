@@ -130,13 +130,8 @@ static struct task *own_gemm(struct builder *b, const char *name, const struct g
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
 
-enum {
-    OPERAND_C,
-    OPERAND_A,
-    OPERAND_B,
-    OPERANDS,
-    WORK_SPACE = OPERANDS
-}; /* a task's tensors, perhaps without WORK_SPACE */
+/* A task's tensors.  It may have no WORK_SPACE. */
+enum { OPERAND_C, OPERAND_A, OPERAND_B, OPERANDS, WORK_SPACE = OPERANDS };
 
 /* What CLBlast is told: C = A B by rows; or C^T = B^T A^T by columns, which is the same memory.  By columns the A of
  * CLBlast is our B. */
