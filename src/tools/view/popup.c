@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* A line of a panel is one text, or cells: a tab is in front of a cell that stands on the left of its column, a vertical
- * tab in front of one on the right. */
+/* A line of a panel is one text, or cells: a tab is in front of a cell that stands on the left of its column, and a
+ * vertical tab in front of one on the right. */
 enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, LINE = 18, BESIDE = 10, ABOVE = 4, PANEL_GAP = 6, LEAST_LINES = 8 };
 struct columns {
     int width[MOST_COLUMNS];
