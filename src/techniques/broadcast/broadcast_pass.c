@@ -224,7 +224,7 @@ static const struct option options[] = {
      .classes = OF_LIST,
      .help = "send parameters to the other devices over N queues of each device: those that were updated, and "
              "with --zero 3 those that are gathered. One of the queues is the main queue, which computes (0: "
-             "off: one queue beside the main queue sends all of them)"},
+             "off, so that one queue beside the main queue sends them all)"},
     {.name = "broadcast-slices",
      .type = OPT_INT,
      .value = &broadcast_options.slices,

@@ -282,8 +282,8 @@ const struct option own_options[] = {
      .high = 1e9,
      .group = GROUP_TRAINING,
      .classes = OF_TRAIN | OF_PLAN | OF_STEP_FILE,
-     .help = "largest norm of the gradient. With a limit no update, of a step file either, starts before the last "
-             "backward has ended. Without one each layer is updated right after its backward (0: no limit)"},
+     .help = "largest norm of the gradient. With a limit no update starts before the last backward has ended, "
+             "also in a step file. Without one each layer is updated right after its backward (0: no limit)"},
     {.name = "seed",
      .type = OPT_LONG,
      .value = &own_settings.seed,
