@@ -1,7 +1,7 @@
 /* checkpoint.c - a checkpoint as an object in memory: made like another one, asked about, and freed.
  *
- *     reshard_pieces.c <- checkpoint.c <- manifest_write.c <- manifest_read.c <- find.c
- *                                                          <- rank_files.c <- reshard_transfer.c <- save_and_load.c
+ *     techniques/reshard <- checkpoint.c <- manifest_write.c <- manifest_read.c <- find.c
+ *                                                            <- rank_files.c <- transfer.c <- save_and_load.c
  *
  * Of these files, each calls only those on its left.  So what writing a manifest and reading one both ask of a
  * checkpoint is here.

@@ -1,13 +1,11 @@
 /* checkpoint.h - state that outlives the run: a checkpoint, which loads on any number of devices.
  *
- * Four headers say what this folder has, each for some of its files:
+ * Begin with techniques/reshard/reshard.h: the pieces of which a checkpoint consists, and what to copy from mesh to
+ * mesh.  Three headers say what this folder has, each for some of its files:
  *
- *     reshard.h      which rank holds which part of the state, and what to copy from mesh to mesh      begin here
- *     checkpoint.h   a checkpoint in memory: made, found, and compared with another                    then
+ *     checkpoint.h   a checkpoint in memory: made, found, read, and compared with another
  *     files.h        its files: the manifest, and how a folder is written and appears whole
  *     resume.h       a training as a checkpoint, and back: saving, loading, going on
- *
- * The technique reshard is the three files reshard_*.c.
  *
  * src/tools/ckpt has the command `yard ckpt`.
  *
@@ -28,7 +26,7 @@
 #ifndef CHECKPOINT_H
 #define CHECKPOINT_H
 
-#include "reshard.h"
+#include "techniques/reshard/reshard.h"
 #include "trainer/base/json.h"
 
 #define RANK_FILE "rank-%d.safetensors" /* the name of a rank's file in a checkpoint */
@@ -121,7 +119,7 @@ void free_other_form(struct other_form *other_form);
  *
  * A folder is published like a file (publish_folder.c).  So a folder that has its final name was whole when it got it.
  * It is *complete* if its manifest is right and its files agree with that by size and header.  Hashes are compared when
- * bytes are read (reshard_transfer.c).
+ * bytes are read (transfer.c).
  *
  * Runs that write into one folder are numbered, resumed runs too: each is a *session*.  The newest checkpoint is the
  * last one of the last session: a run that was resumed from step 20 has newer checkpoints than step 30 of the run
@@ -151,6 +149,21 @@ enum { ANY_SESSION = 0, KEEP_ALL = 0 };
 /* Removes the checkpoints of sessions before `session`, which may be ANY_SESSION, and then all but the `keep` newest.
  * keep: KEEP_ALL: all of these stay. */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
+
+/* ---- transfer.c: bytes along a copy plan, a tensor at a time ----------------------------------------------------- */
+
+/* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
+ * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
+ * sentence instead.  A parameter `tensor` is an index into the checkpoint's pieces->tensors. */
+
+/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
+ * pieces do not cover each element once, or do not have their hashes. */
+void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
+/* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
+struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
+/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
+ * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
+uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 
 /* ---- compare.c: how far two arrays, or two checkpoints, are apart ------------------------------------------------ */
 

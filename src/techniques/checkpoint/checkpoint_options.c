@@ -43,6 +43,7 @@ static const struct foreign_words foreign[] = {
 };
 const struct module module_checkpoint = {
     .name = "checkpoint",
+    .needs = "reshard",
     .after = "pass", /* whose reports are printed before the line on the run that goes on */
     .options = options,
     .n_options = COUNT(options),

@@ -1,9 +1,9 @@
 /* test_reshard.c - a checkpoint's pieces, and bringing them from one mesh to another and back.
  *
- * It tests reshard_pieces.c, reshard_plan.c and reshard_transfer.c of src/techniques/checkpoint.  Each element of a
- * tensor is in one piece.  A plan that copies pieces of one mesh to those of another is proved right, and a plan with
- * any copy changed is refused.  A checkpoint that goes from K ranks to N and back to K is the same to the byte.
- * Elements that are lost, copied twice or put elsewhere are found.
+ * It tests src/techniques/reshard, and transfer.c of src/techniques/checkpoint.  Each element of a tensor is in one
+ * piece.  A plan that copies pieces of one mesh to those of another is proved right, and a plan with any copy changed
+ * is refused.  A checkpoint that goes from K ranks to N and back to K is the same to the byte.  Elements that are lost,
+ * copied twice or put elsewhere are found.
  *
  * To see it fail: in reshard_pieces.c, let a stretch end with its row where width > columns, in place of <.
  *

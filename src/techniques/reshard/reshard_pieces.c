@@ -17,6 +17,7 @@
  * ranges end (add_pieces()).
  */
 #include "reshard.h"
+#include "trainer/base/module.h"
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 
@@ -214,3 +215,7 @@ void free_pieces(struct pieces *pieces)
     free(pieces->tensors);
     free(pieces);
 }
+
+const struct module module_reshard = {
+    .name = "reshard",
+};

@@ -1,4 +1,4 @@
-/* reshard_transfer.c - copies bytes as a copy plan says, a tensor at a time: its pieces are read, hashed and copied.
+/* transfer.c - copies bytes as a copy plan says, a tensor at a time: its pieces are read, hashed and copied.
  *
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      the pieces of a file become the pieces of other files

@@ -1,5 +1,8 @@
 /* reshard.h - which rank holds which part of the state that outlives a run (reshard_pieces.c), and which ranges of
- * elements lead from the pieces of one mesh to those of another (reshard_plan.c); reshard_transfer.c copies them.
+ * elements lead from the pieces of one mesh to those of another (reshard_plan.c).
+ *
+ * This folder copies nothing itself.  techniques/checkpoint reads, copies and writes the bytes as a plan says, in its
+ * file transfer.c.
  *
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
  * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
@@ -96,24 +99,5 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
  * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan
  * is right, else what is wrong. */
 struct problem *prove_copies(const struct copies *plan);
-
-/* ---- reshard_transfer.c: bytes along a copy plan, a tensor at a time --------------------------------------------- */
-
-struct checkpoint; /* checkpoint.h */
-
-/* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
- * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
- * sentence instead.  A parameter `tensor` is an index into the checkpoint's pieces->tensors. */
-
-/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
- * pieces do not cover each element once, or do not have their hashes. */
-void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
-
-/* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
-struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
-
-/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
- * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
-uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 
 #endif
