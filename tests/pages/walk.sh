@@ -2,13 +2,13 @@
 # walk.sh - walks the pages as a student would, in a copy of the project: runs their commands, compares what a page says
 # with what they printed, and makes the changes that it tells the student to make.
 #
-#     PAGES=tutorials/03-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
+#     PAGES=tutorials/05-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
 #                                  (YARD_TESTS=test) takes two pages, `make check` the others, a run by hand all
 #
 # It prints a check for each page, with its complaints below it, and in the end how much was compared:
 #
 #     ok 1 - tutorials/01-first-run.md                         # line: 97
-#     not ok 2 - tutorials/03-a-kernel.md                      # number: 310
+#     not ok 2 - tutorials/05-a-kernel.md                      # number: 310
 #     #   not printed:      step 2: 8.001 ms, ...              # edit: 4
 #
 # A page is Markdown.  A block that is indented has commands, and lines that they print.  Comments, which a reader of

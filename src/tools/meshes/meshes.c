@@ -326,7 +326,7 @@ static const struct option options[] = {
      .classes = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: the mesh, and --zero, --pipeline "
              "and --micro-batch unless given, then --recompute and --swap. The table has the fastest way and "
-             "those that need less memory. Ctrl-C ends the search early (tutorials/06-predicting-a-step.md)"},
+             "those that need less memory. Ctrl-C ends the search early (tutorials/04-predicting-a-step.md)"},
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";
