@@ -364,7 +364,7 @@ TEST(shards_that_do_not_fit_are_named)
     char *second = lasting("%s/%s", folder, second_shard);
     expect_refusal(open_it, second, 1, "it is one of several shards, so give their folder");
     write_index(index, first_shard, first_shard);
-    expect_refusal(open_it, folder, 1, "which has none of that name");
+    expect_refusal(open_it, folder, 1, "which has no tensor of that name");
     write_index(index, first_shard, "../unfit/model-00002-of-00002.safetensors");
     expect_refusal(open_it, folder, 1, "the name of a file beside it");
     write_index(index, first_shard, "model-00003-of-00003.safetensors");
@@ -523,7 +523,7 @@ TEST(a_model_elsewhere_is_named)
 {
     const char *folder = model_folder("elsewhere", &(struct variant){0}, "{" SIZES "}");
     expect_yard(EXIT_IO, "begins from its model with --init", "train --resume '%s'", folder);
-    expect_yard(EXIT_IO, "begins from a model with --init", "train --resume '%s/model.safetensors'", folder);
+    expect_yard(EXIT_IO, "`yard train --init FILE` trains it on", "train --resume '%s/model.safetensors'", folder);
     expect_yard(EXIT_USAGE, "the config.json of a model is read by --init", "train --config '%s/config.json'", folder);
 }
 
