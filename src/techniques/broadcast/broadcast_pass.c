@@ -154,16 +154,16 @@ static struct periods choose_order(struct broadcast *broadcast, const struct cos
     struct periods periods = {.period = try_slices(broadcast, costs), .one_queue = NAN};
     if (isnan(periods.period))
         return periods;
-    struct broadcast other = *broadcast;
-    other.by_use = true;
-    double by_use = try_slices(&other, costs);
-    if (by_use < periods.period) {
+    struct broadcast by_use = *broadcast;
+    by_use.by_use = true;
+    const double period_by_use = try_slices(&by_use, costs);
+    if (period_by_use < periods.period) {
         broadcast->by_use = true;
-        periods.period = by_use;
+        periods.period = period_by_use;
     }
-    other.by_use = broadcast->by_use;
-    other.options.queues = first_sending_queue(broadcast) + 1;
-    periods.one_queue = try_slices(&other, costs);
+    struct broadcast one_queue = *broadcast;
+    one_queue.options.queues = first_sending_queue(broadcast) + 1; /* the main queue counts, also if it does not send */
+    periods.one_queue = try_slices(&one_queue, costs);
     return periods;
 }
 

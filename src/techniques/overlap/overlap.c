@@ -205,13 +205,15 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
     buckets->bucket_of = allocate(uses->n, sizeof *buckets->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
         const struct task *task = uses->tasks[i];
-        struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, task) : NULL;
-        if (moves[i] && !bucket && buckets->n < MOST_BUCKETS)
-            bucket = add_bucket(buckets, task);
-        if (moves[i] && !bucket)
-            buckets->n_left_out++;
-        if (!bucket)
+        if (!moves[i])
             continue;
+        struct update_bucket *bucket = find_bucket(buckets, uses, task);
+        if (!bucket && buckets->n == MOST_BUCKETS) {
+            buckets->n_left_out++;
+            continue;
+        }
+        if (!bucket)
+            bucket = add_bucket(buckets, task);
         int released = release_position(uses, task);
         bucket->released = MAX(bucket->released, released);
     }

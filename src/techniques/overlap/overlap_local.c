@@ -60,12 +60,12 @@ struct side_chooser {                     /* chooses the side of an update */
     /* guarded by `lock` */
     uint32_t iteration; /* the one in which it was asked last */
     bool on_cpu;
-    double cpu_takes;      /* seconds: what it took the CPU the last time */
-    bool has_begun;        /* a slice has begun */
-    uint64_t begun;        /* now_ns() when the first slice began, if one has */
-    uint32_t slices_left;  /* slices that have not ended */
-    uint32_t on_side[2];   /* how often the device was given it, and how often the CPU */
-    uint32_t side_changes; /* how often it changed sides */
+    double cpu_takes;                       /* seconds: what it took the CPU the last time */
+    bool has_begun;                         /* a slice has begun */
+    uint64_t begun;                         /* now_ns() when the first slice began, if one has */
+    uint32_t slices_left;                   /* slices that have not ended */
+    uint32_t given_to_device, given_to_cpu; /* how often each was given it */
+    uint32_t side_changes;                  /* how often it changed sides */
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one for all choosers, since each asks about all others */
 
@@ -101,9 +101,12 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
         chooser->on_cpu = goes_to_cpu(find_backlog(chooser, now_ns()), chooser->device_takes);
     chooser->has_begun = false;
     chooser->slices_left = chooser->on_cpu ? chooser->n_slices : 0;
-    if (!chooser->on_cpu)
+    if (chooser->on_cpu) {
+        chooser->given_to_cpu++;
+    } else {
+        chooser->given_to_device++;
         chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / 8;
-    chooser->on_side[chooser->on_cpu]++;
+    }
 }
 
 /* The choosing task: chooses the side of the update, and writes it to the word, which is access 0.  Asked again in the
@@ -114,14 +117,14 @@ static void write_side(void *context, const struct task *task, uint32_t iteratio
     int32_t *word = tensor_memory(task->accesses[0].tensor);
     const int32_t before = *word;
     pthread_mutex_lock(&lock);
-    bool again = chooser->iteration == iteration;
-    if (!again)
+    const bool asked_again = chooser->iteration == iteration;
+    if (!asked_again)
         choose_side(chooser, iteration);
-    *word = chooser->on_cpu ? SIDE_CPU : SIDE_DEVICE;
-    if (before && !(before & *word)) {
-        *word |= SIDE_MOVED;
-        chooser->side_changes += !again;
-    }
+    const int32_t side = chooser->on_cpu ? SIDE_CPU : SIDE_DEVICE;
+    const bool changes = before != 0 && !(before & side);
+    *word = changes ? side | SIDE_MOVED : side;
+    if (changes && !asked_again)
+        chooser->side_changes++;
     pthread_mutex_unlock(&lock);
 }
 
@@ -153,15 +156,15 @@ char *describe_sides(const struct list *list)
         if (list->tasks[i]->run != write_side)
             continue;
         const struct side_chooser *chooser = list->tasks[i]->argument;
-        cpu += chooser->on_side[true];
-        all += chooser->on_side[true] + chooser->on_side[false];
+        cpu += chooser->given_to_cpu;
+        all += chooser->given_to_cpu + chooser->given_to_device;
         moved += chooser->side_changes;
     }
     if (all == 0)
         return NULL;
-    return format_string(
-        "the CPU was given %u of %u updates; before %u of these %u updates the state was copied to the other side", cpu,
-        all, moved, all);
+    return format_string("the CPU was given %u of %u updates; before %u of these %u updates the state was copied to "
+                         "the other side",
+                         cpu, all, moved, all);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
@@ -358,12 +361,13 @@ static void list_on_both_sides(struct update_mover *mover, struct local_rule *ru
     list->restore_state = return_state;
 }
 
-void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side)
+void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, size_t n_fixed,
+                                const unsigned char *side)
 {
     rule->ring = NULL;
     for (size_t i = 0; i < mover->uses->n; i++) {
         int b = rule->survey->buckets.bucket_of[i];
-        if (b >= (int)rule->n_fixed)
+        if (b >= (int)n_fixed)
             list_on_both_sides(mover, rule, i, side[b]);
         else if (b != NONE && side[b] != ON_DEVICE)
             move_update(mover, i);

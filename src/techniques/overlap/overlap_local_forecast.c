@@ -1,12 +1,9 @@
-/* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will
- * choose, and about which updates the step can decide.
+/* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will choose.
  *
- *     predict_sides()     follows the rule through the forecast of the list with all updates on the device
- *     expect_sides()      the same, as a plan that is scored, and that fits as well as it can
- *     leave_to_step()     fixes updates to the CPU until the others have room on both sides
+ *     predict_sides()    follows the rule through the forecast of the list with all updates on the device
+ *     expect_sides()     the same, as a plan that is scored, and that fits as well as it can
  */
 #include "overlap_parts.h"
-#include "planning/pass/traits.h"
 
 #include <math.h>
 
@@ -42,8 +39,7 @@ static double predict_backlog(const struct update_survey *survey, const unsigned
     return left;
 }
 
-/* Fills in side[], by bucket, with what the rule will choose; the first n_fixed buckets go to the CPU, whatever it
- * says. */
+/* predict_sides() where the list could be simulated. */
 static void follow_rule(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
                         unsigned char *side)
 {
@@ -66,9 +62,8 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     free(ends);
 }
 
-/* follow_rule(), or, where the list with all updates on the device could not be simulated, the CPU for all. */
-static void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
-                          unsigned char *side)
+void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
+                   unsigned char *side)
 {
     memset(side, ON_CPU, survey->buckets.n);
     if (forecast->spans)
@@ -88,82 +83,4 @@ void expect_sides(const struct local_rule *rule, const struct question *question
         if (other.score.excess_bytes < expected->score.excess_bytes)
             *expected = other;
     }
-}
-
-/* Why all updates are decided about before the step runs; NULL: they need not be.  The caller frees the text. */
-static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts,
-                                  const struct pass *room_maker)
-{
-    const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
-    if (!update->on_host.run)
-        return copy_string("chosen before the step runs, since nothing of a step file runs: ");
-    if (facts->paced)
-        return copy_string("chosen before the step runs, since the step runs as predicted: ");
-    if (mover_of_state)
-        return format_string("chosen before the step runs, since %s moves the same state: ", mover_of_state->name);
-    if (room_maker)
-        return format_string("chosen before the step runs, since %s then makes room for them: ", room_maker->name);
-    return NULL;
-}
-
-/* Fixes n_fixed buckets to the CPU, and tries the list: does it fit, with all other updates on both sides?  *plan
- * becomes what the step is then expected to do. */
-static bool fits_with(struct local_rule *rule, const struct question *question, const struct forecast *forecast,
-                      size_t n_fixed, struct update_plan *plan)
-{
-    rule->n_fixed = n_fixed; /* by which try_plan() carries the plan out */
-    predict_sides(rule->survey, forecast, n_fixed, plan->side);
-    try_plan(question, plan);
-    return plan->score.excess_bytes == 0;
-}
-
-/* Fixes the fewest buckets to the CPU with which all other updates have room on both sides; only some numbers are
- * tried.  *expected is what the step is then expected to do.  If no number is enough, fixes all buckets, and leaves
- * *expected as it is. */
-static void fix_as_few_as_fit(struct local_rule *rule, const struct question *question, struct update_plan *expected)
-{
-    const struct update_survey *survey = rule->survey;
-    const size_t n = survey->buckets.n;
-    struct forecast forecast = forecast_list(survey->list, survey->costs);
-    struct update_plan both = {0};
-    bool fits = false;
-    for (size_t n_fixed = 0; n_fixed < n && !fits; n_fixed += ceil_div(n, MOST_STARTS))
-        fits = fits_with(rule, question, &forecast, n_fixed, &both);
-    free_forecast(&forecast);
-    if (fits)
-        *expected = both;
-    else
-        rule->n_fixed = n;
-}
-
-/* How updates are chosen, when `n_fixed` is known.  The caller frees the text. */
-static char *describe_fixed(const struct local_rule *rule)
-{
-    if (rule->n_fixed == rule->survey->buckets.n)
-        return copy_string("chosen before the step runs, since state on both sides does not fit: ");
-    if (rule->n_fixed == 0 && rule->random)
-        return copy_string("drawn at random in every step, expected: ");
-    if (rule->n_fixed == 0)
-        return copy_string("chosen in every step, expected: ");
-    if (rule->random)
-        return format_string("drawn at random in every step but for %zu, on the CPU since not all state fits on both "
-                             "sides, expected: ",
-                             rule->n_fixed);
-    return format_string("chosen in every step but for %zu, on the CPU since not all state fits on both sides, "
-                         "expected: ",
-                         rule->n_fixed);
-}
-
-void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
-                   const struct pass *room_maker, struct update_plan *expected, struct pass_report *report)
-{
-    const struct update_buckets *buckets = &rule->survey->buckets;
-    const struct task *first_update = rule->survey->list->tasks[buckets->buckets[0].update];
-    report->reason = reason_to_decide_now(first_update, facts, room_maker);
-    if (report->reason) {
-        rule->n_fixed = buckets->n;
-        return;
-    }
-    fix_as_few_as_fit(rule, question, expected);
-    report->reason = describe_fixed(rule);
 }

@@ -75,7 +75,8 @@ enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct update_plan {
     unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
     enum sharing sharing;
-    struct score score; /* the score of the list with this plan */
+    size_t n_left_to_step; /* about how many buckets, the last ones, the running step decides (--overlap local) */
+    struct score score;    /* the score of the list with this plan */
 };
 
 struct bucket_seconds {  /* what the updates of a bucket take */
@@ -122,7 +123,6 @@ struct local_rule {  /* --overlap local: how the running step decides, and for w
     bool random;     /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
     const struct update_survey *survey;
-    size_t n_fixed; /* how many buckets, from the first on, are decided before the step runs; perhaps all */
     /* The choosers of the updates about which the step decides: the last one that was added. */
     struct side_chooser *ring;
 };
@@ -131,23 +131,23 @@ struct local_rule {  /* --overlap local: how the running step decides, and for w
  * before; device_takes: seconds that this update takes on the device. */
 bool goes_to_cpu(double backlog, double device_takes);
 
-/* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
- * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its position in the
- * list. */
-void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, const unsigned char *side);
+/* Called in place of move_updates(): the first n_fixed buckets move to the sides that the plan says.  The other updates
+ * are listed on both sides, and are expected to run on the side that the plan says.  No update leaves its position in
+ * the list. */
+void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, size_t n_fixed,
+                                const unsigned char *side);
 
-/* ---- overlap_local_forecast.c: what the rule will choose, and about which updates -------------------------------- */
+/* ---- overlap_local_forecast.c: what the rule will choose --------------------------------------------------------- */
+
+/* Fills in side[], by bucket, with what the rule will choose; the first n_fixed buckets go to the CPU, whatever it
+ * says.  forecast: that of the list with all updates on the device; where that list could not be simulated, all go to
+ * the CPU. */
+void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
+                   unsigned char *side);
 
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
  * as that saves bytes.  question: it scores a choice. */
 void expect_sides(const struct local_rule *rule, const struct question *question, struct update_plan *expected);
-
-/* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
- * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
- * do.  If the step cannot decide about any update, all are fixed and *expected stays.  The report says how updates are
- * chosen, and why.  room_maker: the pass that will make room for the list when it runs; NULL: no pass has to. */
-void leave_to_step(struct local_rule *rule, const struct question *question, const struct run_facts *facts,
-                   const struct pass *room_maker, struct update_plan *expected, struct pass_report *report);
 
 /* ---- overlap_try.c: how the updates of a list are planned, and what a plan would do ------------------------------ */
 
@@ -158,20 +158,31 @@ struct update_planner { /* makes the plans of a list */
     const struct run_facts *facts;
     bool is_from_file; /* the plan was read from the file of --overlap-plan */
     /* What overlap_room.c finds out about passes that run later: */
-    int *
-        remade; /* what recompute will make again, as remake() takes it; NULL: nothing.  Plans are tried as if it had */
+    /* What recompute will make again, as remake() takes it; NULL: nothing.  Plans are tried as if it had. */
+    int *remade;
     const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
 };
 
 /* Moves updates to the sides of a plan, in the open edit; those about which the running step decides are listed on
  * both. */
-void carry_out_plan(struct update_planner *planner, struct edit *edit, const unsigned char *side, enum sharing sharing);
+void carry_out_plan(struct update_planner *planner, struct edit *edit, const struct update_plan *plan);
+
+/* How a choice is scored: as a plan of this planner that leaves so many buckets to the running step. */
+struct scoring {
+    struct update_planner *planner;
+    size_t n_left_to_step;
+};
 
 /* For the search, which scores choices by it.  work: what the search may spend after its starts. */
-struct question question_of(struct update_planner *planner, double work);
+struct question question_of(struct scoring *scoring, double work);
 
 /* A plan for each --overlap, the best that is found for budgets as they are now. */
 struct update_plans plans_within_budgets(struct update_planner *planner, double work);
+
+/* Leaves to the running step as many buckets as may be on both sides.  The buckets that are released first are fixed to
+ * the CPU, as few as that takes.  *expected becomes what the step is then expected to do; if nothing can be left to the
+ * step, it stays as it is.  Writes to the report which it is, and why. */
+void leave_to_step(struct update_planner *planner, struct update_plan *expected, struct pass_report *report);
 
 /* ---- overlap_room.c ---------------------------------------------------------------------------------------------- */
 

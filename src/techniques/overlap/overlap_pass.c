@@ -67,8 +67,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     for (size_t b = 0; b < n; b++)
         survey->decisions[b] = (struct decision){.options = SIDES, .group = NONE};
     survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
-    planner->rule =
-        (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey, .n_fixed = n};
+    planner->rule = (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey};
     return planner;
 }
 
@@ -83,8 +82,8 @@ static void close_planner(struct update_planner *planner)
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
 /* If the file is there, its plan replaces *best, the plan that the search has found; else *best is written to it. */
-static void use_plan_file(struct update_planner *planner, const struct question *question, const char *path,
-                          struct update_plan *best, struct pass_report *report)
+static void use_plan_file(struct update_planner *planner, const char *path, struct update_plan *best,
+                          struct pass_report *report)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LAST] = "L", [ON_DEVICE] = "D"};
     const struct update_survey *survey = &planner->survey;
@@ -99,7 +98,9 @@ static void use_plan_file(struct update_planner *planner, const struct question 
         name[b] = survey->buckets.buckets[b].name;
     planner->is_from_file = read_choice(path, &text, best->side);
     if (planner->is_from_file) {
-        try_plan(question, best);
+        struct scoring scoring = {.planner = planner};
+        const struct question question = question_of(&scoring, 0);
+        try_plan(&question, best);
         append_text(&report->reason, "read from %s: ", path);
     } else if (survey->timed) {
         write_choice(path, &text, best->side);
@@ -200,11 +201,10 @@ static void report_moves(const struct update_planner *planner, const struct upda
     else if (!changed)
         append_text(reason, "no update on the CPU");
     else if (lacks_times)
-        append_text(
-            reason,
-            "the times of tasks are not known, and not all fits on the device: %zu of %zu updates on the CPU, on %d of "
-            "its cores",
-            on_cpu, n, survey->cores);
+        append_text(reason,
+                    "the times of tasks are not known, and not all fits on the device: %zu of %zu updates on the CPU, "
+                    "on %d of its cores",
+                    on_cpu, n, survey->cores);
     else
         append_text(reason, "%zu of %zu updates on the CPU, on %d of its cores", on_cpu, n, survey->cores);
 }
@@ -244,24 +244,22 @@ static struct update_plans plan_each_mode(struct update_planner *planner)
 /* Replaces *chosen, the plan of the --overlap that is asked for, where a file or the running step says otherwise. */
 static void replace_plan(struct update_planner *planner, struct update_plan *chosen, struct pass_report *report)
 {
-    const struct run_facts *facts = planner->facts;
     const struct update_survey *survey = &planner->survey;
-    const char *path = facts->trial ? NULL : overlap_options.plan_file;
-    const struct question question = question_of(planner, 0);
+    const char *path = planner->facts->trial ? NULL : overlap_options.plan_file;
     if (path && survey->buckets.n > 0)
-        use_plan_file(planner, &question, path, chosen, report);
+        use_plan_file(planner, path, chosen, report);
     else if (planner->mode == OVERLAP_LOCAL && survey->timed)
-        leave_to_step(&planner->rule, &question, facts, planner->room_maker, chosen, report);
+        leave_to_step(planner, chosen, report);
 }
 
 /* Rewrites the list; false: there is nothing to rewrite. */
 static bool rewrite_list(struct update_planner *planner, const struct update_plan *chosen)
 {
     const struct update_survey *survey = &planner->survey;
-    if (count_on_cpu(survey, chosen->side) == 0 && planner->rule.n_fixed >= survey->buckets.n)
+    if (count_on_cpu(survey, chosen->side) == 0 && chosen->n_left_to_step == 0)
         return false;
     struct edit *edit = open_edit(survey->list);
-    carry_out_plan(planner, edit, chosen->side, chosen->sharing);
+    carry_out_plan(planner, edit, chosen);
     commit_edit(edit);
     return true;
 }

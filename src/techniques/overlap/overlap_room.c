@@ -49,7 +49,8 @@ static struct update_plans plans_without_budgets(struct update_planner *planner,
 
 static bool plan_fits(struct update_planner *planner, struct update_plan plan)
 {
-    const struct question question = question_of(planner, 0);
+    struct scoring scoring = {.planner = planner};
+    const struct question question = question_of(&scoring, 0);
     try_plan(&question, &plan);
     return plan.score.excess_bytes <= 0;
 }
@@ -98,13 +99,14 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
                                const struct pass *room_maker, double seconds)
 {
     const struct update_survey *survey = &planner->survey;
-    const struct question question = question_of(planner, 0);
+    struct scoring scoring = {.planner = planner};
+    const struct question question = question_of(&scoring, 0);
     struct update_plan within = *plan;
     score_plan(&question, &within);
     if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
         return false;
     struct edit *edit = open_edit(survey->list);
-    carry_out_plan(planner, edit, plan->side, plan->sharing);
+    carry_out_plan(planner, edit, plan);
     reserve_room(survey->list, planner->facts);
     preview(edit);
     bool fits = traits_of(room_maker)->can_make_fit(survey->list, survey->costs, seconds);

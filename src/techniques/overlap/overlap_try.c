@@ -1,18 +1,20 @@
-/* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone. */
+/* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone.  And for
+ * --overlap local: about how many buckets the running step can decide.
+ */
 #include "overlap_parts.h"
 #include "planning/pass/remake.h"
 #include "planning/pass/traits.h"
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */
 
-void carry_out_plan(struct update_planner *planner, struct edit *edit, const unsigned char *side, enum sharing sharing)
+void carry_out_plan(struct update_planner *planner, struct edit *edit, const struct update_plan *plan)
 {
     const struct update_survey *survey = &planner->survey;
-    struct update_mover mover = begin_moves(edit, survey->list, survey->uses, survey->cores, sharing);
-    if (planner->rule.n_fixed < survey->buckets.n)
-        move_fixed_and_list_others(&mover, &planner->rule, side);
+    struct update_mover mover = begin_moves(edit, survey->list, survey->uses, survey->cores, plan->sharing);
+    if (plan->n_left_to_step > 0)
+        move_fixed_and_list_others(&mover, &planner->rule, survey->buckets.n - plan->n_left_to_step, plan->side);
     else
-        move_updates(&mover, &survey->buckets, side);
+        move_updates(&mover, &survey->buckets, plan->side);
     end_moves(&mover);
 }
 
@@ -20,9 +22,13 @@ void carry_out_plan(struct update_planner *planner, struct edit *edit, const uns
  * snapshots, which depends on where updates are. */
 static void carry_out_to_score(void *context, struct edit *edit, const unsigned char *choice)
 {
-    struct update_planner *planner = context;
+    const struct scoring *scoring = context;
+    struct update_planner *planner = scoring->planner;
     struct list *list = planner->survey.list;
-    carry_out_plan(planner, edit, choice, choice[planner->survey.buckets.n]); /* the last decision is the sharing */
+    const size_t n = planner->survey.buckets.n;
+    struct update_plan plan = {.sharing = choice[n], .n_left_to_step = scoring->n_left_to_step};
+    memcpy(plan.side, choice, n);
+    carry_out_plan(planner, edit, &plan);
     if (planner->remade)
         free(remake(edit, list->pool, planner->survey.uses, planner->remade, REMAKE_AT_BACKWARD));
     reserve_room(list, planner->facts);
@@ -30,27 +36,100 @@ static void carry_out_to_score(void *context, struct edit *edit, const unsigned 
 
 /* ---- trying plans ------------------------------------------------------------------------------------------------ */
 
-struct question question_of(struct update_planner *planner, double work)
+struct question question_of(struct scoring *scoring, double work)
 {
-    const struct update_survey *survey = &planner->survey;
+    const struct update_survey *survey = &scoring->planner->survey;
     return (struct question){.list = survey->list,
                              .costs = survey->costs,
                              .activity = "looking for the updates to give to the CPU",
                              .decisions = survey->decisions,
                              .n = survey->buckets.n + 1,
                              .apply = carry_out_to_score,
-                             .context = planner,
+                             .context = scoring,
                              .least_period = survey->least_period,
                              .work = work};
 }
 
 struct update_plans plans_within_budgets(struct update_planner *planner, double work)
 {
-    const struct question question = question_of(planner, work);
+    struct scoring scoring = {.planner = planner};
+    const struct question question = question_of(&scoring, work);
     struct update_plans plans = find_plans(&planner->survey, &question);
     if (planner->survey.timed)
         expect_sides(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
     else
         plans.by_mode[OVERLAP_LOCAL] = plans.by_mode[OVERLAP_PLAN];
     return plans;
+}
+
+/* ---- --overlap local: what is left to the running step ----------------------------------------------------------- */
+
+/* Why all updates are decided about before the step runs; NULL: they need not be.  The caller frees the text. */
+static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts,
+                                  const struct pass *room_maker)
+{
+    const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
+    if (!update->on_host.run)
+        return copy_string("chosen before the step runs, since nothing of a step file runs: ");
+    if (facts->paced)
+        return copy_string("chosen before the step runs, since the step runs as predicted: ");
+    if (mover_of_state)
+        return format_string("chosen before the step runs, since %s moves the same state: ", mover_of_state->name);
+    if (room_maker)
+        return format_string("chosen before the step runs, since %s then makes room for them: ", room_maker->name);
+    return NULL;
+}
+
+/* Tries the list with the first n_fixed buckets on the CPU and all other updates on both sides.  Returns what the step
+ * is then expected to do. */
+static struct update_plan try_fixed(struct update_planner *planner, const struct forecast *forecast, size_t n_fixed)
+{
+    const struct update_survey *survey = &planner->survey;
+    struct update_plan plan = {.n_left_to_step = survey->buckets.n - n_fixed};
+    struct scoring scoring = {.planner = planner, .n_left_to_step = plan.n_left_to_step};
+    const struct question question = question_of(&scoring, 0);
+    predict_sides(survey, forecast, n_fixed, plan.side);
+    try_plan(&question, &plan);
+    return plan;
+}
+
+/* Fixes the fewest buckets to the CPU with which all other updates have room on both sides; only some numbers are
+ * tried.  *expected becomes what the step is then expected to do; if no number is enough, it stays as it is. */
+static void fix_as_few_as_fit(struct update_planner *planner, struct update_plan *expected)
+{
+    const struct update_survey *survey = &planner->survey;
+    const size_t n = survey->buckets.n;
+    struct forecast forecast = forecast_list(survey->list, survey->costs);
+    bool fits = false;
+    for (size_t n_fixed = 0; n_fixed < n && !fits; n_fixed += ceil_div(n, MOST_STARTS)) {
+        const struct update_plan both = try_fixed(planner, &forecast, n_fixed);
+        fits = both.score.excess_bytes == 0;
+        if (fits)
+            *expected = both;
+    }
+    free_forecast(&forecast);
+}
+
+/* How updates are chosen, of which the first n_fixed buckets are on the CPU.  The caller frees the text. */
+static char *describe_fixed(const struct local_rule *rule, size_t n_fixed)
+{
+    if (n_fixed == rule->survey->buckets.n)
+        return copy_string("chosen before the step runs, since state on both sides does not fit: ");
+    if (n_fixed == 0 && rule->random)
+        return copy_string("drawn at random in every step, expected: ");
+    if (n_fixed == 0)
+        return copy_string("chosen in every step, expected: ");
+    return format_string("%s in every step but for %zu, on the CPU since not all state fits on both sides, expected: ",
+                         rule->random ? "drawn at random" : "chosen", n_fixed);
+}
+
+void leave_to_step(struct update_planner *planner, struct update_plan *expected, struct pass_report *report)
+{
+    const struct update_survey *survey = &planner->survey;
+    const struct task *first_update = survey->list->tasks[survey->buckets.buckets[0].update];
+    report->reason = reason_to_decide_now(first_update, planner->facts, planner->room_maker);
+    if (report->reason)
+        return;
+    fix_as_few_as_fit(planner, expected);
+    report->reason = describe_fixed(&planner->rule, survey->buckets.n - expected->n_left_to_step);
 }
