@@ -107,7 +107,7 @@ static void toggle_critical(struct view *view) { view->selection.critical = !vie
 static void toggle_causes(struct view *view) { view->show_causes = !view->show_causes; }
 static void toggle_memory(struct view *view) { view->hide_memory = !view->hide_memory; }
 static void toggle_help(struct view *view) { view->help = !view->help; }
-static void toggle_quit(struct view *view) { view->quit = !view->quit; }
+static void quit_view(struct view *view) { view->quit = true; }
 
 /* Folds all devices, or if all are folded unfolds them. */
 static void fold_all(struct view *view)
@@ -224,7 +224,7 @@ const struct action actions[] = {
     {".", "let it run one task", .act = ask_task},
     {">", "let it run one step", .act = ask_step},
     {"h ?", "this help", .act = toggle_help},
-    {"q", "quit", .act = toggle_quit},
+    {"q", "quit", .act = quit_view},
 };
 const size_t n_actions = COUNT(actions);
 

@@ -43,9 +43,10 @@ static void put_letter(char out[128], const struct trace *trace, const struct tr
  * copies.
  *
  * A task without a layer has its name alone.  Where bars are coloured by micro-batch, the number is that of the
- * micro-batch, without L.  Returns whether there is such a form. */
+ * micro-batch, without L. */
 enum name_form { TO_DEVICE, NAME_AND_NUMBER, LAST_PART_AND_NUMBER, LETTER_AND_NUMBER, NAME_ALONE, NAME_FORMS };
 
+/* Writes a form of the task's name.  Returns whether the task has this form. */
 static bool name_bar(const struct view *view, const struct track *track, uint32_t task, enum name_form form,
                      char out[128])
 {

@@ -271,12 +271,20 @@ char *find_details(const struct view *view)
 
 int count_details_lines(const struct view *view)
 {
+    enum { MOST = 3 };
     int n = 0;
     if (!view->still || view->mouse.x != OFF_WINDOW)
-        return 3;
+        return MOST;
     char *text = find_details(view);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+    const char *at = text;
+    while (*at) {
         n++;
+        at += strcspn(at, "\n");
+        if (*at)
+            at++;
+    }
     free(text);
-    return MIN(n + (view->message[0] != '\0'), 3);
+    if (view->message[0])
+        n++;
+    return MIN(n, MOST);
 }

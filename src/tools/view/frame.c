@@ -94,7 +94,7 @@ static const char *name_of_device(const struct view *view, const struct view_row
 static void draw_device_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->tracks[row->track];
-    const int dot = view->scale, right = view->width - 10 * dot;
+    const int dot = view->scale, right = view->width - MARGIN * dot;
     const int y = row->y + row->height / 2 - 8 * dot;
     const char *name = name_of_track(view, row->track), *id = track->trace->devices[row->index].id;
     char *text = format_string("%s %s%s", track->folded[row->index] ? "▸" : "▾", name, id);
@@ -222,8 +222,8 @@ static void draw_margins(const struct view *view)
 static void draw_details(const struct view *view)
 {
     struct box box = places_of(view).details;
-    const int dot = view->scale, high = 18 * dot;
-    const int x = 10 * dot, y = box.y + 4 * dot;
+    const int dot = view->scale, high = LINE * dot;
+    const int x = MARGIN * dot, y = box.y + 4 * dot;
     char *text = find_details(view);
     fill(view, box.x, box.y, box.w, box.h, PANEL);
     put_lines(view, x, y, view->width - x, high, INK, SOFT, text);
@@ -264,9 +264,9 @@ static void draw_header(const struct view *view)
         right = draw_chip(view, right, 4 * dot, "following", GOOD);
     right -= 10 * dot;
     if (view->n_tracks > 1)
-        put_text(view, 10 * dot, 6 * dot, right, INK, "A %s   B %s", view->tracks[0]->path, view->tracks[1]->path);
+        put_text(view, MARGIN * dot, 6 * dot, right, INK, "A %s   B %s", view->tracks[0]->path, view->tracks[1]->path);
     else
-        put_text(view, 10 * dot, 6 * dot, right, INK, "%s", view->tracks[0]->trace->header.model);
+        put_text(view, MARGIN * dot, 6 * dot, right, INK, "%s", view->tracks[0]->trace->header.model);
 }
 
 /* Draws lines and veils over the bars, then once more the bars' names, through which none of them runs. */

@@ -5,10 +5,13 @@
 
 /* Heights of rows, in dots: the one at which they read best, the least at which they can be read, and the most.  Rows
  * of a kind have the same height.  Where there are rows of memory, a lane is not higher than TALL. */
-static const struct limits {
+struct limits {
     int good, least, most;
-} limits_of_kind[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 12, 220}, [ROW_MEMORY] = {44, 28, MOST_PIXELS}},
-  of_folded = {4, 4, 8}, of_empty = {12, 11, 12};
+};
+static const struct limits limits_of_kind[] = {
+    [ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 12, 220}, [ROW_MEMORY] = {44, 28, MOST_PIXELS}};
+static const struct limits of_folded = {4, 4, 8};   /* a lane of a folded device */
+static const struct limits of_empty = {12, 11, 12}; /* a lane without a task */
 enum { TALL = 56, LOW_WINDOW = 500 };
 
 /* Has a lane a task?  While one is dragged, that is as it was before, so that no row moves away from the mouse. */
@@ -57,8 +60,10 @@ static void add_device(struct view *view, int track_index, uint32_t device)
             continue;
         const bool lane_runs = has_task(view, track_index, i);
         runs |= lane_runs;
-        if (lane_runs || (track->board && trace->lanes[i].kind < LANE_CPU))
-            add_view_row(view, ROW_LANE, track_index, i)->empty = !lane_runs;
+        if (!lane_runs && !(track->board && trace->lanes[i].kind < LANE_CPU))
+            continue;
+        struct view_row *row = add_view_row(view, ROW_LANE, track_index, i);
+        row->empty = !lane_runs;
     }
     if (!runs)
         view->layout.n_rows = before;

@@ -3,7 +3,7 @@
  * its colours, and an ellipsis ends them if more would follow. */
 #include "draw.h"
 
-enum { LINE = 18, LOW_LINES = 2 };
+enum { LOW_LINES = 2 };
 
 /* ---- the shapes of signs: each is as wide and as high as `size`, with its left upper corner at (x, y) ------------ */
 
@@ -137,7 +137,7 @@ static void begin_paragraph(const struct view *view, struct legend_place *at, co
         at->y += LINE * dot;
     at->lines++;
     if (view->canvas)
-        put_small(view, 10 * dot, at->y + 5 * dot, view->width, SOFT, "%s", title);
+        put_small(view, MARGIN * dot, at->y + 5 * dot, view->width, SOFT, "%s", title);
     at->x = at->left;
 }
 
@@ -348,7 +348,11 @@ static int draw_paragraphs(const struct view *view, int y)
     const int dot = view->scale;
     const int titles = small_width(view, view->show_causes ? idle_title : "micro-batch") + 14 * dot;
     const bool low = view->layout.low;
-    struct legend_place at = {.x = 10 * dot, .y = y, .left = (low ? 0 : titles) + 10 * dot, .lines = low ? 1 : 0};
+    struct legend_place at = {.x = MARGIN * dot, .y = y, .left = MARGIN * dot};
+    if (low)
+        at.lines = 1;
+    else
+        at.left += titles;
     if (low)
         draw_classes(view, &at);
     draw_colours(view, &at);

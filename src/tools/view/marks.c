@@ -75,8 +75,8 @@ static void draw_link(const struct view *view, int track_index, const struct lin
     const uint32_t colour = arrives ? ACCENT : INK;
     const struct track *track = view->tracks[track_index];
     const struct trace_record *records = track->trace->records;
-    const struct view_row *from = row_of_record(view, track_index, link->producer),
-                          *to = row_of_record(view, track_index, link->consumer);
+    const struct view_row *from = row_of_record(view, track_index, link->producer);
+    const struct view_row *to = row_of_record(view, track_index, link->consumer);
     const struct box rows = places_of(view).rows;
     const int dot = view->scale, edge = rows.x + rows.w;
     if (!from || !to)
@@ -180,7 +180,11 @@ static void add_time(const struct view *view, struct times *times, double at, en
     format_axis(view, time->text, at, (view->sight.to - view->sight.from) / 1000);
     time->wide = small_width(view, time->text) + 8 * dot;
     time->colour = colour;
-    const int begin = (int)x_of(view, at) - time->wide * (RIGHT_OF_LINE - (int)side) / 2;
+    int begin = (int)x_of(view, at);
+    if (side == LEFT_OF_LINE)
+        begin -= time->wide;
+    else if (side == AT_LINE)
+        begin -= time->wide / 2;
     time->x = MAX(MIN(begin, ruler.x + ruler.w - time->wide), ruler.x);
     if (!is_covered(times, time->x, time->wide))
         times->n++;
@@ -189,9 +193,8 @@ static void add_time(const struct view *view, struct times *times, double at, en
 /* Two times stand on the outer sides of their lines, so that neither covers the other. */
 static void add_two_times(const struct view *view, struct times *times, const double at[2], uint32_t colour)
 {
-    const int later = at[1] > at[0];
-    add_time(view, times, at[!later], LEFT_OF_LINE, colour);
-    add_time(view, times, at[later], RIGHT_OF_LINE, colour);
+    add_time(view, times, fmin(at[0], at[1]), LEFT_OF_LINE, colour);
+    add_time(view, times, fmax(at[0], at[1]), RIGHT_OF_LINE, colour);
 }
 
 struct times find_times(const struct view *view)
@@ -223,8 +226,8 @@ static void draw_between(const struct view *view, const double mark[2])
 {
     const struct box ruler = places_of(view).ruler;
     const int dot = view->scale, y = ruler.y + dot;
-    const double from = fmax(fmin(mark[0], mark[1]), view->sight.from),
-                 to = fmin(fmax(mark[0], mark[1]), view->sight.to);
+    const double from = fmax(fmin(mark[0], mark[1]), view->sight.from);
+    const double to = fmin(fmax(mark[0], mark[1]), view->sight.to);
     char text[32];
     if (from > to)
         return;
@@ -286,7 +289,7 @@ static struct text_size measure_lines(const struct view *view, const char *text)
 /* Marks the task that is in the way, and says why, in short lines below it. */
 void draw_blocker(const struct view *view)
 {
-    enum { COLUMNS = 60, LINE = 17 };
+    enum { COLUMNS = 60, NOTE_LINE = 17 };
     const struct gesture *gesture = &view->mouse.gesture;
     const struct track *track = view->tracks[gesture->track];
     const struct box rows = places_of(view).rows;
@@ -300,10 +303,10 @@ void draw_blocker(const struct view *view)
     const int from = x_in_rows(view, axis_of(track, gesture->blocker.copy.start)) - 2 * dot;
     const int to = MAX(x_in_rows(view, axis_of(track, gesture->blocker.copy.end)) + 2 * dot, from + 5 * dot);
     const int x = MAX(MIN(from, rows.x + rows.w - wide), rows.x);
-    const int high = (size.lines * LINE + 4) * dot, below = row->y + row->height;
+    const int high = (size.lines * NOTE_LINE + 4) * dot, below = row->y + row->height;
     const int y = below + high <= rows.y + rows.h ? below : row->y - high;
     draw_dashed_frame(view, &(struct box){from, row->y, to - from, row->height}, 3, ACCENT);
     fill(view, x, y, wide, high, ACCENT);
-    put_lines(view, x + 6 * dot, y + 2 * dot, view->width, LINE * dot, PAPER, PAPER, text);
+    put_lines(view, x + 6 * dot, y + 2 * dot, view->width, NOTE_LINE * dot, PAPER, PAPER, text);
     free(text);
 }

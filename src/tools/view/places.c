@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { GUTTER = 168, HEADER = 28, OVERVIEW = 56, QUIET = 24, RULER = 36, LINE = 18 };
+enum { GUTTER = 168, HEADER = 28, OVERVIEW = 56, QUIET = 24, RULER = 36 };
 
 /* All steps of a simulation are alike: their strip is low. */
 static int overview_height(const struct view *view)

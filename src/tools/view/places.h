@@ -6,6 +6,9 @@
 
 /* ---- places.c -------------------------------------------------------------------------------------------------- */
 
+/* Dots: how high a line of text is; how far text stays away from the window's edge. */
+enum { LINE = 18, MARGIN = 10 };
+
 struct box {
     int x, y, w, h;
 };

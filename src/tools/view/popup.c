@@ -6,7 +6,7 @@
 
 /* A line of a panel is one text, or cells: a tab is in front of a cell that stands on the left of its column, and a
  * vertical tab in front of one on the right. */
-enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, LINE = 18, BESIDE = 10, ABOVE = 4, PANEL_GAP = 6, LEAST_LINES = 8 };
+enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, BESIDE = 10, ABOVE = 4, PANEL_GAP = 6, LEAST_LINES = 8 };
 struct columns {
     int width[MOST_COLUMNS];
     int wide, lines; /* the whole text's */
@@ -28,8 +28,9 @@ static struct columns measure_columns(const struct view *view, const char *text)
 {
     struct columns columns = {.lines = 1};
     char cell[256];
+    const char *at = text;
     int i = 0, sum = 0;
-    for (const char *at = text; *at; at += *at == '\n') {
+    while (*at) {
         const bool in_column = has_cells(at) && i < MOST_COLUMNS;
         at = next_cell(at, cell);
         if (in_column) {
@@ -41,6 +42,7 @@ static struct columns measure_columns(const struct view *view, const char *text)
         if (*at == '\n') {
             columns.lines++;
             i = 0;
+            at++;
         }
     }
     for (i = 0; i < MOST_COLUMNS && columns.width[i]; i++)
@@ -129,6 +131,22 @@ static int64_t badness(const struct view *view, const struct box *box, int left,
     return 10000 * hidden + 10 * MAX(beside, 0) + apart + MAX(-beside, 0);
 }
 
+struct best_box {
+    struct box box;
+    int64_t badness;
+};
+
+/* Moves the box so far that it is in the rows, and takes it if it is better than *best.  left, right: see badness(). */
+static void try_place(const struct view *view, struct best_box *best, struct box box, int left, int right)
+{
+    const struct box rows = places_of(view).rows;
+    box.x = MAX(MIN(box.x, rows.x + rows.w - box.w), rows.x);
+    box.y = MAX(MIN(box.y, rows.y + rows.h - box.h), rows.y);
+    const int64_t bad = badness(view, &box, left, right);
+    if (bad < best->badness)
+        *best = (struct best_box){box, bad};
+}
+
 /* Tries both sides of the stretch or place and both edges of the rows, below and above each row. */
 struct box place_panel(const struct view *view, struct box size)
 {
@@ -139,21 +157,16 @@ struct box place_panel(const struct view *view, struct box size)
     const int left = x_in_rows(view, fmin(at[0], at[1])) - gap;
     const int right = x_in_rows(view, fmax(at[0], at[1])) + gap;
     const int side[SIDES] = {right, left - size.w, rows.x + rows.w - size.w, rows.x};
-    int64_t least = INT64_MAX;
-    struct box best = size;
-    for (size_t i = 0; i < 2 * view->layout.n_rows * SIDES; i++) {
-        const struct view_row *row = &view->layout.rows[i / SIDES / 2];
-        const int y = i / SIDES % 2 ? row->y - size.h - gap : row->y + row->height + gap;
-        struct box box = size;
-        box.x = MAX(MIN(side[i % SIDES], rows.x + rows.w - size.w), rows.x);
-        box.y = MAX(MIN(y, rows.y + rows.h - size.h), rows.y);
-        const int64_t bad = badness(view, &box, left, right);
-        if (bad < least) {
-            best = box;
-            least = bad;
-        }
+    struct best_box best = {.badness = INT64_MAX};
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.rows[i];
+        const int below = row->y + row->height + gap, above = row->y - size.h - gap;
+        for (int k = 0; k < SIDES; k++)
+            try_place(view, &best, (struct box){side[k], below, size.w, size.h}, left, right);
+        for (int k = 0; k < SIDES; k++)
+            try_place(view, &best, (struct box){side[k], above, size.w, size.h}, left, right);
     }
-    return best;
+    return best.box;
 }
 
 /* The height that a table may have: that of the rows, and so that a place's row is not hidden, what is above or below

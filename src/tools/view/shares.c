@@ -85,17 +85,17 @@ static void find_edges(const struct view *view, const struct track *track, struc
     const uint64_t to = clock_of(track, view->sight.to);
     const uint32_t span = steps_of_span(view, track);
     uint64_t edge = 0; /* the last one */
-    bool after = true; /* a span begins at step i, whatever its number is, since another list ran before it */
+    bool after = true; /* a span begins at step i, whatever its number is, since an interlude was before it */
     shares->n_edges = 0;
     for (size_t i = first_of_spans(view, track, span); i < n && edge < to; i++) {
-        const struct other_list other = find_other_list(track, &steps[i]);
+        const struct interlude interlude = find_interlude(track, &steps[i]);
         if (after || begins_span(steps, i, span)) {
             edge = begin_of_step(track, i);
             add_edge(shares, edge);
         }
-        after = other.name && is_wide(view, track, other.start, i + 1 < n ? steps[i + 1].work : track->last);
+        after = interlude.name && is_wide(view, track, interlude.start, i + 1 < n ? steps[i + 1].work : track->last);
         if (after) {
-            edge = other.start;
+            edge = interlude.start;
             add_edge(shares, edge);
         }
     }

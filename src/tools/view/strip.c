@@ -91,7 +91,7 @@ static void draw_loss(const struct view *view)
         y = to_y;
         first = false;
     }
-    put_small(view, 10 * dot, box.y + box.h - 14 * dot, box.x, LOSS, "loss %.3f", last_loss(view->tracks[0]));
+    put_small(view, MARGIN * dot, box.y + box.h - 14 * dot, box.x, LOSS, "loss %.3f", last_loss(view->tracks[0]));
 }
 
 /* ---- the strip --------------------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void draw_quiet_overview(const struct view *view)
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, 1);
     fill(view, box.x, box.y, box.w, box.h - high, PANEL);
-    put_text(view, 10 * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
+    put_text(view, MARGIN * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
 }
 
 static void draw_overview(const struct view *view)
@@ -120,9 +120,9 @@ static void draw_overview(const struct view *view)
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, fmax(2 * middle, 1));
     fill(view, box.x, box.y + box.h, box.w, dot, BORDER);
-    put_text(view, 10 * dot, y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
+    put_text(view, MARGIN * dot, y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
     if (middle > 0)
-        put_small(view, 10 * dot, y + 17 * dot, box.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
+        put_small(view, MARGIN * dot, y + 17 * dot, box.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
     if (loss)
         draw_loss(view);
 }
@@ -211,43 +211,36 @@ static bool begins_before_sight(const struct view *view, uint64_t clock)
     return axis_of(view->tracks[0], clock) < view->sight.from;
 }
 
-/* The other list that has begun last before what is in sight and after a step, unless all has ended by then. */
-static struct other_list list_at_left(const struct view *view, const struct trace_step *step)
+/* The interlude that goes on at the left edge of what is in sight; without a name: none, so that the step goes on. */
+static struct interlude interlude_at_left(const struct view *view, const struct trace_step *step)
 {
     const struct track *track = view->tracks[0];
     const uint64_t clock = clock_of(track, view->sight.from);
-    struct other_list other = {.start = step->work};
-    for (uint32_t k = 0; k < TRACE_LISTS && clock < track->last; k++) {
-        const struct trace_step_list *steps = &track->trace->steps[k];
-        size_t i;
-        if (k == track->list)
-            continue;
-        FIND_FIRST(i, steps->n, steps->steps[i].work < clock);
-        if (i > 0 && steps->steps[i - 1].work > other.start)
-            other = (struct other_list){track->trace->header.list[k], steps->steps[i - 1].work};
-    }
-    return other;
+    const struct interlude before = find_interludes(track, clock).before;
+    const bool has_begun = before.start > step->work;
+    const bool all_has_ended = clock >= track->last;
+    return has_begun && !all_has_ended ? before : (struct interlude){.start = step->work};
 }
 
-/* Writes the name of a list that runs after step i, from `least` on, if that is in sight and ends up to `free_to`.  One
- * that goes on at the left edge has its name there.  Returns where it begins, or `free_to`. */
-static int draw_other_list(const struct view *view, size_t i, int least, int free_to)
+/* Writes the name of the interlude after step i, if it is in sight and fits between the pixels `least` and `free_to`.
+ * One that goes on at the left edge has its name there.  Returns where the name begins, or `free_to`. */
+static int draw_interlude(const struct view *view, size_t i, int least, int free_to)
 {
     const struct track *track = view->tracks[0];
     const struct trace_step *step = &track->steps->steps[i];
-    struct other_list other = find_other_list(track, step);
-    if (other.name && begins_before_sight(view, other.start))
-        other = list_at_left(view, step);
-    if (!other.name)
+    struct interlude interlude = find_interlude(track, step);
+    if (interlude.name && begins_before_sight(view, interlude.start))
+        interlude = interlude_at_left(view, step);
+    if (!interlude.name)
         return free_to;
-    const double at = fmax(x_of(view, axis_of(track, other.start)), places_of(view).ruler.x);
+    const double at = fmax(x_of(view, axis_of(track, interlude.start)), places_of(view).ruler.x);
     if (at > free_to)
         return free_to;
     const int x = MAX((int)at, least);
-    const int wide = width_of(view, other.name);
+    const int wide = width_of(view, interlude.name);
     if (x + wide > free_to || is_between_marks(view, x, wide))
         return free_to;
-    put_text(view, x, places_of(view).ruler.y + 2 * view->scale, view->width, SOFT, "%s", other.name);
+    put_text(view, x, places_of(view).ruler.y + 2 * view->scale, view->width, SOFT, "%s", interlude.name);
     return x;
 }
 
@@ -275,7 +268,8 @@ static struct step_number place_number(const struct view *view, size_t i, const 
     if (step->step % room->stride != 0 && !is_asked) /* most steps of a long run: no text is made for them */
         return number;
     /* Then the number stands beside the ruler, or the step is over. */
-    if (begins_before_sight(view, step->work) && (step->step == view->sight.anchor || list_at_left(view, step).name))
+    if (begins_before_sight(view, step->work) &&
+        (step->step == view->sight.anchor || interlude_at_left(view, step).name))
         return number;
     snprintf(number.text, sizeof number.text, "step %" PRIu32, step->step);
     number.wide = width_of(view, number.text);
@@ -318,7 +312,7 @@ static struct number_room find_room(const struct view *view, size_t first, size_
 
 /* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
  * ... as there is room, that of the anchor, and that of the newest.  At the left edge is that of the step that goes on,
- * unless it is the anchor.  Other lists that run between steps have their names there.  Returns whether the anchor's
+ * unless it is the anchor.  Interludes have their names there, too.  Returns whether the anchor's
  * number is among them. */
 static bool draw_step_numbers(const struct view *view)
 {
@@ -334,7 +328,7 @@ static bool draw_step_numbers(const struct view *view)
         const struct step_number number = place_number(view, i, &room);
         const int free_from = i > room.anchor ? room.anchor_end : box.x;
         const int least = number.shown ? end_with_gap(view, &number) : free_from;
-        int begins = draw_other_list(view, i, least, room.free_to);
+        int begins = draw_interlude(view, i, least, room.free_to);
         if (number.shown) {
             const bool is_anchor = track->steps->steps[i].step == view->sight.anchor;
             put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
@@ -352,7 +346,7 @@ static void draw_anchor_beside(const struct view *view)
 {
     const struct box box = places_of(view).ruler;
     const int dot = view->scale;
-    put_small(view, 10 * dot, box.y + box.h - 17 * dot, box.x - 8 * dot, ACCENT, "time from step %" PRIu32,
+    put_small(view, MARGIN * dot, box.y + box.h - 17 * dot, box.x - 8 * dot, ACCENT, "time from step %" PRIu32,
               view->sight.anchor);
 }
 

@@ -28,20 +28,31 @@ static uint64_t end_of_last(const struct track *track, const struct trace_step *
     return end;
 }
 
-struct other_list find_other_list(const struct track *track, const struct trace_step *step)
+struct interludes find_interludes(const struct track *track, uint64_t clock)
 {
-    const bool last = step + 1 == track->steps->steps + track->steps->n;
-    struct other_list other = {.start = last ? UINT64_MAX : step[1].work};
+    struct interludes found = {.before = {.start = 0}, .after = {.start = UINT64_MAX}};
     for (uint32_t k = 0; k < TRACE_LISTS; k++) {
-        const struct trace_step_list *steps = &track->trace->steps[k];
+        const char *name = track->trace->header.list[k];
+        const struct trace_step *runs = track->trace->steps[k].steps;
+        const size_t n = track->trace->steps[k].n;
         size_t i;
         if (k == track->list)
             continue;
-        FIND_FIRST(i, steps->n, steps->steps[i].work < step->work);
-        if (i < steps->n && steps->steps[i].work < other.start)
-            other = (struct other_list){track->trace->header.list[k], steps->steps[i].work};
+        FIND_FIRST(i, n, runs[i].work < clock);
+        if (i > 0 && runs[i - 1].work > found.before.start)
+            found.before = (struct interlude){name, runs[i - 1].work};
+        if (i < n && runs[i].work < found.after.start)
+            found.after = (struct interlude){name, runs[i].work};
     }
-    return other;
+    return found;
+}
+
+struct interlude find_interlude(const struct track *track, const struct trace_step *step)
+{
+    const bool last = step + 1 == track->steps->steps + track->steps->n;
+    const uint64_t next_step = last ? UINT64_MAX : step[1].work;
+    const struct interlude after = find_interludes(track, step->work).after;
+    return after.start < next_step ? after : (struct interlude){.start = next_step};
 }
 
 double step_ns(const struct track *track, const struct trace_step *step)
@@ -49,10 +60,10 @@ double step_ns(const struct track *track, const struct trace_step *step)
     const struct trace_step *next = step + 1;
     const bool last = next == track->steps->steps + track->steps->n || next->step != step->step + 1 ||
                       next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
-    const struct other_list other = find_other_list(track, step);
-    uint64_t end = last || other.name ? end_of_last(track, step) : next->work;
-    if (other.name)
-        end = MIN(end, other.start);
+    const struct interlude after = find_interlude(track, step);
+    uint64_t end = last || after.name ? end_of_last(track, step) : next->work;
+    if (after.name)
+        end = MIN(end, after.start);
     return axis_of(track, end) - axis_of(track, step->work);
 }
 

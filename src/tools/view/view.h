@@ -1,28 +1,30 @@
 /* view.h - the timeline: traces drawn into a canvas, which a window or a PNG shows.  This header is its model.
  *
- *     view.h    task_kinds what a task is, such as a backward of weights
- *               track      a trace made drawable, which may grow
- *               view       opens, follows and closes one or two of them
- *     places.h  places     the boxes of the picture; times to pixels and back; which row is where
- *               look       which part of the axis is in sight
- *               layout     the rows, as high as the window lets them be
- *     pick.h    pick       what is under the mouse, what is selected, its edges, the critical path
- *               details    the text about a task
- *               select     the text about a stretch of time, and about a place on a memory row
- *     draw.h    pen        boxes and letters
- *               colours    the palette, and what a bar's colour means
- *               bars       the rows of lanes: pixels are drawn, not records, so a million cost what a thousand do
- *               bar_names  the form of a task's name for which its bar has room
- *               shares     far out: how the colours of whole steps share the time
+ *     view.h    task_kinds   what a task is, such as a backward of weights
+ *               track        a trace made drawable, which may grow
+ *               view         opens, follows and closes one or two of them
+ *     places.h  places       the boxes of the picture; times to pixels and back; which row is where
+ *               look         which part of the axis is in sight
+ *               layout       the rows, as high as the window lets them be
+ *     pick.h    pick         what is under the mouse, what is selected, its edges, the critical path
+ *               details      the text about a task
+ *               select       the text about a stretch of time, and about a place on a memory row
+ *     draw.h    pen          boxes and letters
+ *               colours      the palette, and what a bar's colour means
+ *               bars         the rows of lanes: pixels are drawn, not records, so a million cost what a thousand do
+ *               bar_names    the form of a task's name for which its bar has room
+ *               shares       far out: how the colours of whole steps share the time
  *               view_memory  bytes per device and class over time
- *               strip      above the rows: a bar per step, the loss, the ruler
- *               marks      over the rows: edges, outlines, times that are marked
- *               popup      over the rows: a box of text beside what it is about
- *               legend     below the rows: what colours and lines mean
- *               frame      the whole picture: state, names of rows, details, help
- *     act.h     actions    the table of keys, and the mouse: all that changes a view
- *               move       a task of a step file that is dragged elsewhere
- *               window     the only file that uses SDL
+ *               strip        above the rows: a bar per step, the loss, the ruler
+ *               marks        over the rows: edges, outlines, times that are marked
+ *               popup        over the rows: a box of text beside what it is about
+ *               legend       below the rows: what colours and lines mean
+ *               frame        the whole picture: state, names of rows, details, help
+ *     brush.h   columns      those bars that are too narrow to be drawn one by one, for bars.c
+ *     act.h     actions      the table of keys, and the mouse: all that changes a view
+ *               move         a task of a step file that is dragged elsewhere
+ *               window       the only file that uses SDL
+ *     (none)    command      the command `yard view`, with its options
  *
  * A view is drawn anew each time, from the traces and `struct view` alone: the same view gives the same pixels on any
  * machine.  The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is
@@ -86,11 +88,21 @@ const struct trace_step *newest_step(const struct track *track);
 /* Has the step not ended yet?  Then it has no length to be shown: step_ns() is what has gone by. */
 bool is_unfinished(const struct track *track, const struct trace_step *step);
 
-struct other_list {   /* another list, such as eval, that runs after a step and before the next one */
-    const char *name; /* NULL: none does */
-    uint64_t start;   /* the clock where it begins, or else where the next step does; UINT64_MAX: none follows */
+struct interlude {    /* a run of another list, such as eval, between two steps */
+    const char *name; /* the list's; NULL: there is none */
+    uint64_t start;   /* the clock where it begins */
 };
-struct other_list find_other_list(const struct track *track, const struct trace_step *step);
+
+struct interludes {
+    struct interlude before, after;
+};
+
+/* The last one that begins before the clock, and the first one that begins at it or later. */
+struct interludes find_interludes(const struct track *track, uint64_t clock);
+
+/* The one between the step and the next step; without one, `start` is where the next step begins, UINT64_MAX if there
+ * is none. */
+struct interlude find_interlude(const struct track *track, const struct trace_step *step);
 
 /* The length of a step: from where its work begins to where that of the next step does.  Where another list runs in
  * between, the step ends with its own last task, or where the other list begins. */
