@@ -133,15 +133,24 @@ static struct task *own_gemm(struct builder *b, const char *name, const struct g
 /* A task's tensors.  It may have no WORK_SPACE. */
 enum { OPERAND_C, OPERAND_A, OPERAND_B, OPERANDS, WORK_SPACE = OPERANDS };
 
+/* Where CLBlast finds the elements of an operand, whose tensor is in the task's access list. */
+struct call_operand {
+    size_t offset;       /* elements: from the beginning of the tensor to the first matrix */
+    size_t outer_stride; /* from group to group */
+    size_t inner_stride; /* from matrix to matrix in a group */
+    size_t ld;           /* from row to row; by columns, from column to column */
+};
+
 /* What CLBlast is told: C = A B by rows; or C^T = B^T A^T by columns, which is the same memory.  By columns the A of
  * CLBlast is our B. */
 struct call {
     CLBlastLayout layout;
     CLBlastTranspose ta, tb;
-    size_t m, n, k, batch, heads;
-    size_t at_once; /* how many matrices a call takes: one, or all heads */
+    size_t m, n, k;
+    size_t outer, inner; /* groups; matrices of a group */
+    size_t at_once;      /* how many matrices a call takes: one, or all of a group */
     float beta;
-    struct operand of[OPERANDS]; /* without tensors, which are in the task's access list */
+    struct call_operand of[OPERANDS];
 };
 
 static CLBlastTranspose transpose(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
@@ -153,8 +162,7 @@ static struct call describe_by_rows(const struct gemm *gemm)
                          .tb = transpose(gemm->form == GEMM_NT),
                          .m = (size_t)gemm->m,
                          .n = (size_t)gemm->n,
-                         .k = (size_t)gemm->k,
-                         .of = {[OPERAND_C] = gemm->c, [OPERAND_A] = gemm->a, [OPERAND_B] = gemm->b}};
+                         .k = (size_t)gemm->k};
 }
 
 static struct call describe_by_columns(const struct gemm *gemm)
@@ -164,34 +172,38 @@ static struct call describe_by_columns(const struct gemm *gemm)
                          .tb = transpose(gemm->form == GEMM_TN),
                          .m = (size_t)gemm->n,
                          .n = (size_t)gemm->m,
-                         .k = (size_t)gemm->k,
-                         .of = {[OPERAND_C] = gemm->c, [OPERAND_A] = gemm->b, [OPERAND_B] = gemm->a}};
+                         .k = (size_t)gemm->k};
 }
 
-/* A call takes all heads of one sequence, or, where sequences are more than heads, one head of all sequences: then
- * fewer calls do, and call.heads counts sequences. */
+/* A group is the heads of one sequence; or, where there are fewer heads than sequences, one head of all sequences: the
+ * larger the groups, the fewer calls there are. */
+static struct call_operand describe_operand(const struct operand *operand, bool by_head)
+{
+    return (struct call_operand){.offset = operand->offset,
+                                 .outer_stride = by_head ? operand->head_stride : operand->batch_stride,
+                                 .inner_stride = by_head ? operand->batch_stride : operand->head_stride,
+                                 .ld = (size_t)operand->ld};
+}
+
 static struct call describe_call(const struct gemm *gemm, CLBlastLayout layout)
 {
-    struct call call = layout == CLBlastLayoutColMajor ? describe_by_columns(gemm) : describe_by_rows(gemm);
-    const bool swap = gemm->batch > gemm->heads;
-    call.batch = (size_t)MIN(gemm->batch, gemm->heads);
-    call.heads = (size_t)MAX(gemm->batch, gemm->heads);
+    const bool by_columns = layout == CLBlastLayoutColMajor;
+    const bool by_head = gemm->heads < gemm->batch;
+    struct call call = by_columns ? describe_by_columns(gemm) : describe_by_rows(gemm);
+    call.outer = (size_t)(by_head ? gemm->heads : gemm->batch);
+    call.inner = (size_t)(by_head ? gemm->batch : gemm->heads);
     call.beta = gemm->start == START_OLD ? 1 : 0;
-    for (int i = 0; i < OPERANDS; i++) {
-        struct operand *operand = &call.of[i];
-        size_t outer = operand->batch_stride, inner = operand->head_stride;
-        operand->tensor = NULL;
-        operand->batch_stride = swap ? inner : outer;
-        operand->head_stride = swap ? outer : inner;
-    }
+    call.of[OPERAND_C] = describe_operand(&gemm->c, by_head);
+    call.of[OPERAND_A] = describe_operand(by_columns ? &gemm->b : &gemm->a, by_head);
+    call.of[OPERAND_B] = describe_operand(by_columns ? &gemm->a : &gemm->b, by_head);
     return call;
 }
 
 /* The element at which matrix z of an operand begins. */
 static size_t begin_of(const struct call *call, int operand, size_t z)
 {
-    const struct operand *of = &call->of[operand];
-    return of->offset + z / call->heads * of->batch_stride + z % call->heads * of->head_stride;
+    const struct call_operand *of = &call->of[operand];
+    return of->offset + z / call->inner * of->outer_stride + z % call->inner * of->inner_stride;
 }
 
 /* Guesses the work space on a machine on paper, which has no CLBlast that could be asked.  On GPUs large products read
@@ -203,7 +215,7 @@ static size_t guess_work(const struct call *call)
     const size_t m = round_up(call->m, TILE);
     const size_t n = round_up(call->n, TILE);
     const size_t k = round_up(call->k, DEPTH);
-    const bool whole = m == call->m && n == call->n && k == call->k && call->batch * call->heads == 1;
+    const bool whole = m == call->m && n == call->n && k == call->k && call->outer * call->inner == 1;
     const bool columns = call->layout == CLBlastLayoutColMajor;
     if (call->m * call->n * call->k < (size_t)LEAST * LEAST * LEAST)
         return 0;
@@ -221,10 +233,10 @@ static size_t guess_work(const struct call *call)
  * CLBlast takes its kernel for small products. */
 static size_t work_space(const struct device *device, const struct call *call)
 {
-    const size_t lda = (size_t)call->of[OPERAND_A].ld;
-    const size_t ldb = (size_t)call->of[OPERAND_B].ld;
-    const size_t ldc = (size_t)call->of[OPERAND_C].ld;
-    const size_t last = call->batch * call->heads - 1;
+    const size_t lda = call->of[OPERAND_A].ld;
+    const size_t ldb = call->of[OPERAND_B].ld;
+    const size_t ldc = call->of[OPERAND_C].ld;
+    const size_t last = call->outer * call->inner - 1;
     size_t bytes = 0;
     cl_command_queue queue = device->lanes[LANE_COMPUTE]->queue;
     if (!queue)
@@ -238,26 +250,27 @@ static size_t work_space(const struct device *device, const struct call *call)
     return bytes;
 }
 
-/* Computes matrix z, or all heads from there on.  buffer[WORK_SPACE] may be NULL: some products need no work space. */
+/* Computes matrix z, or the group that begins with it.  buffer[WORK_SPACE] may be NULL: some products need no work
+ * space. */
 static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const cl_mem *buffer, cl_command_queue queue,
                                       cl_event *done)
 {
-    const struct operand *A = &call->of[OPERAND_A];
-    const struct operand *B = &call->of[OPERAND_B];
-    const struct operand *C = &call->of[OPERAND_C];
+    const struct call_operand *A = &call->of[OPERAND_A];
+    const struct call_operand *B = &call->of[OPERAND_B];
+    const struct call_operand *C = &call->of[OPERAND_C];
     const cl_mem a = buffer[OPERAND_A];
     const cl_mem b = buffer[OPERAND_B];
     const cl_mem c = buffer[OPERAND_C];
-    const size_t a_begin = begin_of(call, OPERAND_A, z), lda = (size_t)A->ld;
-    const size_t b_begin = begin_of(call, OPERAND_B, z), ldb = (size_t)B->ld;
-    const size_t c_begin = begin_of(call, OPERAND_C, z), ldc = (size_t)C->ld;
+    const size_t a_begin = begin_of(call, OPERAND_A, z), lda = A->ld;
+    const size_t b_begin = begin_of(call, OPERAND_B, z), ldb = B->ld;
+    const size_t c_begin = begin_of(call, OPERAND_C, z), ldc = C->ld;
     if (call->at_once == 1)
         return CLBlastSgemmWithTempBuffer(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a, a_begin,
                                           lda, b, b_begin, ldb, call->beta, c, c_begin, ldc, &queue, done,
                                           buffer[WORK_SPACE]);
     return CLBlastSgemmStridedBatched(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a, a_begin, lda,
-                                      A->head_stride, b, b_begin, ldb, B->head_stride, call->beta, c, c_begin, ldc,
-                                      C->head_stride, call->at_once, &queue, done);
+                                      A->inner_stride, b, b_begin, ldb, B->inner_stride, call->beta, c, c_begin, ldc,
+                                      C->inner_stride, call->at_once, &queue, done);
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
@@ -271,7 +284,7 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
         buffer[i] = tensor_buffer(task->accesses[i].tensor);
     if (n_wait)
         CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait, NULL));
-    for (size_t z = 0, end = call->batch * call->heads; z < end; z += call->at_once) {
+    for (size_t z = 0, end = call->outer * call->inner; z < end; z += call->at_once) {
         bool is_last = z + call->at_once == end;
         CLBlastStatusCode code = call_clblast(call, z, buffer, task->lane->queue, is_last ? done : NULL);
         char where[64];
@@ -298,7 +311,7 @@ static void compile_clblast(const struct task *task)
         fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", device->id, (int)code);
 }
 
-/* Takes the layout that needs less work space.  CLBlast's kernel for small products takes all heads in one call.  With
+/* Takes the layout that needs less work space.  CLBlast's kernel for small products takes a group in one call.  With
  * the one for large products each matrix needs a call, because of a mistake in CLBlast 1.5.3: where it does not copy an
  * operand, it reads the first matrix of a batch in place of the one that is due. */
 static struct task *clblast_gemm(struct builder *b, const char *name, const struct gemm *gemm)
@@ -310,7 +323,7 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
     const bool flip = for_columns <= for_rows; /* A and B change places */
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
-    call.at_once = bytes ? 1 : call.heads;
+    call.at_once = bytes ? 1 : call.inner;
     struct task *task = add_issue(b->list, b->device->lanes[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     task->commands.only_last_event = true;
     task->commands.compile = compile_clblast;
