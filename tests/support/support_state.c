@@ -306,8 +306,8 @@ static void read_image(void *image)
 {
     struct image *x = image;
     struct checkpoint *checkpoint = read_snapshot(x->path);
-    x->damage = checkpoint->other_form->n_damage;
-    snprintf(x->said, sizeof x->said, "%s", x->damage ? checkpoint->other_form->damage[0] : "");
+    x->damage = checkpoint->single_file->n_damage;
+    snprintf(x->said, sizeof x->said, "%s", x->damage ? checkpoint->single_file->damage[0] : "");
     x->step = snapfile_of(checkpoint)->newest.slot && has_state(checkpoint, seed_of(checkpoint->step, 1))
                   ? checkpoint->step
                   : 0;

@@ -84,10 +84,10 @@ static void name_lanes(struct reading *reading)
 
 static struct lane *read_lane(const struct reading *reading, const char *word)
 {
-    size_t lane = find_index(
-        reading, reading->lanes, word, strlen(word),
-        "a lane, DEVICE.KIND[N], with a device that is declared above, the kind compute, upload or download (of host: "
-        "cpu, disk, feed or report), and N for a further lane that is declared");
+    size_t lane = find_index(reading, reading->lanes, word, strlen(word),
+                             "a lane, DEVICE.KIND[N], with a device that is declared above, the kind compute, upload "
+                             "or download (of host: cpu, disk, feed or report), and N for a further lane that is "
+                             "declared");
     return reading->machine->lanes[lane];
 }
 

@@ -58,9 +58,10 @@ struct problem *verify_rings(const struct list *list)
                 new_problem(EXIT_FAILED, "task %zu %s touches ring %s, and may run in a step that has no member of it",
                             i, task->name, tensor->name);
         else if (tensor && !returned[i])
-            problem = new_problem(
-                EXIT_FAILED, "task %zu %s touches ring %s, and may run in a step that has returned its member of it", i,
-                task->name, tensor->name);
+            problem = new_problem(EXIT_FAILED,
+                                  "task %zu %s touches ring %s, and may run in a step that has returned its member "
+                                  "of it",
+                                  i, task->name, tensor->name);
     }
     free(returned);
     return problem;

@@ -16,7 +16,7 @@ struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const ch
     like->options = json_copy(checkpoint->options);
     like->pieces = NULL;
     like->bytes = NULL;
-    like->other_form = NULL;
+    like->single_file = NULL;
     like->buffer = NULL;
     return like;
 }
@@ -25,8 +25,8 @@ void free_checkpoint(struct checkpoint *checkpoint)
 {
     if (checkpoint->pieces)
         free_pieces(checkpoint->pieces);
-    if (checkpoint->other_form)
-        free_other_form(checkpoint->other_form);
+    if (checkpoint->single_file)
+        free_single_file(checkpoint->single_file);
     if (checkpoint->buffer) {
         free(checkpoint->buffer->bytes);
         free(checkpoint->buffer);
@@ -40,7 +40,7 @@ void free_checkpoint(struct checkpoint *checkpoint)
 
 char *rank_file(const struct checkpoint *checkpoint, int rank)
 {
-    if (checkpoint->other_form)
+    if (checkpoint->single_file)
         return copy_string(checkpoint->path);
     return format_string("%s/" RANK_FILE, checkpoint->path, rank);
 }

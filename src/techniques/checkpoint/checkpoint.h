@@ -42,9 +42,9 @@ enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
 enum { NOT_KNOWN = 0 };          /* a run's id or a hash that was not recorded */
 enum { VECTORS_DIFFER = 0 };     /* the width where devices have several */
 struct checkpoint {
-    char *path;                    /* its folder, or the file of another form */
-    struct other_form *other_form; /* what another form adds; NULL: the checkpoint is a folder */
-    uint32_t step;                 /* the last step that was trained */
+    char *path;                      /* its folder, or its single file */
+    struct single_file *single_file; /* it is in a single file; NULL: it is a folder */
+    uint32_t step;                   /* the last step that was trained */
     uint64_t run_id;  /* random id of the run that began from nothing; runs that resume it keep it; or NOT_KNOWN */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
@@ -76,7 +76,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
  * mesh, which reading the manifest does before anyone else. */
 struct mesh read_strategy(const struct checkpoint *checkpoint);
 
-/* ---- other_form.c: another form of a checkpoint ------------------------------------------------------------------ */
+/* ---- single_file.c: another form of a checkpoint ----------------------------------------------------------------- */
 
 /* One file, in which a run writes one state over another.  A folder of src that has such files registers how they
  * are read (struct module).  To all others what it opens is a checkpoint.
@@ -96,8 +96,9 @@ struct checkpoint_form {
     void (*print)(const struct checkpoint *checkpoint);      /* the same facts as a line */
 };
 
-/* What another form adds to a checkpoint: the first member of a struct of the form's own, allocated with that. */
-struct other_form {
+/* What only a checkpoint in a single file has.  It is the first member of a struct of the form's own, allocated with
+ * that. */
+struct single_file {
     const struct checkpoint_form *form;
     size_t n;       /* pieces of all tensors */
     uint64_t bytes; /* size of the place for one state */
@@ -107,7 +108,7 @@ struct other_form {
 
 /* The form that this file has; NULL: no other form, or no folder that reads it. */
 const struct checkpoint_form *find_checkpoint_form(const char *path);
-void free_other_form(struct other_form *other_form);
+void free_single_file(struct single_file *single_file);
 
 /* ---- find.c: the folder that --save fills ------------------------------------------------------------------------ */
 

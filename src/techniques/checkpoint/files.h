@@ -46,9 +46,9 @@ json_t *mesh_json(const struct mesh *mesh);
  * The caller frees it with free_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
 
-/* read_manifest() for a text of n bytes.  other_form: NULL, or what the other form of this checkpoint adds, with its
+/* read_manifest() for a text of n bytes.  single_file: NULL, or that of a checkpoint in a single file, with its
  * sizes set; the checkpoint owns it then. */
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form);
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct single_file *single_file);
 
 /* ---- publish_folder.c: a folder that appears whole --------------------------------------------------------------- */
 

@@ -249,16 +249,16 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
              path);
     fail(code,
          "%s holds no complete checkpoint, which has a " MANIFEST
-         " and the files that it names; expected a checkpoint or "
-         "a folder of several (a run saves at its end, and with --save-every before)%s",
+         " and the files that it names; expected a checkpoint or a folder of several (a run saves at its end, and with "
+         "--save-every before)%s",
          path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
 }
 
-static struct checkpoint *open_other_form(const struct checkpoint_form *form, const char *path)
+static struct checkpoint *open_single_file(const struct checkpoint_form *form, const char *path)
 {
     struct checkpoint *checkpoint = form->open(path);
-    for (size_t i = 0; i < checkpoint->other_form->n_damage; i++)
-        warn("%s", checkpoint->other_form->damage[i]);
+    for (size_t i = 0; i < checkpoint->single_file->n_damage; i++)
+        warn("%s", checkpoint->single_file->damage[i]);
     return checkpoint;
 }
 
@@ -267,7 +267,7 @@ struct checkpoint *open_checkpoint(const char *path)
     enum exit_code code;
     const struct checkpoint_form *form = find_checkpoint_form(path);
     if (form)
-        return open_other_form(form, path);
+        return open_single_file(form, path);
     char *folder = find_newest(path, &code);
     if (!folder)
         refuse_path(path, code);

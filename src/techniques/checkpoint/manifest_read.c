@@ -215,7 +215,7 @@ static void read_head(const struct where *where, json_t *fields, struct checkpoi
     checkpoint->pieces = uncut_state(&sizes);
     checkpoint->pieces->mesh = read_mesh(where->path, take_field(where, fields, "mesh"));
     read_recorded_options(where->path, take_field(where, fields, "options"), checkpoint);
-    if (!checkpoint->other_form)
+    if (!checkpoint->single_file)
         read_state(where, fields, checkpoint);
 }
 
@@ -260,11 +260,11 @@ struct piece_space {
 };
 static struct piece_space space_of(const struct checkpoint *checkpoint, int rank)
 {
-    const struct other_form *other_form = checkpoint->other_form;
+    const struct single_file *single_file = checkpoint->single_file;
     struct piece_space space;
-    if (other_form) {
-        space = (struct piece_space){.bytes = other_form->bytes, .first = 0};
-        snprintf(space.name, sizeof space.name, "%s", other_form->form->place);
+    if (single_file) {
+        space = (struct piece_space){.bytes = single_file->bytes, .first = 0};
+        snprintf(space.name, sizeof space.name, "%s", single_file->form->place);
     } else {
         space = (struct piece_space){.bytes = checkpoint->bytes[rank], .first = 8}; /* 8: its header's length */
         snprintf(space.name, sizeof space.name, RANK_FILE, rank);
@@ -300,7 +300,7 @@ static struct piece read_piece(const struct where *where, const struct checkpoin
     json_t *flat = take_optional_field(fields, "flat"), *box = take_optional_field(fields, "box");
     read_ranges(where, tensor, flat, box, &piece);
     const struct piece_space space = space_of(checkpoint, piece.rank);
-    if (!checkpoint->other_form)
+    if (!checkpoint->single_file)
         read_file_and_hash(where, fields, &space, &piece);
     read_offset(where, fields, &space, &piece); /* the last one, since its bounds follow from the others */
     end_fields(where, fields);
@@ -326,8 +326,8 @@ static void read_pieces_of(const struct where *where, char part[MOST_PART], cons
 {
     /* A rank has a ragged row, whole rows, and a ragged row. */
     size_t most = 3 * (size_t)n_ranks(&checkpoint->pieces->mesh);
-    if (checkpoint->other_form)
-        most = checkpoint->other_form->n;
+    if (checkpoint->single_file)
+        most = checkpoint->single_file->n;
     most = MIN(most, tensor_elements(tensor));
     if (json_array_size(list) < 1 || json_array_size(list) > most)
         REFUSE(where, "\"pieces\" must be a list of 1 to %zu", most);
@@ -382,7 +382,7 @@ static void check_version(const char *path, json_t *all)
              path, program, version, MANIFEST_VERSION);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct other_form *other_form)
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct single_file *single_file)
 {
     const struct where where = {.path = path};
     check_hash(&where, text, n);
@@ -393,7 +393,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     check_version(path, all);
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->path = copy_string(path);
-    checkpoint->other_form = other_form;
+    checkpoint->single_file = single_file;
     checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
     json_t *fields = begin_fields(all);
     take_string(&where, fields, "hash"); /* check_hash() has compared it */

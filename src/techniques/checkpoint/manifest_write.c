@@ -113,7 +113,7 @@ static json_t *head_json(const struct checkpoint *checkpoint)
     add_field(head, "config", sizes_json(&checkpoint->pieces->config));
     add_field(head, "mesh", mesh_json(&checkpoint->pieces->mesh));
     add_field(head, "options", json_incref(checkpoint->options));
-    if (checkpoint->other_form)
+    if (checkpoint->single_file)
         return head;
     add_field(head, "files", files_json(checkpoint));
     add_field(head, "run", hash_json(checkpoint->run_id));
@@ -129,7 +129,7 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
 {
     struct begun_text begun;
     FILE *out = begin_text(&begun);
-    const enum manifest_of of = checkpoint->other_form ? MANIFEST_OF_LAYOUT : MANIFEST_OF_STATE;
+    const enum manifest_of of = checkpoint->single_file ? MANIFEST_OF_LAYOUT : MANIFEST_OF_STATE;
     json_t *head = head_json(checkpoint);
     const char *name;
     json_t *value;

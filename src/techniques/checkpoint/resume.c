@@ -25,25 +25,34 @@ static struct run_record *record_of(const struct trainer *trainer)
 
 /* ---- the resumed run --------------------------------------------------------------------------------------------- */
 
+/* A checkpoint that was opened from that path, as the model with which a run begins. */
+static struct source source_of(const char *path, struct checkpoint *checkpoint)
+{
+    return (struct source){.path = copy_string(path),
+                           .config = checkpoint->pieces->config,
+                           .checkpoint = checkpoint,
+                           .tokenizer = checkpoint->tokenizer};
+}
+
 static const struct resumed_run *find_resumed_run(void)
 {
-    static struct resumed_run found;
     const char *path = this_process->from ? this_process->from : checkpoint_options.resume;
     if (!path)
         return NULL;
     struct checkpoint *checkpoint = open_checkpoint(path);
     checkpoint->buffer->open = now_ns() - this_process->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
-    found = (struct resumed_run){
+    struct resumed_run *found = allocate(1, sizeof *found);
+    *found = (struct resumed_run){
         .given_path = path,
-        .kept_by = checkpoint->other_form ? checkpoint->other_form->form->option : "--save",
+        .kept_by = checkpoint->single_file ? checkpoint->single_file->form->option : "--save",
         .path = checkpoint->path,
         .step = checkpoint->step,
         .samples = checkpoint->samples,
         .options = checkpoint->options,
-        .source = {copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer},
-        .elsewhere = checkpoint->other_form != NULL,
-        .options_in = format_string("%s%s", checkpoint->path, checkpoint->other_form ? "" : "/" MANIFEST)};
-    return &found;
+        .source = source_of(path, checkpoint),
+        .elsewhere = checkpoint->single_file != NULL,
+        .options_in = format_string("%s%s", checkpoint->path, checkpoint->single_file ? "" : "/" MANIFEST)};
+    return found;
 }
 
 static bool open_run(const char *path, struct source *source)
@@ -54,7 +63,7 @@ static bool open_run(const char *path, struct source *source)
     const bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
         struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
-        *source = (struct source){copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer};
+        *source = source_of(path, checkpoint);
     }
     free(newest);
     free(model);
@@ -159,8 +168,8 @@ static void number_run(struct trainer *trainer)
     struct run_record *record = record_of(trainer);
     if (!record)
         return;
-    record->run_id = from ? from->run_id : 0;
-    if (!record->run_id)
+    record->run_id = from ? from->run_id : NOT_KNOWN;
+    if (record->run_id == NOT_KNOWN)
         record->run_id = new_id();
     int64_t last = settings->save ? last_session(settings->save) : 0;
     if (from)
@@ -178,13 +187,13 @@ static void free_run_state(struct trainer *trainer)
     free(record);
 }
 
-/* XXH64 of the training tokens; 0: there are none.  They are many, so the hash is computed once in a run. */
+/* XXH64 of the training tokens; NOT_KNOWN: there are none.  They are many, so the hash is computed once in a run. */
 static uint64_t hash_data(const struct trainer *trainer)
 {
     if (!trainer->data)
-        return 0;
+        return NOT_KNOWN;
     struct split *train = &trainer->data->train;
-    if (!train->hash)
+    if (train->hash == NOT_KNOWN)
         train->hash = hash_bytes(train->tokens, train->n * sizeof *train->tokens, 0);
     return train->hash;
 }
@@ -278,12 +287,12 @@ static void print_resumed(struct trainer *trainer)
     const uint64_t all = now_ns() - this_process->begun;
     const uint64_t state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(checkpoint, 0), bytes[32];
+    const double disk = measure_disk(path);
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
                checkpoint->path, 1e-9 * (double)all);
     printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
            1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
            1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
-    const double disk = measure_disk(path);
     printf("            %s read at %.0f MB/s", format_bytes(bytes, (double)took->bytes_read),
            1e3 * (double)took->bytes_read / (double)MAX(took->read, 1));
     if (!isnan(disk))

@@ -147,9 +147,12 @@ static struct kept_tensor describe_tensor(const struct param *param, int i, int 
         .param = i, .unit = unit, .role = role, .dims = param->n_dims, .sections = param->cut.sections};
     memcpy(tensor.name, param->name, sizeof tensor.name);
     memcpy(tensor.shape, param->shape, sizeof tensor.shape);
-    tensor.axis = param->cut.split == SPLIT_COLUMNS;
     if (param->cut.split == SPLIT_NONE)
         tensor.axis = NONE;
+    else if (param->cut.split == SPLIT_ROWS)
+        tensor.axis = 0;
+    else
+        tensor.axis = 1;
     return tensor;
 }
 

@@ -63,8 +63,8 @@ struct snapfile_page {
 };
 extern const struct checkpoint_form snapfile_form;
 struct snapfile {
-    struct other_form base; /* its `bytes` is the size of a slot */
-    uint64_t run_id;        /* id of the run that writes the file, or that made its newest commit */
+    struct single_file base; /* its `bytes` is the size of a slot */
+    uint64_t run_id;         /* id of the run that writes the file, or that made its newest commit */
     int slots;
     uint64_t manifest_bytes, manifest_hash;
     uint64_t slots_at;             /* offset of the first slot in the file */

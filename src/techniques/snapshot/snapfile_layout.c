@@ -92,9 +92,9 @@ struct pieces *cut_stored(const struct snapfile_plan *plan)
 
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {
-    CHECK(checkpoint->other_form && checkpoint->other_form->form == &snapfile_form, "%s is not a snapshot",
+    CHECK(checkpoint->single_file && checkpoint->single_file->form == &snapfile_form, "%s is not a snapshot",
           checkpoint->path);
-    return (struct snapfile *)checkpoint->other_form;
+    return (struct snapfile *)checkpoint->single_file;
 }
 
 uint64_t slot_at(const struct snapfile *snapfile, int slot)

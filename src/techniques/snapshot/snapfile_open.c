@@ -149,7 +149,7 @@ static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_p
 {
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
     snapfile->base.form = &snapfile_form;
-    writer->file->other_form = &snapfile->base;
+    writer->file->single_file = &snapfile->base;
     writer->n = plan->n;
     writer->payload_at = allocate(plan->n + 1, sizeof *writer->payload_at);
     for (size_t i = 0; i < plan->n; i++)

@@ -212,10 +212,10 @@ static struct pages expect_pages(struct reader *reader, enum writers writers)
     if (reader->size == 0) /* a run made the file, and was killed before it wrote to it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, reader->path);
     if (reader->size < MANIFEST_AT)
-        fail(
-            EXIT_FAILED,
-            "%s was cut off: it has %llu bytes, and any snapshot has at least %d; use a checkpoint or another snapshot",
-            reader->path, (unsigned long long)reader->size, MANIFEST_AT);
+        fail(EXIT_FAILED,
+             "%s was cut off: it has %llu bytes, and any snapshot has at least %d; use a checkpoint or another "
+             "snapshot",
+             reader->path, (unsigned long long)reader->size, MANIFEST_AT);
     struct pages pages = read_pages(reader, writers);
     if (newer_page(&pages) == NONE)
         fail(EXIT_FAILED, "%s is damaged, or not a snapshot: page 0: %s; page 1: %s", reader->path, pages.wrong[0],

@@ -45,7 +45,7 @@ static void list_tensor(struct table *out, const struct kept_tensor *tensor)
 
 static void print_ls_json(const struct checkpoint *checkpoint)
 {
-    const struct checkpoint_form *form = checkpoint->other_form ? checkpoint->other_form->form : NULL;
+    const struct checkpoint_form *form = checkpoint->single_file ? checkpoint->single_file->form : NULL;
     const struct mesh strategy = read_strategy(checkpoint);
     char run[20];
     json_t *all = json_object();
@@ -80,8 +80,8 @@ static void print_ls(const struct checkpoint *checkpoint)
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);
-    if (checkpoint->other_form)
-        checkpoint->other_form->form->print(checkpoint);
+    if (checkpoint->single_file)
+        checkpoint->single_file->form->print(checkpoint);
     print_line(stdout, "run         %s, session %lld; written by %s%s", format_run(run, checkpoint) ? run : "not known",
                (long long)checkpoint->session, *checkpoint->program ? "yard " : "an older yard", checkpoint->program);
     print_line(stdout, "model       %s", describe_sizes(sizes, &pieces->config));

@@ -31,7 +31,7 @@ static uint64_t verify_tensors(const struct checkpoint *checkpoint, json_t *dama
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         struct problem *problem = NULL;
-        if (!checkpoint->other_form) /* opening another form has verified all of it */
+        if (!checkpoint->single_file) /* opening another form has verified all of it */
             problem = verify_tensor(checkpoint, i);
         if (problem)
             add_damage(damaged, problem->sentence, tensor->name, kept_name[tensor->role]);
@@ -57,9 +57,9 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         return 0;
     }
     struct checkpoint *checkpoint = opened.checkpoint;
-    if (checkpoint->other_form)
-        for (size_t i = 0; i < checkpoint->other_form->n_damage; i++)
-            add_damage(damaged, checkpoint->other_form->damage[i], NULL, NULL);
+    if (checkpoint->single_file)
+        for (size_t i = 0; i < checkpoint->single_file->n_damage; i++)
+            add_damage(damaged, checkpoint->single_file->damage[i], NULL, NULL);
     uint64_t bytes = verify_tensors(checkpoint, damaged);
     if (!ckpt_given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,

@@ -104,11 +104,10 @@ static void print_device(const struct device_facts *facts)
     format_bytes(most, (double)facts->max_allocation);
     print_line(stdout, "  -d %-6s %s", facts->id, facts->name);
     print_line(stdout, "      %s, %s, driver %s", facts->type, facts->version, facts->driver);
-    print_line(
-        stdout,
-        "      memory %s by its driver, budget %s%s (--device-mem), one allocation at most %s, base address alignment "
-        "%llu bytes",
-        memory, budget, whose, most, facts->alignment);
+    print_line(stdout,
+               "      memory %s by its driver, budget %s%s (--device-mem), one allocation at most %s, base address "
+               "alignment %llu bytes",
+               memory, budget, whose, most, facts->alignment);
     print_line(stdout, "      %llu compute units, native vectors of %llu floats; kernels use %u (--vector: fewer)",
                facts->units, facts->vector_width, facts->kernel_vector);
     if (facts->sub_devices > 1)

@@ -215,8 +215,8 @@ static const struct option options[] = {
      .type = OPT_TEXT,
      .value = &given.dump,
      .argument = "NAME[@LAYER]=FILE.npy",
-     .help = "write a tensor of the last step for NumPy, as it is right after its "
-             "last writer. `yard plan --print` shows the names",
+     .help = "write a tensor of the last step for NumPy, as it is right after its last writer. `yard plan --print` "
+             "shows the names",
      .classes = OF_TRAIN,
      .group = GROUP_LOOKING},
 };

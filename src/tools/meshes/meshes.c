@@ -27,7 +27,7 @@
 
 static struct {
     bool search;
-} settings_given;
+} given;
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
@@ -301,12 +301,12 @@ static int plan_search(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(void) { return settings_given.search; }
+static bool is_wanted(void) { return given.search; }
 
 static void check_search_options(struct settings *settings)
 {
     const struct predict_options *options = &predict_options;
-    if (!settings_given.search || plan_options.list) /* the latter is refused elsewhere */
+    if (!given.search || plan_options.list) /* the latter is refused elsewhere */
         return;
     if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
@@ -321,7 +321,7 @@ static void check_search_options(struct settings *settings)
 static const struct option options[] = {
     {.name = "search",
      .type = OPT_FLAG,
-     .value = &settings_given.search,
+     .value = &given.search,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: the mesh, and --zero, --pipeline "

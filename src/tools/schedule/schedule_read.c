@@ -64,12 +64,11 @@ static int enter_stage(struct list_reading *reading, const struct task *task)
     if (reading->stage_device[*stage] == NONE)
         reading->stage_device[*stage] = device;
     if (reading->stage_device[*stage] != device)
-        refuse_task(
-            reading, task,
-            "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
-            "and a send between two",
-            task->lane->device->id, micro, *stage,
-            reading->list->pool->machine->devices[reading->stage_device[*stage]].id);
+        refuse_task(reading, task,
+                    "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a "
+                    "stage, and a send between two",
+                    task->lane->device->id, micro, *stage,
+                    reading->list->pool->machine->devices[reading->stage_device[*stage]].id);
     return *stage;
 }
 

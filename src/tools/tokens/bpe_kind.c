@@ -42,8 +42,7 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->texts, train->n, wanted, found ? end_alone : NULL));
     if (tokenizer.n < wanted)
         warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "
-             "give "
-             "more text for more tokens",
+             "give more text for more tokens",
              word, tokenizer.n);
     return tokenizer;
 }

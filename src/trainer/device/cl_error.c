@@ -22,6 +22,12 @@ static const char *const names[] = { /* [n]: the name of code -n */
     "CL_INVALID_DEVICE_PARTITION_COUNT",
 };
 /* clang-format on */
+/* Codes that OpenCL's own header does not have. */
+enum {
+    NO_PLATFORM = -1001, /* the loader's CL_PLATFORM_NOT_FOUND_KHR */
+    BAD_ACCESS = -9999,  /* NVIDIA's driver returns it, and has no name for it */
+};
+
 static const struct {
     cl_int code;
     const char *text;
@@ -33,13 +39,13 @@ static const struct {
     {CL_INVALID_ARG_INDEX, "the kernel in the .cl file has fewer arguments than the task"},
     {CL_INVALID_ARG_SIZE, "the argument's type differs between the .cl file and the task"},
     {CL_INVALID_KERNEL_ARGS, "the kernel in the .cl file has more arguments than the task"},
-    {-1001, "no OpenCL driver is installed: on Debian, apt-get install pocl-opencl-icd"},
-    {-9999, "a kernel read or wrote memory that is not its own: try oclgrind"},
+    {NO_PLATFORM, "no OpenCL driver is installed: on Debian, apt-get install pocl-opencl-icd"},
+    {BAD_ACCESS, "a kernel read or wrote memory that is not its own: try oclgrind"},
 };
 
 const char *cl_error_name(cl_int code)
 {
-    if (code == -1001)
+    if (code == NO_PLATFORM)
         return "CL_PLATFORM_NOT_FOUND_KHR";
     bool known = code < 0 && code > -(cl_int)COUNT(names) && names[-code];
     return known ? names[-code] : "unknown OpenCL error";
@@ -53,6 +59,6 @@ void cl_check(cl_int code, const char *call, const char *file, int line)
     for (size_t i = 0; i < COUNT(likely_causes); i++)
         if (likely_causes[i].code == code)
             cause = likely_causes[i].text;
-    fail(code == -1001 ? EXIT_NO_DEVICE : EXIT_FAILED, "OpenCL error %s (%d) at %s:%d\n  in %s%s%s",
+    fail(code == NO_PLATFORM ? EXIT_NO_DEVICE : EXIT_FAILED, "OpenCL error %s (%d) at %s:%d\n  in %s%s%s",
          cl_error_name(code), (int)code, file, line, call, *cause ? "\n  likely cause: " : "", cause);
 }

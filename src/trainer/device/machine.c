@@ -210,16 +210,17 @@ static struct device *new_device(struct machine *machine, cl_device_id id, cl_de
 
 static void add_sub_devices(struct machine *machine, const struct selection *selection, cl_device_id root)
 {
-    cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
-    cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
+    const cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
+    const bool can_be_cut = device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES) >= 2;
+    const cl_uint most = can_be_cut ? MIN(units, MOST_DEVICES) : 1;
     cl_device_id pieces[64];
     cl_uint n = 0;
-    if (most < 2 || selection->pieces > MIN(units, MOST_DEVICES))
+    if (!can_be_cut || selection->pieces > most)
         fail(EXIT_USAGE,
              "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; %u:%uxN makes N logical "
              "devices of it, up to %d",
-             selection->platform, selection->device, selection->pieces, units, most < 2 ? 1 : MIN(units, MOST_DEVICES),
-             selection->platform, selection->device, MOST_DEVICES);
+             selection->platform, selection->device, selection->pieces, units, most, selection->platform,
+             selection->device, MOST_DEVICES);
     cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY,
                                               (cl_device_partition_property)(units / selection->pieces), 0};
     CL(clCreateSubDevices(root, equally, COUNT(pieces), pieces, &n));

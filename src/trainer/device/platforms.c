@@ -119,11 +119,10 @@ static void explain_full_cache(void)
     struct statvfs disk;
     char *folder = kernel_cache();
     if (statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST) {
-        fprintf(
-            stderr,
-            "yard: the OpenCL driver PoCL ended the program: the disk under %s, where it keeps compiled kernels, is "
-            "full; make room there, or set POCL_CACHE_DIR to a folder on another disk\n",
-            folder);
+        fprintf(stderr,
+                "yard: the OpenCL driver PoCL ended the program: the disk under %s, where it keeps compiled kernels, "
+                "is full; make room there, or set POCL_CACHE_DIR to a folder on another disk\n",
+                folder);
         _Exit(EXIT_IO);
     }
     free(folder);
@@ -143,8 +142,7 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
     if (access(folder, W_OK | X_OK) != 0)
         fail(code,
              "the OpenCL driver PoCL cannot keep compiled kernels in %s (of POCL_CACHE_DIR, XDG_CACHE_HOME or HOME): "
-             "%s; "
-             "set POCL_CACHE_DIR to a folder that you may write",
+             "%s; set POCL_CACHE_DIR to a folder that you may write",
              folder, strerror(errno));
     free(folder);
 }

@@ -36,9 +36,9 @@ size_t slab_limit(const struct device *device)
     return usable / device->alignment * device->alignment;
 }
 
-/* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of
- * its own, as Intel's does.  A kernel on another lane could then start before the data arrive, and they
- * would overwrite its results. */
+/* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of its own,
+ * as Intel's does.  A kernel on another lane could then start before the data arrive, and they would overwrite its
+ * results. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes)
 {
     cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
@@ -177,7 +177,8 @@ int damaged_guards(struct device *device)
             read_buffer(device, slab->buffer, slab->bytes, guard, GUARD_BYTES);
         else
             memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
-        damaged += memcmp(guard, whole, GUARD_BYTES) != 0;
+        if (memcmp(guard, whole, GUARD_BYTES) != 0)
+            damaged++;
     }
     return damaged;
 }
@@ -190,8 +191,9 @@ void free_slabs(struct machine *machine, struct device *device)
             CL(clEnqueueUnmapMemObject(slab->queue, slab->pinned, slab->block, 0, NULL, NULL));
             CL(clFinish(slab->queue));
             CL(clReleaseMemObject(slab->pinned));
-        } else
+        } else {
             free(slab->block);
+        }
         if (slab->buffer)
             CL(clReleaseMemObject(slab->buffer));
         machine->allocated -= slab->bytes + GUARD_BYTES;

@@ -112,11 +112,11 @@ static void check_llmc_model(const struct llmc_model *file, const int32_t header
     const uint64_t C = (uint64_t)file->channels, L = (uint64_t)file->layers;
     const uint64_t elements = (uint64_t)(file->padded_vocab + file->max_seq_len + 2) * C + L * (12 * C + 13) * C;
     if (file->file->size != LLMC_HEADER_BYTES + 4 * elements)
-        fail(
-            EXIT_FAILED,
-            "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu; get a fresh copy",
-            path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
-            (unsigned long long)file->file->size);
+        fail(EXIT_FAILED,
+             "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu; get a fresh "
+             "copy",
+             path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
+             (unsigned long long)file->file->size);
 }
 
 struct llmc_model *open_llmc_model(const char *path)

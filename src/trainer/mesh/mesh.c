@@ -60,10 +60,10 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh)
     while (at) {
         at = parse_axis(at, axes);
         if (!at || (*at && *at != ','))
-            return new_problem(
-                EXIT_USAGE,
-                "--mesh takes dp=A,pp=B,tp=C, each once, with numbers from 1 to %d, not \"%s\"; an omitted axis is 1",
-                MOST_RANKS, text);
+            return new_problem(EXIT_USAGE,
+                               "--mesh takes dp=A,pp=B,tp=C, each once, with numbers from 1 to %d, not \"%s\"; an "
+                               "omitted axis is 1",
+                               MOST_RANKS, text);
         at = *at == ',' ? at + 1 : NULL;
     }
     double devices = (double)mesh->dp * mesh->pp * mesh->tp;
@@ -108,10 +108,11 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
     int n = n_stages(mesh);
     mesh->first_layer = allocate((size_t)n + 1, sizeof *mesh->first_layer);
     if (layers < n)
-        return new_problem(
-            EXIT_USAGE,
-            "pp=%d with %d stage%s per device needs at least %d layers, the model has %d: use pp=%d, or --layers %d",
-            mesh->pp, mesh->chunks, mesh->chunks == 1 ? "" : "s", n, layers, MAX(layers / mesh->chunks, 1), n);
+        return new_problem(EXIT_USAGE,
+                           "pp=%d with %d stage%s per device needs at least %d layers, the model has %d: use pp=%d, "
+                           "or --layers %d",
+                           mesh->pp, mesh->chunks, mesh->chunks == 1 ? "" : "s", n, layers,
+                           MAX(layers / mesh->chunks, 1), n);
     for (int stage = 0; stage <= n; stage++)
         mesh->first_layer[stage] = (int)part_begin((size_t)layers, stage, n);
     if (!stages)

@@ -37,7 +37,7 @@ struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch
     }
     if (stage == n_stages(mesh) - 1) {
         begin_unit(b, b->model->params->n_units - 1);
-        x = layernorm(b, "final.ln", x, replica->others[LNF_W], replica->others[LNF_B]);
+        x = layernorm(b, "final.ln", x, replica->unlayered[LNF_W], replica->unlayered[LNF_B]);
     }
     end_unit(b);
     return x;
@@ -46,5 +46,5 @@ struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch
 struct tensor *gpt_head(struct builder *b, struct tensor *hidden)
 {
     begin_unit(b, b->model->params->n_units - 1);
-    return linear(b, "head", hidden, b->replica->others[HEAD], (struct weight){0});
+    return linear(b, "head", hidden, b->replica->unlayered[HEAD], (struct weight){0});
 }

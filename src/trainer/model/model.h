@@ -34,12 +34,12 @@ struct replica {
     struct tensor **values, **grads; /* per unit: parameters, gradients */
     struct tensor **m, **v;          /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
     struct tensor **shards;          /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
-    struct weight others[OTHER_PARAMS]; /* those of no layer; a tied HEAD is WTE, or a copy on another device */
-    struct weight *by_param;            /* all parameters, in the table's order: those of a layer lie together */
-    struct tensor *lookup_grad;         /* (V, C) the embedding's own gradient when the head has one too; else NULL */
-    struct replica *second_set;         /* --grad-groups: the same parameters, gradients of another gradient group */
-    struct tensor *control;             /* (16) what changes per step: CONTROL_* in cl/shared.h */
-    struct tensor *state;               /* (4) norm, clip scale, halted */
+    struct weight unlayered[UNLAYERED_PARAMS]; /* those of no layer; a tied HEAD is WTE, or a copy on another device */
+    struct weight *by_param;                   /* all parameters, in the table's order: those of a layer lie together */
+    struct tensor *lookup_grad; /* (V, C) the embedding's own gradient when the head has one too; else NULL */
+    struct replica *second_set; /* --grad-groups: the same parameters, gradients of another gradient group */
+    struct tensor *control;     /* (16) what changes per step: CONTROL_* in cl/shared.h */
+    struct tensor *state;       /* (4) norm, clip scale, halted */
 };
 
 /* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */

@@ -12,8 +12,8 @@ static void embed_weights(struct builder *b, const struct op *op)
     struct replica *replica = b->replica;
     struct tensor *dx = gradient(b, op->out);
     struct tensor *by_token = op->saved[0], *start = op->saved[1];
-    struct tensor *dwte = replica->lookup_grad ? replica->lookup_grad : replica->others[WTE].grad;
-    struct tensor *dwpe = replica->others[WPE].grad;
+    struct tensor *dwte = replica->lookup_grad ? replica->lookup_grad : replica->unlayered[WTE].grad;
+    struct tensor *dwpe = replica->unlayered[WPE].grad;
     int tokens = b->batch * b->seq;
     int words = rows_of(dwte);
     bool more_wte = begin_contribution(b, dwte);
@@ -23,7 +23,7 @@ static void embed_weights(struct builder *b, const struct op *op)
         LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
                ACCUMULATE(dwte, more_wte),
                IN(dx), IN(by_token), IN(start),
-               INT(replica->others[WTE].first), INT(config->channels), INT(more_wte));
+               INT(replica->unlayered[WTE].first), INT(config->channels), INT(more_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, (size_t)config->seq_len),
            ACCUMULATE(dwpe, more_wpe),
@@ -35,13 +35,13 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
 {
     const struct config *config = &b->model->params->config;
     int tokens = b->batch * b->seq;
-    struct weight wte = b->replica->others[WTE];
+    struct weight wte = b->replica->unlayered[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(tokens, config->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
     struct task *task =
         LAUNCH(b, "embed", "embed.cl", "embed_forward", work_groups(b, (size_t)tokens),
                OUT(x),
-               IN(wte.value), IN(b->replica->others[WPE].value), IN(batch->tokens),
+               IN(wte.value), IN(b->replica->unlayered[WPE].value), IN(batch->tokens),
                INT(wte.first), INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
     set_traffic(task, (double)config->channels * (2 * tokens + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
@@ -168,12 +168,13 @@ static void cross_entropy_inputs(struct builder *b, const struct op *op)
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", work_groups(b, (size_t)tokens),
            OUT(dlogits),
            IN(logits), IN(lse), IN(targets),
-           INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)), FLOAT((float)op->scale));
+           INT(b->replica->unlayered[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
+           FLOAT((float)op->scale));
     accumulate_gradient(b, op, logits, dlogits);
 }
 
-/* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of
- * them per token, and each rank combines the numbers of all ranks. */
+/* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of them per token,
+ * and each rank combines the numbers of all ranks. */
 static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {
@@ -186,7 +187,8 @@ static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded),
            OUT(mine),
            IN(logits), IN(targets),
-           INT(tokens), INT(padded), INT(b->replica->others[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
+           INT(tokens), INT(padded), INT(b->replica->unlayered[HEAD].first), INT(rank_vocab(b)),
+           INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens),
            OUT(losses), OUT(lse),

@@ -82,10 +82,10 @@ static void sum_tied(struct builder *b, int tp_rank, int grad_group)
         }
         if (!first->lookup_grad) /* the head is not tied */
             return;
-        struct tensor *sum = first->others[WTE].grad;
+        struct tensor *sum = first->unlayered[WTE].grad;
         on_unit(b, at, ROLE_REDUCE);
         if (last->rank != first->rank)
-            add_move(b->list, "tied.move", sum, last->others[HEAD].grad, FOR_MOVES);
+            add_move(b->list, "tied.move", sum, last->unlayered[HEAD].grad, FOR_MOVES);
         struct tensor *words = new_view(b->list->pool, sum, "grad.wte", 0, first->lookup_grad->shape);
         add_into(b->list, "tied.add", words, first->lookup_grad);
     }
@@ -332,7 +332,7 @@ static void send_tied(struct builder *b, int tp_rank)
         struct replica *first = replica_of(b, at);
         on_unit(b, at, ROLE_BROADCAST);
         if (last != first)
-            add_move(b->list, "send.tied", last->others[HEAD].value, first->others[WTE].value, FOR_MOVES);
+            add_move(b->list, "send.tied", last->unlayered[HEAD].value, first->unlayered[WTE].value, FOR_MOVES);
     }
 }
 

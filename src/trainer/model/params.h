@@ -87,7 +87,7 @@ double flops_per_token(const struct params *params, int seq_len);
 
 /* The parameters of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD. */
 enum layer_param { QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B, QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B };
-enum other_param { WTE, WPE, HEAD, LNF_W, LNF_B, OTHER_PARAMS };
+enum unlayered_param { WTE, WPE, HEAD, LNF_W, LNF_B, UNLAYERED_PARAMS };
 
 struct weight { /* a parameter, or a rank's part of it, with its gradient: what a layer function is given */
     struct tensor *value, *grad;

@@ -97,12 +97,12 @@ static void make_tied_head(struct model *model, struct replica *replica)
     const struct param *wte = &params_of(model, replica->rank)->params[0];
     bool first = has_stage(model->mesh, replica->rank, 0);
     bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
-    struct weight *head = &replica->others[HEAD];
+    struct weight *head = &replica->unlayered[HEAD];
     if (first && model->training)
         replica->lookup_grad =
             as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.wte.lookup", SHAPE(wte->shape[0], wte->shape[1])));
     if (first && last)
-        *head = replica->others[WTE];
+        *head = replica->unlayered[WTE];
     if (first || !last)
         return;
     if (!head->value) {
@@ -118,7 +118,7 @@ static void make_tied_head(struct model *model, struct replica *replica)
 }
 
 /* The first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
-static enum other_param first_other(const struct params *params, int unit)
+static enum unlayered_param first_unlayered(const struct params *params, int unit)
 {
     if (unit == 0)
         return WTE;
@@ -143,7 +143,7 @@ static void make_weights(struct model *model, struct replica *replica)
         weight->first = param->first;
         int nth = i - model->params->units[param->unit].first_param; /* its number among the unit's parameters */
         if (param->layer < 0)
-            replica->others[(int)first_other(model->params, param->unit) + nth] = *weight;
+            replica->unlayered[(int)first_unlayered(model->params, param->unit) + nth] = *weight;
     }
     if (model->params->config.tied)
         make_tied_head(model, replica);
@@ -301,8 +301,8 @@ void write_param(struct model *model, int param, enum kept role, const float *va
         float *part = allocate(param_elements(&model->parts[tp_rank]->params[param]), sizeof *part);
         copy_part(model, param, tp_rank, OUT_OF_WHOLE, part, values);
         for (int rank = tp_rank; rank < n_ranks(model->mesh); rank += model->mesh->tp) {
-            const struct weight *wte = &model->replicas[rank].others[WTE];
-            const struct weight *head = &model->replicas[rank].others[HEAD];
+            const struct weight *wte = &model->replicas[rank].unlayered[WTE];
+            const struct weight *head = &model->replicas[rank].unlayered[HEAD];
             copy_kept(model, param, rank, role, TO_DEVICE, part);
             if (with_head && head->value && head->value != wte->value)
                 write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&model->parts[tp_rank]->params[param]),

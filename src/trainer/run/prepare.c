@@ -64,11 +64,10 @@ static void refuse_devices_that_need_waiters(const struct machine *machine)
 {
     for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
         if (device->quirks.needs_waiter && !execution.serial)
-            fail(
-                EXIT_USAGE,
-                "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other for "
-                "ever: add --serial, or leave POCL_DEVICES out",
-                device->id, device->name);
+            fail(EXIT_USAGE,
+                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
+                 "for ever: add --serial, or leave POCL_DEVICES out",
+                 device->id, device->name);
 }
 
 static void make_running(struct list *list)

@@ -30,7 +30,7 @@ enum loaded_state { LOAD_PARAMETERS, LOAD_ALL_STATE }; /* the latter: Adam's m a
 /* The functions of that folder. */
 struct archive {
     const char *option; /* the one that names the run to go on from: "--resume" */
-    /* The run that the options name; NULL: they name none.  The folder keeps it. */
+    /* The run that the options name; NULL: they name none.  It is there until the program ends, and nobody frees it. */
     const struct resumed_run *(*find_run)(void);
     /* The mesh of the run that goes on, on that number of devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *settings, int devices);

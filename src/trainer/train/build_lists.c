@@ -293,7 +293,7 @@ static void add_sampled_logits(struct builder *b, struct trainer *trainer, struc
                                INT(channels));
     set_traffic(pick, 2.0 * channels);
     struct tensor *logits = gpt_head(b, row);
-    size_t first = (size_t)b->replica->others[HEAD].first;
+    size_t first = (size_t)b->replica->unlayered[HEAD].first;
     size_t words = (size_t)rank_vocab(b);
     struct tensor *host =
         view_of_shard(trainer->pool, trainer->sample_logits, b->tp_rank, (struct range){first, first + words});

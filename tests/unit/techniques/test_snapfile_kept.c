@@ -35,7 +35,7 @@ TEST(what_is_stored_is_read_back)
         struct checkpoint *checkpoint = open_checkpoint(path);
         assert_int_equal(checkpoint->step, 3);
         assert_int_equal(checkpoint->samples, 3 * 8); /* three steps of 8 samples */
-        assert_int_equal(checkpoint->other_form->n_damage, 0);
+        assert_int_equal(checkpoint->single_file->n_damage, 0);
         expect_state(checkpoint, seed_of(3, 1));
         free_checkpoint(checkpoint);
         free_mesh(&chosen.from);
@@ -196,7 +196,7 @@ TEST(a_page_that_is_being_written_is_read_again)
     assert_int_equal(read(half_page.told[0], &told, 1), 1);
     struct checkpoint *checkpoint = open_newest_snapshot(image.path);
     assert_int_equal(checkpoint->step, 2);
-    assert_int_equal(checkpoint->other_form->n_damage, 0);
+    assert_int_equal(checkpoint->single_file->n_damage, 0);
     free_checkpoint(checkpoint);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -236,8 +236,8 @@ LONG_TEST(who_is_overtaken_reads_again)
     assert_int_equal(read(told[0], &byte, 1), 1);
     for (int i = 0; i < 100; i++) {
         struct checkpoint *checkpoint = open_newest_snapshot(path);
-        if (checkpoint->other_form->n_damage)
-            test_failed("read %d: %s\n", i, checkpoint->other_form->damage[0]);
+        if (checkpoint->single_file->n_damage)
+            test_failed("read %d: %s\n", i, checkpoint->single_file->damage[0]);
         free_checkpoint(checkpoint);
     }
     kill(child, SIGKILL);

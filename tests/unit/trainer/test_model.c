@@ -36,7 +36,7 @@ TEST(each_device_has_its_engine)
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&b, rank, 0, ROLE_FORWARD);
-        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->others[HEAD], (struct weight){0});
+        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->unlayered[HEAD], (struct weight){0});
         own[rank] = list->tasks[list->n - 1]->action == ACT_KERNEL;
     }
     assert_int_equal(own[0], 0);

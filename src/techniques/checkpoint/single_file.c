@@ -1,4 +1,4 @@
-/* other_form.c - asks the folders that register another form of a checkpoint: whose is this file? */
+/* single_file.c - asks the folders that register another form of a checkpoint: whose is this file? */
 #include "checkpoint.h"
 #include "trainer/base/module.h"
 
@@ -12,10 +12,10 @@ const struct checkpoint_form *find_checkpoint_form(const char *path)
     return NULL;
 }
 
-void free_other_form(struct other_form *other_form)
+void free_single_file(struct single_file *single_file)
 {
-    for (size_t i = 0; i < other_form->n_damage; i++)
-        free(other_form->damage[i]);
-    free(other_form->damage);
-    free(other_form);
+    for (size_t i = 0; i < single_file->n_damage; i++)
+        free(single_file->damage[i]);
+    free(single_file->damage);
+    free(single_file);
 }
