@@ -132,8 +132,8 @@ struct stored new_stored(const struct config *config, const struct mesh *mesh, i
     alike.zero = 0; /* so that `at` counts from the unit's start */
     struct stored stored = {
         outline_model(config, mesh), cut_state(config, &alike), {.config = config, .mesh = mesh, .batch = 8}};
-    stored.plan.ring = allocate(1, sizeof *stored.plan.ring);
-    stored.plan.ring->n = slots;
+    stored.plan.slots = allocate(1, sizeof *stored.plan.slots);
+    stored.plan.slots->n = slots;
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < stored.model->params->n_units; u++) {
@@ -152,7 +152,7 @@ struct stored new_stored(const struct config *config, const struct mesh *mesh, i
 void free_stored(struct stored *stored)
 {
     free(stored->plan.ranges);
-    free(stored->plan.ring);
+    free(stored->plan.slots);
     free_pieces(stored->pieces);
     free_model(stored->model);
 }

@@ -1,8 +1,8 @@
 /* edit.c - the verbs of passes (see edit.h).
  *
- * While an edit is open, the tasks are a ring of neighbours, so that every change of order is a change of a few
- * pointers.  The ring begins with a task that does nothing.  Before a verb changes anything else in tasks and tensors,
- * it notes the old bytes in a journal: undo_edit() writes them back, the last change first.
+ * While an edit is open, the tasks are a closed chain of neighbours, so that every change of order is a change of a few
+ * pointers.  A task that does nothing, `ends`, closes it.  Before a verb changes anything else in tasks and tensors, it
+ * notes the old bytes in a journal: undo_edit() writes them back, the last change first.
  */
 #include "edit.h"
 
@@ -15,7 +15,7 @@ struct change {                                    /* an entry of the journal */
 };
 struct edit {
     struct list *list;
-    struct task ring; /* its `next` is the first task, its `prev` the last one */
+    struct task ends; /* its `next` is the first task, its `prev` the last one */
     /* as they were when it was opened: */
     size_t n_tasks, n_tensors;
     uint64_t last_origin;
@@ -44,19 +44,19 @@ struct edit *open_edit(struct list *list)
     edit->last_origin = list->last_origin;
     edit->last_message = list->last_message;
     edit->tags = list->tags;
-    edit->ring.prev = &edit->ring;
-    edit->ring.next = &edit->ring;
+    edit->ends.prev = &edit->ends;
+    edit->ends.next = &edit->ends;
     for (size_t i = 0; i < list->n; i++)
-        link_behind(list->tasks[i], edit->ring.prev);
-    list->edit_ring = &edit->ring;
-    list->cursor = edit->ring.prev;
+        link_behind(list->tasks[i], edit->ends.prev);
+    list->edit_ends = &edit->ends;
+    list->cursor = edit->ends.prev;
     return edit;
 }
 
 /* What commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
-    edit->list->edit_ring = NULL;
+    edit->list->edit_ends = NULL;
     edit->list->cursor = NULL;
     edit->list->tags = edit->tags;
     free(edit->journal);
@@ -65,20 +65,20 @@ static void close_edit(struct edit *edit)
     free(edit);
 }
 
-/* Writes the tasks of the ring to the array, in their order, and returns how many there are. */
-static size_t copy_ring(const struct task *ring, struct task **tasks)
+/* Writes the tasks of the chain to the array, in their order, and returns how many there are. */
+static size_t copy_chain(const struct task *ends, struct task **tasks)
 {
     size_t n = 0;
-    for (struct task *task = ring->next; task != ring; task = task->next)
+    for (struct task *task = ends->next; task != ends; task = task->next)
         tasks[n++] = task;
     return n;
 }
 
-/* The list gets the tasks in the order of the ring. */
+/* The list gets the tasks in the order of the chain. */
 static void list_in_order(struct edit *edit)
 {
     struct list *list = edit->list;
-    list->n = copy_ring(&edit->ring, list->tasks);
+    list->n = copy_chain(&edit->ends, list->tasks);
     for (size_t i = 0; i < list->n; i++)
         list->tasks[i]->index = i;
 }
@@ -89,7 +89,7 @@ void preview(struct edit *edit)
     edit->n_before = list->n;
     edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
     list_in_order(edit);
-    list->edit_ring = NULL;
+    list->edit_ends = NULL;
     list->cursor = NULL;
     list->tags = edit->tags;
 }
@@ -172,7 +172,7 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
     return copy;
 }
 
-/* Takes the task out of the ring; the position where new tasks come stays the same. */
+/* Takes the task out of the chain; the position where new tasks come stays the same. */
 static void take_out(struct edit *edit, struct task *task)
 {
     if (edit->list->cursor == task)
@@ -199,7 +199,7 @@ enum move_way { EARLIER, LATER };
  * edit's obstacle says why. */
 static bool may_pass(struct edit *edit, const struct task *task, const struct task *neighbour, enum move_way way)
 {
-    bool ends = neighbour == &edit->ring;
+    bool ends = neighbour == &edit->ends;
     const struct task *first = way == LATER ? task : neighbour;
     const struct task *second = way == LATER ? neighbour : task;
     edit->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
@@ -424,7 +424,7 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
 {
     struct task **tasks = copy_bytes(list->tasks, list->n * sizeof *tasks);
     *n = list->n;
-    if (list->edit_ring)
-        *n = copy_ring(list->edit_ring, tasks); /* dropped tasks are in list->tasks still, but not in the ring */
+    if (list->edit_ends)
+        *n = copy_chain(list->edit_ends, tasks); /* dropped tasks are in list->tasks still, but not in the chain */
     return tasks;
 }

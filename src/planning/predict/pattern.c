@@ -31,13 +31,13 @@ static bool repeats(const struct simulator *sim, int earlier, int later, double 
 }
 
 /* Does the pattern that ends with iteration `last` repeat?  Snapshots may be in flight for long: with them the whole
- * pattern must have repeated, and one of its iterations must have got a member. */
+ * pattern must have repeated, and one of its iterations must have got a slot. */
 static bool repeats_for(const struct simulator *sim, int last, int pattern, double shift, double tolerance)
 {
     int compared = MAX(sim->returning_task ? pattern : sim->repeat, MOST_RUNS);
     bool stored = sim->returning_task == NULL;
     for (int i = 0; i < pattern && !stored; i++)
-        stored = sim->iterations[last - i].has_member;
+        stored = sim->iterations[last - i].has_slot;
     if (!stored || last - pattern - (compared - 1) < 0)
         return false;
     for (int i = 0; i < compared; i++)
@@ -54,7 +54,7 @@ static double mean_seconds(const struct simulator *sim, int first, int last)
     for (int i = 0; i < sim->n; i++) {
         const struct moment *begin = &sim->result->moments[node_of(sim, first, i)];
         const struct moment *end = &sim->result->moments[node_of(sim, last, i)];
-        if (!begin->skipped && !end->skipped && !task_of(sim, i)->member.needed)
+        if (!begin->skipped && !end->skipped && !task_of(sim, i)->slot.needed)
             return (end->end - begin->end) / (last - first);
     }
     return (sim->iterations[last].end - sim->iterations[first].end) / (last - first);

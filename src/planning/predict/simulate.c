@@ -15,8 +15,8 @@
  * An event's effects come first.  Lanes on which it may let a task start are queued, and tried afterwards
  * (try_lanes()).
  *
- * Tasks that need a member of the rings (struct member_use in task.h) also wait until their iteration has asked for
- * one, and leave it if none is free: simulate_ring.c says when.
+ * Tasks that need a slot (struct slot_use in task.h) also wait until their iteration has asked for one, and leave it if
+ * none is free: simulate_slots.c says when.
  */
 #include "simulator.h"
 
@@ -146,10 +146,7 @@ static void begin_node(struct simulator *sim, struct lane_state *lane)
 }
 
 /* May the node start when it has its turn? */
-static bool may_start(const struct simulator *sim, int node)
-{
-    return sim->unmet[node] == 0 && !lacks_member(sim, node);
-}
+static bool may_start(const struct simulator *sim, int node) { return sim->unmet[node] == 0 && !lacks_slot(sim, node); }
 
 /* The lane runs the node from `start` on, which is now or later. */
 static void start_task(struct simulator *sim, struct lane_state *lane, int node, double start)
@@ -213,11 +210,11 @@ static void release(struct simulator *sim, int i, int iteration)
 }
 
 /* A run of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane until its
- * iteration has asked for a member, so its runs do not count. */
+ * iteration has asked for a slot, so its runs do not count. */
 static void count_run(struct simulator *sim, int i, int change)
 {
     struct task_state *state = &sim->tasks[i];
-    if (task_of(sim, i)->member.aside)
+    if (task_of(sim, i)->slot.aside)
         return;
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
@@ -235,33 +232,33 @@ static void count_end(struct simulator *sim, int i, int iteration)
         state->compute_tasks_left--;
 }
 
-/* ---- members of the rings ---------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* All tasks that need a member leave the iteration, which has got none. */
+/* All tasks that need a slot leave the iteration, which has got none. */
 static void leave_iteration(struct simulator *sim, int iteration)
 {
     for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->member.needed)
+        if (!task_of(sim, i)->slot.needed)
             continue;
         sim->result->moments[node_of(sim, iteration, i)].skipped = true;
         count_end(sim, i, iteration);
     }
 }
 
-/* The iteration asks for a member, and the tasks that need one go on or leave. */
-static void ask_for_member(struct simulator *sim, int iteration)
+/* The iteration asks for a slot, and the tasks that need one go on or leave. */
+static void ask_for_slot(struct simulator *sim, int iteration)
 {
-    if (!ask_rings(sim, iteration))
+    if (!give_slot(sim, iteration))
         return;
-    const bool has_member = sim->iterations[iteration].has_member;
-    if (!has_member)
+    const bool has_slot = sim->iterations[iteration].has_slot;
+    if (!has_slot)
         leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->member.needed)
+        if (!task_of(sim, i)->slot.needed)
             continue;
         /* If the task's last run has not ended, release() is called when it does. */
         const bool last_run_ended = latest_iteration(sim, i, iteration - 1) <= sim->tasks[i].last_ended;
-        if (!has_member && last_run_ended)
+        if (!has_slot && last_run_ended)
             release(sim, i, iteration);
         queue_lane(sim, lane_of_node(sim, i));
     }
@@ -280,7 +277,7 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
         return;
     int node = node_of(sim, lane->iteration, lane->next_task);
     if (must_ask(sim, node)) {
-        ask_for_member(sim, lane->iteration); /* this puts the lane into the queue again */
+        ask_for_slot(sim, lane->iteration); /* this puts the lane into the queue again */
         return;
     }
     if (!may_start(sim, node))
@@ -342,7 +339,7 @@ static void open_iteration(struct simulator *sim)
         count_run(sim, i, 1);
     }
     if (asks_at_once(sim, iteration))
-        ask_for_member(sim, iteration);
+        ask_for_slot(sim, iteration);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
@@ -390,18 +387,18 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     set_next(sim, lane, INFINITY);
     sim->tasks[i].last_ended = iteration;
     if (asks_at_end(sim, i, iteration))
-        ask_for_member(sim, iteration);
+        ask_for_slot(sim, iteration);
     return_at_end(sim, i, iteration);
     release(sim, i, iteration);
     count_end(sim, i, iteration);
-    /* This comes first: tasks may leave an iteration that asks for a member now, and then it may be over. */
+    /* This comes first: tasks may leave an iteration that asks for a slot now, and then it may be over. */
     try_lanes(sim);
     update_iterations(sim);
     queue_lane(sim, lane);
 }
 
 /* The lane with the earliest event.  If several have events at the same time, it is the disk's, which may return a
- * member. */
+ * slot. */
 static struct lane_state *earliest(const struct simulator *sim)
 {
     const struct device *host = sim->result->list->pool->machine->host;

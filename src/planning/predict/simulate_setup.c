@@ -22,10 +22,10 @@ static void clear_lanes(struct simulator *sim)
         sim->winner[i] = sim->winner[2 * i];
 }
 
-/* Must the task that the edge comes from have run before this task, in the same iteration, asks for a member? */
-static bool leads_to_member(const struct list *list, const struct task *task, const struct edge *edge)
+/* Must the task that the edge comes from have run before this task, in the same iteration, asks for a slot? */
+static bool leads_to_slot(const struct list *list, const struct task *task, const struct edge *edge)
 {
-    return task->member.needed && !task->condition.unexpected && !edge->previous &&
+    return task->slot.needed && !task->condition.unexpected && !edge->previous &&
            !writes_side_word(list->tasks[edge->producer]);
 }
 
@@ -45,14 +45,14 @@ static void index_list(struct simulator *sim)
         sim->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = i;
         lane->next_task = i;
-        if (task->member.returned)
+        if (task->slot.returned)
             sim->returning_task = task;
         const struct edge *edge = task->edges + task->n_edges; /* from the last on: each wait comes before the others */
         while (edge > task->edges) {
             edge--;
             struct task_state *producer = &sim->tasks[edge->producer];
-            if (leads_to_member(list, task, edge))
-                producer->before_member = true;
+            if (leads_to_slot(list, task, edge))
+                producer->before_slot = true;
             if (!edge->wait)
                 continue;
             sim->waits[n_waits] =
@@ -100,7 +100,7 @@ struct simulator new_simulator(struct simulation *result)
                             .n = (int)list->n,
                             .n_lanes = machine->n_lanes,
                             .issue_seconds = machine->issue_seconds,
-                            .ring.n = list->pool->ring.n,
+                            .slots.n = list->pool->slots.n,
                             .repeat = (int)repeat_of(list, 2 * MOST_STEPS)};
     sim.tasks = allocate(list->n, sizeof *sim.tasks);
     sim.waits = allocate(list->n_edges, sizeof *sim.waits);

@@ -1,7 +1,7 @@
 /* simulator.h - what the four files that run a list on a virtual clock know of each other.
  *
  *     simulate.c         the idea: lanes, links, starts and ends, one event after another      begin here
- *     simulate_ring.c    which iterations get a member of the rings
+ *     simulate_slots.c   which iterations get a slot
  *     pattern.c          after which iteration the times repeat, and what comes of it
  *     simulate_setup.c   makes the simulator from a list and its tasks' times
  */
@@ -30,11 +30,11 @@ struct wait {
 };
 
 struct task_state {
-    int next_on_lane;   /* the next task of its lane; NONE: this is the last one */
-    int first_wait;     /* the first wait for it; NONE: nothing waits for it */
-    int last_ended;     /* the last iteration in which it has ended; NONE: it never has */
-    int in_flight;      /* runs that have been opened and have not ended */
-    bool before_member; /* a task that needs a member of the rings follows from it within the iteration */
+    int next_on_lane; /* the next task of its lane; NONE: this is the last one */
+    int first_wait;   /* the first wait for it; NONE: nothing waits for it */
+    int last_ended;   /* the last iteration in which it has ended; NONE: it never has */
+    int in_flight;    /* runs that have been opened and have not ended */
+    bool before_slot; /* a task that needs a slot follows from it within the iteration */
 };
 
 struct iteration {
@@ -42,8 +42,8 @@ struct iteration {
     int compute_tasks_left; /* how many of these are on compute lanes */
     double end;             /* when it and all iterations before it had ended */
     double issue_begin;     /* when the host begins to issue it */
-    bool has_asked;         /* it has asked for a member of the rings */
-    bool has_member;        /* it has got one */
+    bool has_asked;         /* it has asked for a slot */
+    bool has_slot;          /* it has got one */
 };
 
 struct link_copies {
@@ -73,8 +73,8 @@ struct simulator {
     double now;           /* seconds on the virtual clock */
     bool stop;            /* the clock is to stop */
     size_t cap_moments, cap_unmet;
-    struct ring ring;
-    const struct task *returning_task; /* the task that returns a member; NULL: no task needs one */
+    struct slots slots;
+    const struct task *returning_task; /* the task that returns a slot; NULL: no task needs one */
 };
 
 /* Task i of the iteration. */
@@ -92,23 +92,20 @@ static inline struct lane_state *lane_of_node(const struct simulator *sim, int n
 
 static inline bool skipped(const struct simulator *sim, int node) { return sim->result->moments[node].skipped; }
 
-/* ---- simulate_ring.c --------------------------------------------------------------------------------------------- */
+/* ---- simulate_slots.c -------------------------------------------------------------------------------------------- */
 
-/* Each iteration asks once for a member of the rings.  In a list without rings all answers here are false. */
+/* Each iteration asks once for a slot.  In a list without slots all answers here are false. */
 
-/* Does the node need a member for which its iteration has not asked yet? */
-bool lacks_member(const struct simulator *sim, int node);
-
+/* Does the node need a slot for which its iteration has not asked yet? */
+bool lacks_slot(const struct simulator *sim, int node);
 /* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
  * task i of it has ended? */
 bool asks_at_once(const struct simulator *sim, int iteration);
 bool must_ask(const struct simulator *sim, int node);
 bool asks_at_end(const struct simulator *sim, int i, int iteration);
-
-/* The iteration asks, and iterations[iteration].has_member has the answer.  false: it needs no member. */
-bool ask_rings(struct simulator *sim, int iteration);
-
-/* Task i of the iteration has ended.  If that is the task that returns the iteration's member, the member is free. */
+/* The iteration asks, and iterations[iteration].has_slot has the answer.  false: it needs no slot. */
+bool give_slot(struct simulator *sim, int iteration);
+/* Task i of the iteration has ended.  If that is the task that returns the iteration's slot, the slot is free. */
 void return_at_end(struct simulator *sim, int i, int iteration);
 
 /* ---- pattern.c --------------------------------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ static struct problem *check_cell(const struct list *list, int node, const struc
     const char *reader = list->tasks[node % n]->name;
     /* A side word holds for its own iteration.  Only the task that writes it anew may read it afterwards. */
     bool kept = storage->persistent && (!access->tensor->is_side_word || writes_side_word(list->tasks[node % n]));
-    if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
+    if (storage->slots && writer) /* another iteration wrote into another slot, not into this one */
         kept = false;
     if (writer && writer->storage != storage)
         return new_problem(EXIT_FAILED,
@@ -90,8 +90,8 @@ static void need_order(struct proof *proof, int touch, int node, const struct te
     int n = (int)proof->list->n;
     for (; touch != NONE; touch = proof->touches[touch].before) {
         const struct cell_touch *earlier = &proof->touches[touch];
-        if (storage->ring && earlier->node / n != node / n)
-            continue; /* another iteration uses another member: see verify_rings() */
+        if (storage->slots && earlier->node / n != node / n)
+            continue; /* another iteration uses another slot: see verify_slots() */
         if (earlier->node == node && earlier->storage != storage && !proof->problem)
             proof->problem = describe_conflict(proof->list, node, node);
         if (earlier->node != node)
@@ -391,7 +391,7 @@ struct problem *verify(const struct list *list, const struct values *expected)
     if (!problem)
         problem = verify_after(list);
     if (!problem)
-        problem = verify_rings(list);
+        problem = verify_slots(list);
     if (!problem && expected)
         problem = compare_values(expected, list);
     if (!problem)

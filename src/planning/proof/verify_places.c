@@ -1,6 +1,6 @@
 /* verify_places.c - proves of a placed list where its tensors lie, and for how long.
  *
- *     rings      a task touches a member of a ring only while its iteration has one
+ *     slots      a task touches what lies in a slot only while its iteration has one
  *     devices    a task touches tensors of its own device
  *     memory     tensors lie within their slabs and budgets, and one that persists shares its bytes with none
  */
@@ -8,21 +8,21 @@
 #include "proof.h"
 #include "verify.h"
 
-/* ---- rings ----------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* A tensor of a ring that the task touches; NULL: there is none. */
-static const struct tensor *ring_of(const struct task *task)
+/* A tensor that lies in slots, and that the task touches; NULL: there is none. */
+static const struct tensor *tensor_with_slots(const struct task *task)
 {
     for (int i = 0; i < task->n_accesses; i++)
-        if (task->accesses[i].tensor->storage->ring)
+        if (task->accesses[i].tensor->storage->slots)
             return task->accesses[i].tensor;
     return NULL;
 }
 
-/* One task of an iteration returns its member.  By task: does it need the member, and has it certainly ended by then?
- * That holds for the tasks that the returning one waits for within the iteration, for those before it on its lane, and
- * for those that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration
- * has a member.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
+/* One task of an iteration returns its slot.  By task: does it need the slot, and has it certainly ended by then?  That
+ * holds for the tasks that the returning one waits for within the iteration, for those before it on its lane, and for
+ * those that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration has a
+ * slot.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
 static bool *find_returned(const struct list *list)
 {
     const size_t n_lanes = (size_t)list->pool->machine->n_lanes;
@@ -30,9 +30,9 @@ static bool *find_returned(const struct list *list)
     bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
     for (size_t i = list->n; i-- > 0;) {
         const struct task *task = list->tasks[i];
-        if (!task->member.needed)
+        if (!task->slot.needed)
             continue;
-        ended[i] |= task->member.returned || on_lane[task->lane->index];
+        ended[i] |= task->slot.returned || on_lane[task->lane->index];
         if (!ended[i] || task->condition.needs)
             continue;
         on_lane[task->lane->index] = true;
@@ -43,24 +43,24 @@ static bool *find_returned(const struct list *list)
     return ended;
 }
 
-/* Iterations that run at the same time use different members of a ring, since the rule of ring.c gives no member to
- * two.  So it is enough that an iteration touches a member only while it has it: from its first task that needs a
- * member until the task that returns the member has ended. */
-struct problem *verify_rings(const struct list *list)
+/* Iterations that run at the same time use different slots, since the rule of slots.c gives no slot to two.  So it is
+ * enough that an iteration touches its slot only while it has it: from its first task that needs a slot until the task
+ * that returns the slot has ended. */
+struct problem *verify_slots(const struct list *list)
 {
     bool *returned = find_returned(list);
     struct problem *problem = NULL;
     for (size_t i = 0; i < list->n && !problem; i++) {
         const struct task *task = list->tasks[i];
-        const struct tensor *tensor = ring_of(task);
-        if (tensor && !task->member.needed)
+        const struct tensor *tensor = tensor_with_slots(task);
+        if (tensor && !task->slot.needed)
             problem =
-                new_problem(EXIT_FAILED, "task %zu %s touches ring %s, and may run in a step that has no member of it",
+                new_problem(EXIT_FAILED, "task %zu %s touches tensor %s in a slot, and may run in a step that has none",
                             i, task->name, tensor->name);
         else if (tensor && !returned[i])
             problem = new_problem(EXIT_FAILED,
-                                  "task %zu %s touches ring %s, and may run in a step that has returned its member "
-                                  "of it",
+                                  "task %zu %s touches tensor %s in a slot, and may run in a step that has returned "
+                                  "its own",
                                   i, task->name, tensor->name);
     }
     free(returned);

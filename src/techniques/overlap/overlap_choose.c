@@ -105,7 +105,7 @@ static void measure_serial(struct update_survey *survey)
 {
     struct list *list = survey->list;
     struct edit *edit = move_some(survey, survey->buckets.n, NONE);
-    for (const struct task *task = list->edit_ring->next; task != list->edit_ring; task = task->next)
+    for (const struct task *task = list->edit_ends->next; task != list->edit_ends; task = task->next)
         survey->serial += seconds_of(survey, task);
     undo_edit(edit);
 }

@@ -50,12 +50,12 @@
 #define FOR_STATE "state"   /* copies of an optimizer's state when its update moves between device and host */
 
 struct side_chooser {                     /* chooses the side of an update */
-    struct side_chooser *next;            /* the one of another update of the list, in a ring */
+    struct side_chooser *next;            /* the one of the list's next update; the last one leads to the first */
     host_function *work;                  /* what a slice does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
     uint32_t n_slices;                    /* how many slices the update has on the host */
     bool random;                          /* see struct local_rule */
-    uint64_t seed, nth;                   /* nth: its number in the ring; from both follow its random numbers */
+    uint64_t seed, nth;                   /* nth: its number among them; from both follow its random numbers */
 
     /* guarded by `lock` */
     uint32_t iteration; /* the one in which it was asked last */
@@ -324,16 +324,16 @@ static void return_state(struct list *list)
     }
 }
 
-static void add_to_ring(struct local_rule *rule, struct side_chooser *chooser)
+static void add_chooser(struct local_rule *rule, struct side_chooser *chooser)
 {
-    struct side_chooser *last = rule->ring;
+    struct side_chooser *last = rule->choosers;
     chooser->next = chooser;
     if (last) {
         chooser->nth = last->nth + 1;
         chooser->next = last->next;
         last->next = chooser;
     }
-    rule->ring = chooser;
+    rule->choosers = chooser;
 }
 
 /* Lists the update on both sides.  Each step chooses one, and is expected to choose `expected`. */
@@ -357,14 +357,14 @@ static void list_on_both_sides(struct update_mover *mover, struct local_rule *ru
     chooser->cpu_takes = chooser->cpu_should_take;
     chooser->random = rule->random;
     chooser->seed = rule->seed;
-    add_to_ring(rule, chooser);
+    add_chooser(rule, chooser);
     list->restore_state = return_state;
 }
 
 void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, size_t n_fixed,
                                 const unsigned char *side)
 {
-    rule->ring = NULL;
+    rule->choosers = NULL;
     for (size_t i = 0; i < mover->uses->n; i++) {
         int b = rule->survey->buckets.bucket_of[i];
         if (b >= (int)n_fixed)

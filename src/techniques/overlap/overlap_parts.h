@@ -124,7 +124,7 @@ struct local_rule {  /* --overlap local: how the running step decides, and for w
     uint64_t seed;
     const struct update_survey *survey;
     /* The choosers of the updates about which the step decides: the last one that was added. */
-    struct side_chooser *ring;
+    struct side_chooser *choosers;
 };
 
 /* The rule: does the CPU get an update?  backlog: seconds that the CPU still needs for the updates that it was given

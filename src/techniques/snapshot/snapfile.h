@@ -18,7 +18,7 @@
 
 #include "techniques/checkpoint/checkpoint.h"
 #include "trainer/file/bytes.h"  /* defines: reader */
-#include "trainer/step/tensor.h" /* defines: MOST_MEMBERS */
+#include "trainer/step/tensor.h" /* defines: MOST_SLOTS */
 
 #include <pthread.h>
 
@@ -32,7 +32,7 @@ enum { PAGE_HASH_AT = SNAPFILE_PAGE - HASH_BYTES }; /* a page ends with its hash
 struct snapfile_plan { /* says what a run stores of an iteration */
     const struct config *config;
     const struct mesh *mesh;
-    struct ring *ring;          /* which iteration has which slot */
+    struct slots *slots;        /* which iteration has which slot */
     int64_t batch;              /* sequences of an iteration */
     struct state_range *ranges; /* by payload: the part of the state that it has */
     size_t n;
@@ -130,15 +130,15 @@ struct snapfile_writer {     /* a file that is being written */
     int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */
 
     /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
-     * Which slot an iteration has is looked up without it, since the ring's words are atomic.  The thread that writes
-     * reads `failed` without it, since no other sets it before the file is closed. */
+     * Which slot an iteration has is looked up without it, since `iterations` of struct slots is atomic.  The thread
+     * that writes reads `failed` without it, since no other sets it before the file is closed. */
     pthread_mutex_t lock;
-    struct ring *ring; /* which iteration has which slot */
+    struct slots *slots; /* which iteration has which slot */
     bool failed;
     struct snapfile_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
 
     /* used by the thread that writes; a slot also by the one that takes it */
-    struct held_slot slots[MOST_MEMBERS + 1];
+    struct held_slot held[MOST_SLOTS + 1];
     int page;     /* the page that has the newest commit; NONE: no page */
     uint64_t seq; /* the commit's */
 };
@@ -149,7 +149,7 @@ struct snapfile_writer {     /* a file that is being written */
  * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
  * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
  * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
- * returns, but not its ring.
+ * returns, but not its slots.
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
 struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                      const struct snapfile_plan *plan, struct snapfile_writer **out);

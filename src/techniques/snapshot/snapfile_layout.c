@@ -131,7 +131,7 @@ void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *co
 static bool is_possible(const struct snapfile_page *page)
 {
     const struct snapfile_commit *commit = &page->commit;
-    if (page->slots < 1 || page->slots > MOST_MEMBERS || commit->slot > page->slots)
+    if (page->slots < 1 || page->slots > MOST_SLOTS || commit->slot > page->slots)
         return false;
     if (page->manifest_bytes > MIN(page->file_bytes, (uint64_t)MOST_MANIFEST_BYTES))
         return false;

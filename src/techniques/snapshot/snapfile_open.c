@@ -136,7 +136,7 @@ static void take_over(struct snapfile_writer *writer, const struct snapfile *old
 {
     writer->fd = writer->named_fd;
     writer->named_fd = NONE;
-    writer->ring->durable = (int)old->newest.slot;
+    writer->slots->durable = (int)old->newest.slot;
     writer->page = old->page;
 }
 
@@ -157,14 +157,14 @@ static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_p
     writer->file->pieces = cut_stored(plan);
     snapfile->base.n = count_pieces(writer->file->pieces);
     char *manifest = manifest_text(writer->file);
-    snapfile->slots = plan->ring->n;
+    snapfile->slots = plan->slots->n;
     snapfile->base.bytes = writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
     snapfile->manifest_bytes = strlen(manifest);
     snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAPFILE_PAGE);
     snapfile->run_id = writer->file->run_id;
     for (int k = 1; k <= snapfile->slots; k++)
-        writer->slots[k].hashes = allocate(snapfile->base.n, sizeof *writer->slots[k].hashes);
+        writer->held[k].hashes = allocate(snapfile->base.n, sizeof *writer->held[k].hashes);
     return manifest;
 }
 
@@ -247,7 +247,7 @@ static struct snapfile_writer *new_snapfile_writer(const char *path, const struc
     struct snapfile_writer *writer = allocate(1, sizeof *writer);
     writer->file = like_checkpoint(checkpoint, path);
     writer->batch = plan->batch;
-    writer->ring = plan->ring;
+    writer->slots = plan->slots;
     writer->page = NONE;
     writer->fd = NONE;
     writer->direct_fd = NONE;
@@ -259,9 +259,9 @@ static struct snapfile_writer *new_snapfile_writer(const char *path, const struc
 struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                      const struct snapfile_plan *plan, struct snapfile_writer **out)
 {
-    const int slots = plan->ring->n;
-    CHECK(slots > 0 && slots <= MOST_MEMBERS && plan->n, "%d slots of %zu payloads", slots, plan->n);
-    *plan->ring = (struct ring){.n = slots};
+    const int slots = plan->slots->n;
+    CHECK(slots > 0 && slots <= MOST_SLOTS && plan->n, "%d slots of %zu payloads", slots, plan->n);
+    *plan->slots = (struct slots){.n = slots};
     struct snapfile_writer *writer = new_snapfile_writer(path, checkpoint, plan);
     struct opening opening = {.writer = writer, .plan = plan};
     struct problem *problem = attempt(open_file, &opening);
@@ -305,9 +305,9 @@ struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer)
         if (fds[i] != NONE)
             close(fds[i]);
     if (writer->memory)
-        munmap(writer->memory, slot_at(snapfile_of(writer->file), writer->ring->n + 1));
-    for (int k = 1; k <= MOST_MEMBERS; k++)
-        free(writer->slots[k].hashes);
+        munmap(writer->memory, slot_at(snapfile_of(writer->file), writer->slots->n + 1));
+    for (int k = 1; k <= MOST_SLOTS; k++)
+        free(writer->held[k].hashes);
     free_checkpoint(writer->file);
     pthread_mutex_destroy(&writer->lock);
     free(writer->payload_at);

@@ -2,7 +2,7 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snapfile_begin    takes a slot by the rule of trainer/step/ring.c, until the commit has ended; or drops the
+ *     snapfile_begin    takes a slot by the rule of trainer/step/slots.c, until the commit has ended; or drops the
  *                       iteration
  *     snapfile_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
  *     snapfile_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
@@ -75,9 +75,9 @@ static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes,
 int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration)
 {
     pthread_mutex_lock(&writer->lock);
-    int slot = writer->failed ? NO_SLOT : take_member(writer->ring, iteration);
+    int slot = writer->failed ? NO_SLOT : take_slot(writer->slots, iteration);
     if (slot != NO_SLOT)
-        writer->slots[slot] = (struct held_slot){.iteration = iteration, .hashes = writer->slots[slot].hashes};
+        writer->held[slot] = (struct held_slot){.iteration = iteration, .hashes = writer->held[slot].hashes};
     else
         writer->counts.dropped++;
     pthread_mutex_unlock(&writer->lock);
@@ -136,8 +136,8 @@ static bool put_payload(struct snapfile_writer *writer, const void *bytes, size_
 
 void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes)
 {
-    const int slot = member_of(writer->ring, iteration);
-    struct held_slot *held = &writer->slots[slot];
+    const int slot = slot_of(writer->slots, iteration);
+    struct held_slot *held = &writer->held[slot];
     const uint64_t first = writer->payload_at[payload], end = writer->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
@@ -160,7 +160,7 @@ static bool write_commit(struct snapfile_writer *writer, int slot)
 {
     char page[SNAPFILE_PAGE];
     const struct snapfile *snapfile = snapfile_of(writer->file);
-    const struct held_slot *held = &writer->slots[slot];
+    const struct held_slot *held = &writer->held[slot];
     size_t n = sizeof *held->hashes * snapfile->base.n;
     struct snapfile_commit commit = {
         .seq = writer->seq + 1,
@@ -198,10 +198,10 @@ static bool make_durable(struct snapfile_writer *writer)
 }
 
 /* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */
-static void return_slot(struct snapfile_writer *writer, uint32_t iteration, bool durable, uint64_t ns)
+static void return_and_count(struct snapfile_writer *writer, uint32_t iteration, bool durable, uint64_t ns)
 {
     pthread_mutex_lock(&writer->lock);
-    return_member(writer->ring, iteration, durable);
+    return_slot(writer->slots, iteration, durable);
     if (durable) {
         writer->counts.stored++;
         writer->counts.newest = iteration;
@@ -214,8 +214,8 @@ static void return_slot(struct snapfile_writer *writer, uint32_t iteration, bool
 
 bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times)
 {
-    const int slot = member_of(writer->ring, iteration);
-    const struct held_slot *held = &writer->slots[slot];
+    const int slot = slot_of(writer->slots, iteration);
+    const struct held_slot *held = &writer->held[slot];
     const bool has_name = !writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (slot == NO_SLOT) /* an audit runs the task several times */
@@ -229,6 +229,6 @@ bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool so
     times->durable = now_ns();
     if (!has_name)
         times->recoverable = times->durable;
-    return_slot(writer, iteration, durable, times->durable - begin);
+    return_and_count(writer, iteration, durable, times->durable - begin);
     return durable;
 }

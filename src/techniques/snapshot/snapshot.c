@@ -20,12 +20,11 @@
  *
  * Slots.  The file has S slots, each with room for a whole iteration, and the host has S buffers for each unit.  An
  * iteration takes a slot when its first unit has been updated, and returns it when its commit has ended.  Which slot it
- * takes, and when it takes none and is dropped, is the rule of trainer/step/ring.c: a slot is a member of a ring.  The
- * list has each task once, and where it reads and writes is decided for each iteration.
+ * takes, and when it takes none and is dropped, is the rule of trainer/step/slots.c.  The list has each task once, and
+ * where it reads and writes is decided for each iteration.
  *
- * Persist and commit stand *aside* (struct member_use in task.h): nothing of the training waits for them.  Such a
- * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
- * (trainer/run/late.c).
+ * Persist and commit stand *aside* (struct slot_use in task.h): nothing of the training waits for them.  Such a task is
+ * parked outside of its lane until its iteration has asked for a slot; without one it is dropped (trainer/run/late.c).
  *
  * On the device (--snapshot-in device).  Where the link is slow the next update waits long for the copy to the host.  A
  * copy within the device's memory is faster:
@@ -58,9 +57,9 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
     for (int k = 0; k < slots; k++) {
         *end = new_bytes_tensor(pool, device, MEM_WORK, "snapshot", bytes);
         (*end)->persistent = true;
-        end = &(*end)->next_member;
+        end = &(*end)->next_slot;
     }
-    first->ring = &pool->ring;
+    first->slots = &pool->slots;
     return first;
 }
 
@@ -70,9 +69,9 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 {
     struct tensor *first = NULL;
     struct tensor **next = &first;
-    for (struct tensor *buffer = buffers; buffer; buffer = buffer->next_member) {
+    for (struct tensor *buffer = buffers; buffer; buffer = buffer->next_slot) {
         *next = new_range(pool, buffer, name, begin, end);
-        next = &(*next)->next_member;
+        next = &(*next)->next_slot;
     }
     return first;
 }
@@ -82,7 +81,7 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 /* Makes the task run only where its iteration has a slot, and returns it. */
 static struct task *need_slot(const struct snapshot_edit *snapshot_edit, struct task *task)
 {
-    task->member.needed = true;
+    task->slot.needed = true;
     task->when.every = (uint32_t)snapshot_edit->options.every;
     return task;
 }
@@ -104,7 +103,7 @@ static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, st
     struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, snapshot_edit->options.slots);
     struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
     need_slot(snapshot_edit, add_copy(list, lane, "snapshot.device", buffers, tensor));
-    add_snapshot(snapshot_edit, to, buffers)->member.aside = true;
+    add_snapshot(snapshot_edit, to, buffers)->slot.aside = true;
 }
 
 /* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
@@ -135,7 +134,7 @@ static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor
     struct lane *disk = list->pool->machine->host->lanes[LANE_DISK];
     struct task *persist = need_slot(snapshot_edit, add_host(list, disk, "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
-    persist->member.aside = true;
+    persist->slot.aside = true;
     persist->state = update->state;
     if (snapshot_edit->by_hand)
         persist->seconds = given_seconds(persist);
@@ -218,8 +217,8 @@ static void add_commit(const struct snapshot_edit *snapshot_edit)
     struct device *host = list->pool->machine->host;
     list->tags.role = ROLE_SNAPSHOT;
     struct task *task = need_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
-    task->member.aside = true;
-    task->member.returned = true;
+    task->slot.aside = true;
+    task->slot.returned = true;
     if (snapshot_edit->by_hand)
         task->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
@@ -229,7 +228,7 @@ size_t store_all(struct snapshot_edit *snapshot_edit)
     struct list *list = snapshot_edit->list;
     size_t n = list->n, updates = 0;
     size_t *bytes = bytes_to_store(list->tasks, n, list->pool);
-    list->pool->ring.n = snapshot_edit->options.slots;
+    list->pool->slots.n = snapshot_edit->options.slots;
     add_commit(snapshot_edit);
     for (size_t i = 0; i < n; i++) {
         struct task *update = list->tasks[i];

@@ -18,10 +18,10 @@
  * with snapfile are about the file, and know nothing of tasks.
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
- * in the file for all payloads of an iteration, with a buffer in memory for each; slot k is what the ring of the list's
- * pool (struct ring in tensor.h) calls its member k.  A *commit* is written on a page, which names the slot: from then
- * on the iteration is *recoverable*, after a kill; when that is flushed it is *durable*, after a power cut too.  A
- * *valid* page is one that was written whole, whether or not its slot was.
+ * in the file for all payloads of an iteration, with a buffer in memory for each (struct slots in tensor.h).  A
+ * *commit* is written on a page, which names the slot: from then on the iteration is *recoverable*, after a kill; when
+ * that is flushed it is *durable*, after a power cut too.  A *valid* page is one that was written whole, whether or not
+ * its slot was.
  */
 #ifndef SNAPSHOT_H
 #define SNAPSHOT_H
@@ -55,7 +55,7 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
 size_t store_all(struct snapshot_edit *snapshot_edit);
 
 /* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
- * the others by next_member. */
+ * the others by next_slot. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
 
 /* ---- snapshot_stored.c ------------------------------------------------------------------------------------------- */

@@ -25,10 +25,10 @@ static struct outcome outcome_at(const struct simulation *sim, int iteration)
     for (size_t i = 0; i < sim->list->n; i++) {
         const struct task *task = sim->list->tasks[i];
         const struct moment *moment = &moments[i];
-        if (!task->member.needed || moment->skipped)
+        if (!task->slot.needed || moment->skipped)
             continue;
         outcome.begin = fmin(outcome.begin, moment->start + shift);
-        if (task->member.returned)
+        if (task->slot.returned)
             outcome.durable = moment->end + shift;
         else if (task->lane->kind == LANE_DISK)
             outcome.recoverable = moment->end + shift;
@@ -46,9 +46,9 @@ static double longest_hold(const struct simulation *sim)
     double hold = 0;
     for (size_t i = 0; i < (size_t)sim->pattern * sim->list->n; i++) {
         const struct task *task = sim->list->tasks[i % sim->list->n];
-        if (!task->member.needed) {
+        if (!task->slot.needed) {
             update = &moments[i];
-        } else if (is_copy(task) && !task->member.aside && !moments[i].skipped) {
+        } else if (is_copy(task) && !task->slot.aside && !moments[i].skipped) {
             double from = update->skipped ? moments[i].start : update->end;
             hold = fmax(hold, moments[i].end - from);
         }
@@ -106,9 +106,9 @@ static void sum_seconds(const struct simulation *sim, double *disk, double *link
     *links = 0;
     for (size_t i = 0; i < sim->list->n; i++) {
         const struct task *task = sim->list->tasks[i];
-        if (task->member.needed && task->lane->kind == LANE_DISK)
+        if (task->slot.needed && task->lane->kind == LANE_DISK)
             *disk += sim->seconds[i];
-        else if (task->member.needed && task->lane->kind != LANE_COMPUTE)
+        else if (task->slot.needed && task->lane->kind != LANE_COMPUTE)
             *links += sim->seconds[i];
     }
 }
@@ -151,7 +151,7 @@ static struct ways measure_ways(const struct list *list)
     struct ways ways = {.updates = 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!task->member.needed || task->member.returned)
+        if (!task->slot.needed || task->slot.returned)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
         const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->accesses[0].tensor;
@@ -159,7 +159,7 @@ static struct ways measure_ways(const struct list *list)
             ways.updates++;
             ways.bytes += (double)tensor->bytes;
         } else if (task->lane->kind == LANE_COMPUTE) {
-            ways.on_device += list->pool->ring.n * (double)round_up(tensor->bytes, tensor->device->alignment);
+            ways.on_device += list->pool->slots.n * (double)round_up(tensor->bytes, tensor->device->alignment);
         } else if (tensor->device->is_host && !task->condition.needs) {
             ways.on_host += (double)tensor->bytes;
         } else if (!tensor->device->is_host && task->condition.needs) {

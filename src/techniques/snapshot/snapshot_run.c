@@ -90,11 +90,11 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->tasks[i];
-        if (!task->member.needed || is_copy(task))
+        if (!task->slot.needed || is_copy(task))
             continue;
-        task->run = task->member.returned ? commit_iteration : persist;
+        task->run = task->slot.returned ? commit_iteration : persist;
         task->argument = snapshot_run;
-        if (task->member.returned)
+        if (task->slot.returned)
             continue;
         size_t bytes = task->accesses[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
@@ -109,7 +109,7 @@ void start_snapshots(struct trainer *trainer)
     const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
     struct snapfile_plan plan = {.config = &trainer->config,
                                  .mesh = &trainer->mesh,
-                                 .ring = &trainer->train->pool->ring,
+                                 .slots = &trainer->train->pool->slots,
                                  .batch = trainer->batch};
     if (!snapshot_options.file)
         return;

@@ -25,12 +25,11 @@ static void sleep_until(uint64_t when)
     }
 }
 
-/* Where the latest padded end of task i is kept; member > 0: its end in the iteration that has this member of the
- * rings.  This end is kept apart: a task that stands aside, and waits for task i, may come when task i has run once
- * more. */
-static uint64_t *end_of(const struct pace *pace, const struct list *list, size_t i, int member)
+/* Where the latest padded end of task i is kept; slot > 0: its end in the iteration that has this slot.  This end is
+ * kept apart: a task that stands aside, and waits for task i, may come when task i has run once more. */
+static uint64_t *end_of(const struct pace *pace, const struct list *list, size_t i, int slot)
 {
-    return &pace->ended[(size_t)member * list->n + i];
+    return &pace->ended[(size_t)slot * list->n + i];
 }
 
 /* The lane's thread calls finish_padded() or finish_delayed() when the task's work has ended, before other tasks are
@@ -42,11 +41,11 @@ static void finish_padded(struct list *list, size_t i, struct task_flight *fligh
     struct pace *pace = pace_of(list);
     const struct task *task = list->tasks[i];
     uint64_t start = MAX(flight->queued, pace->lane_end[task->lane->index]);
-    int member = task->member.needed ? member_of(&list->pool->ring, flight->iteration) : 0;
+    int slot = task->slot.needed ? slot_of(&list->pool->slots, flight->iteration) : 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        bool in_member = list->tasks[edge->producer]->member.needed && !edge->previous;
+        bool in_slot = list->tasks[edge->producer]->slot.needed && !edge->previous;
         if (edge->wait)
-            start = MAX(start, *end_of(pace, list, edge->producer, in_member ? member : 0));
+            start = MAX(start, *end_of(pace, list, edge->producer, in_slot ? slot : 0));
     }
     flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * pace->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * pace->seconds[i] * pace->wrapper.scale);
@@ -59,7 +58,7 @@ static void finish_padded(struct list *list, size_t i, struct task_flight *fligh
     }
     pace->lane_end[task->lane->index] = flight->end;
     *end_of(pace, list, i, 0) = flight->end;
-    *end_of(pace, list, i, member) = flight->end;
+    *end_of(pace, list, i, slot) = flight->end;
     sleep_until(flight->end);
 }
 
@@ -76,7 +75,7 @@ static void finish_delayed(struct list *list, size_t i, struct task_flight *flig
 static struct pace *wrap(struct list *list, struct pace initial)
 {
     struct pace *pace = copy_bytes(&initial, sizeof initial);
-    pace->ended = allocate(((size_t)list->pool->ring.n + 1) * list->n, sizeof *pace->ended);
+    pace->ended = allocate(((size_t)list->pool->slots.n + 1) * list->n, sizeof *pace->ended);
     pace->lane_end = allocate((size_t)list->pool->machine->n_lanes, sizeof *pace->lane_end);
     list->running->wrapper = &pace->wrapper;
     return pace;

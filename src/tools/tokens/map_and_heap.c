@@ -31,7 +31,7 @@ void free_map(struct number_map *map)
 }
 
 /* The key's slot, or the free slot that it would get. */
-static struct slot *slot_of(const struct number_map *map, uint64_t key)
+static struct slot *find_slot(const struct number_map *map, uint64_t key)
 {
     const uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* its upper bits depend on all bits of the key */
     size_t i = (size_t)(mixed >> 32) & (map->slots - 1);
@@ -42,7 +42,7 @@ static struct slot *slot_of(const struct number_map *map, uint64_t key)
 
 int64_t map_find(const struct number_map *map, uint64_t key)
 {
-    const struct slot *slot = slot_of(map, key);
+    const struct slot *slot = find_slot(map, key);
     if (!slot->used)
         return NO_NUMBER;
     return slot->number;
@@ -55,7 +55,7 @@ static void double_slots(struct number_map *map)
     map->slot = allocate(map->slots, sizeof *map->slot);
     for (size_t i = 0; i < old.slots; i++)
         if (old.slot[i].used)
-            *slot_of(map, old.slot[i].key) = old.slot[i];
+            *find_slot(map, old.slot[i].key) = old.slot[i];
     free(old.slot);
 }
 
@@ -63,7 +63,7 @@ void map_put(struct number_map *map, uint64_t key, uint32_t number)
 {
     if (2 * map->n >= map->slots)
         double_slots(map);
-    struct slot *slot = slot_of(map, key);
+    struct slot *slot = find_slot(map, key);
     if (!slot->used)
         map->n++;
     *slot = (struct slot){.key = key, .number = number, .used = true};

@@ -136,7 +136,7 @@ void execute(struct list *list, uint32_t iteration)
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->tasks[i];
-        if (!is_due(task, iteration) || (task->member.needed && !list->running->late))
+        if (!is_due(task, iteration) || (task->slot.needed && !list->running->late))
             continue;
         tell_issuing(list, i, iteration);
         if (must_be_alone(list, task))

@@ -4,10 +4,10 @@
  * the lane completes when the wrapper lets it.
  *
  * Whether a task is skipped is decided *late*, just before it would start, if the task is of one of two kinds.  One
- * that needs bits of a side word, which is written by then, runs if the word has them.  One that needs a member of the
- * rings (step/ring.c) runs if its iteration has been given a member.  The iteration asks for it when its first state
- * has been updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a member that
- * is taken then may be free by the time the copy runs.
+ * that needs bits of a side word, which is written by then, runs if the word has them.  One that needs a slot
+ * (step/slots.c) runs if its iteration has been given a slot.  The iteration asks for it when its first state has been
+ * updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a slot that is taken
+ * then may be free by the time the copy runs.
  *
  *     the issuing thread         gives the job to a thread, and goes on
  *     the job's thread           waits for the update, then asks: ---- yes ---- the task runs, then its event ends
@@ -22,9 +22,9 @@
  *     a task that stands aside   The job is parked here, outside of its lane, until the iteration has asked.  Then a
  *                                thread of the lane gets it, in list order, or it is freed.
  *
- * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  Those of later ones
- * that use the same bytes need not, and no edge says so (connects() in depend.c): a member is free only when all that
- * was written to it has ended.
+ * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  Those of later ones that
+ * use the same bytes need not, and no edge says so (connects() in depend.c): a slot is free only when all that was
+ * written to it has ended.
  *
  * A task in its lane's queue counts as in flight, and at MOST_RUNS of them the issuing thread waits (make_room()).  A
  * task that stands aside is in no queue and is not counted: so training never waits for the disk and its link, however
@@ -35,7 +35,7 @@
 #include "run_parts.h"
 
 struct late {
-    member_asker *ask;
+    slot_asker *ask;
     void *context;
     pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */
     uint32_t last_request;   /* the last iteration that has asked */
@@ -43,7 +43,7 @@ struct late {
     struct job_queue ended;  /* parked jobs that have ended, in the order of their ends */
 };
 
-void start_late(struct list *list, member_asker *ask, void *context)
+void start_late(struct list *list, slot_asker *ask, void *context)
 {
     const struct late late = {.ask = ask, .context = context};
     list->running->late = copy_bytes(&late, sizeof late);
@@ -59,10 +59,7 @@ void stop_late(struct list *list)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static bool has_member(const struct list *list, uint32_t iteration)
-{
-    return member_of(&list->pool->ring, iteration) > 0;
-}
+static bool has_slot(const struct list *list, uint32_t iteration) { return slot_of(&list->pool->slots, iteration) > 0; }
 
 static void free_parked(struct job *job)
 {
@@ -70,19 +67,19 @@ static void free_parked(struct job *job)
     free_job(job);
 }
 
-/* Its iteration has asked: a parked job runs if the iteration was given a member. */
+/* Its iteration has asked: a parked job runs if the iteration was given a slot. */
 static void run_or_free(struct job *job)
 {
     struct task *task = job->list->tasks[job->task_index];
-    if (has_member(job->list, job->iteration))
+    if (has_slot(job->list, job->iteration))
         give_job(&task->lane->aside_thread, task->lane->name, job);
     else
         free_parked(job);
 }
 
-/* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
+/* The iteration asks for its slot.  Its parked jobs, which come first in the queue, are then given to a thread, or
  * freed. */
-static void request_member(struct late *late, uint32_t iteration)
+static void request_slot(struct late *late, uint32_t iteration)
 {
     late->ask(late->context, iteration);
     late->last_request = iteration;
@@ -90,21 +87,21 @@ static void request_member(struct late *late, uint32_t iteration)
         run_or_free(take_job(&late->parked));
 }
 
-bool is_decided_late(const struct task *task) { return task->member.needed || task->condition.needs; }
+bool is_decided_late(const struct task *task) { return task->slot.needed || task->condition.needs; }
 
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 {
     struct late *late = list->running->late;
     if (!has_needed(task))
-        return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
-    if (!task->member.needed)
+        return false; /* such a task stores nothing, so the iteration does not ask for a slot because of it */
+    if (!task->slot.needed)
         return true;
     if (!late)
         return false;
     pthread_mutex_lock(&late->lock);
     if (late->last_request < iteration)
-        request_member(late, iteration);
-    bool has_one = has_member(list, iteration);
+        request_slot(late, iteration);
+    bool has_one = has_slot(list, iteration);
     pthread_mutex_unlock(&late->lock);
     return has_one;
 }
@@ -207,7 +204,7 @@ static void wait_for_parked(const struct list *list, const struct task *task, st
 {
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         const struct task *producer = list->tasks[edge->producer];
-        if (!producer->member.aside || edge->previous)
+        if (!producer->slot.aside || edge->previous)
             continue;
         job->wait[job->n_wait++] = list->running->task_runs[producer->index].parked;
     }
@@ -229,7 +226,7 @@ static void park_job(struct list *list, const struct job *job)
     pthread_mutex_unlock(&late->lock);
 }
 
-/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
+/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a slot.
  * Then it is given to a thread, or freed. */
 static void park_task(struct list *list, const struct task *task, struct job *job)
 {
@@ -271,7 +268,7 @@ void issue_wrapped(const struct task *task, struct job *job)
 static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
     const struct queue *queue = &list->running->queues[task->lane->index];
-    if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
+    if (task->lane->device->is_host || task->slot.needed || queue->retired == queue->given)
         return;
     job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
 }
@@ -280,7 +277,7 @@ void issue_late_or_wrapped(struct list *list, struct task *task, struct job *job
 {
     if (list->running->wrapper)
         wait_for_turn(list, task, job);
-    if (task->member.aside)
+    if (task->slot.aside)
         park_task(list, task, job);
     else if (is_decided_late(task))
         give_late(task, job);

@@ -52,7 +52,7 @@ struct running {
     /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
     uint64_t iteration_end[KEPT_ENDS];
     struct wrapper *wrapper; /* NULL: none */
-    struct late *late;       /* state of late.c; NULL: tasks that need a member do not run */
+    struct late *late;       /* state of late.c; NULL: tasks that need a slot do not run */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -150,13 +150,12 @@ void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */
 
-/* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that needs a
- * member, from any thread, when the first of its tasks that need one could run. */
-typedef void member_asker(void *context, uint32_t iteration);
-
-/* Between start_late() and stop_late(), tasks that need a member of the rings run; before and after, none does.  Call
- * both after a drain. */
-void start_late(struct list *list, member_asker *ask, void *context);
+/* Calls take_slot() for the iteration, or decides not to.  It is called once for each iteration that needs a slot, from
+ * any thread, when the first of its tasks that need one could run. */
+typedef void slot_asker(void *context, uint32_t iteration);
+/* Between start_late() and stop_late(), tasks that need a slot run; before and after, none does.  Call both after a
+ * drain. */
+void start_late(struct list *list, slot_asker *ask, void *context);
 void stop_late(struct list *list);
 
 #endif

@@ -121,12 +121,11 @@ void issue_wrapped(const struct task *task, struct job *job);
 
 /* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a wrapper. */
 job_function run_late_or_wrapped;
-
-/* Does the task need bits of a side word or a member?  Then it is known only at the last moment whether it runs. */
+/* Does the task need bits of a side word or a slot?  Then it is known only at the last moment whether it runs. */
 bool is_decided_late(const struct task *task);
 
 /* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
- * iteration that needs a member asks for one, for the whole iteration. */
+ * iteration that needs a slot asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
 
 /* A run of such a task has ended: if it was not skipped, observers are told that it was issued, which they were not

@@ -1,13 +1,12 @@
 /* condition.c - whether a task runs in an iteration, where that is known only when all that it waits for has ended.
  *
- * A task may need two things (struct condition, struct member_use).  It may need bits of a *side word*, a word in
- * memory that another task of the same iteration has written.  And it may need that its iteration has a member of the
- * rings, which only a few iterations at a time have (ring.c).  A run asks for both (run/late.c), and so does the
- * simulation.
+ * A task may need two things (struct condition, struct slot_use).  It may need bits of a *side word*, a word in memory
+ * that another task of the same iteration has written.  And it may need that its iteration has a slot (slots.c), which
+ * only a few iterations at a time have.  A run asks for both (run/late.c), and so does the simulation.
  */
 #include "list.h"
 
-bool is_conditional(const struct task *task) { return task->when.every > 1 || task->member.needed; }
+bool is_conditional(const struct task *task) { return task->when.every > 1 || task->slot.needed; }
 
 static bool is_of_word(const struct access *access) { return access->tensor->is_side_word; }
 

@@ -111,13 +111,13 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
  *
  *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
  *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
- *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  A ring's
- *              tensor does not last either: the next iteration writes another member. */
+ *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  A tensor
+ *              in slots does not last either: the next iteration writes into another slot. */
 static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)
         return !tensor->persistent;
-    bool lasts = tensor->persistent && !tensor->storage->ring;
+    bool lasts = tensor->persistent && !tensor->storage->slots;
     return lasts || node >= walk->n;
 }
 

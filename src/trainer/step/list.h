@@ -20,7 +20,7 @@
  * Other folders rewrite a list, prove it, show it, run it on a virtual clock, or, in run/, for real.  Nothing here
  * calls a device, except for the buffers of tensors.
  *
- *     tensor.h   what tasks read and write            tensor.c, ring.c
+ *     tensor.h   what tasks read and write            tensor.c, slots.c
  *     task.h     a task, by itself                    task.c, condition.c
  *     list.h     a list, and adding tasks to it       list.c, task.c
  *                waits that no tensor says            after.c
@@ -34,7 +34,7 @@
 #define LIST_H
 
 #include "task.h"   /* defines: task, and what it is made of: access, arg, grid, when, condition, role, tags, edge */
-#include "tensor.h" /* defines: tensor, ring, pool, memory_class */
+#include "tensor.h" /* defines: tensor, slots, pool, memory_class */
 
 /* ---- a list: list.c -------------------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ struct list {
     struct tags tags;    /* put on every task that is added: see tag_role() */
     struct after *after; /* in the order of their origins */
     size_t n_after, cap_after;
-    struct task *edit_ring; /* while the list is edited: comes before the first task and after the last one */
+    struct task *edit_ends; /* while the list is edited: comes before the first task and after the last one */
     struct task *cursor;    /* while the list is edited: new tasks come right after it; else NULL */
 
     /* set by depend(): the edges of task 0, of task 1 ... */

@@ -34,14 +34,14 @@ static int distance_of(const struct tensor *tensor, int n)
 }
 
 /* Notes which device copies the tensor, when a task of `device` touches it: the last one that writes it or, if none
- * does, the first one that reads it.  The tensors of a ring are copied by the same device. */
+ * does, the first one that reads it.  The same device copies the tensor of each slot. */
 static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode)
 {
     bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);
     if (device->is_host || !takes_over)
         return;
-    for (struct tensor *member = tensor; member; member = member->next_member)
-        member->copier = device;
+    for (struct tensor *in_slot = tensor; in_slot; in_slot = in_slot->next_slot)
+        in_slot->copier = device;
 }
 
 static void find_lifetimes(struct list *list)

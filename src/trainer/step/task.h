@@ -44,7 +44,7 @@ struct tags {  /* labels: passes and tools group tasks by them, and no edge foll
 
 enum access_mode { ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_BOTH = 3 };
 struct access {
-    struct tensor *tensor; /* the first member, if it is in a ring */
+    struct tensor *tensor; /* the one in slot 1, if it lies in slots */
     enum access_mode mode; /* ACCESS_NONE: an argument that is no tensor */
 };
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_STRUCT, ARG_LOCAL };
@@ -129,8 +129,8 @@ struct when {
 };
 
 /* Whether a task runs in an iteration may be known only when all that it waits for has ended.  The task runs if then
- * both its bits (struct condition) and its member (struct member_use) are there.  Most tasks need neither, have zeros
- * in both structs, and always run. */
+ * both its bits (struct condition) and its slot (struct slot_use) are there.  Most tasks need neither, have zeros in
+ * both structs, and always run. */
 
 /* Bits of a *side word*, which says on which side, the device or the CPU, an update runs in this iteration.  A task of
  * the iteration has written the word, and each task that needs bits of it reads it on the host, just before it would
@@ -140,12 +140,12 @@ struct condition {
     bool unexpected; /* a forecast assumes that the word lacks these bits, and that the task does nothing */
 };
 
-/* A member of the rings (ring.c).  A few iterations at a time have one.  An iteration asks for one at its first task
- * that needs one and whose bits are there.  If none is free, all tasks that need one do nothing in this iteration. */
-struct member_use {
-    bool needed;   /* the iteration must have a member */
-    bool returned; /* with `needed`: the iteration gives its member back when this task has ended */
-    bool aside;    /* with `needed`: it waits outside of its lane, and only tasks that need a member wait for it */
+/* A slot (slots.c).  A few iterations at a time have one.  An iteration asks for one at its first task that needs one
+ * and whose bits are there.  If none is free, all tasks that need one do nothing in this iteration. */
+struct slot_use {
+    bool needed;   /* the iteration must have a slot */
+    bool returned; /* with `needed`: the iteration gives its slot back when this task has ended */
+    bool aside;    /* with `needed`: it waits outside of its lane, and only tasks that need a slot wait for it */
 };
 
 /* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they
@@ -223,7 +223,7 @@ struct task {
     /* When it runs, and how long: the same for all that run, simulate or print a list. */
     struct when when;
     struct condition condition;
-    struct member_use member;
+    struct slot_use slot;
     enum gate gate; /* depend() makes edges of it */
     double seconds; /* how long it takes on its lane, for the simulation; NAN: not said */
 
@@ -253,7 +253,7 @@ const char *layer_and_micro(char out[64], const struct task *task);
 
 /* ---- condition.c ------------------------------------------------------------------------------------------------- */
 
-/* Do `when` or its rings leave it out in some iterations?  A side word does not count: what it leaves out ends only
+/* Do `when` or its slot leave it out in some iterations?  A side word does not count: what it leaves out ends only
  * after what it waits for. */
 bool is_conditional(const struct task *task);
 bool writes_side_word(const struct task *task);       /* does it write a side word? */

@@ -1,5 +1,5 @@
 /* tensor.h - tensors, arrays that each have a name, a shape, a place and a lifetime, and the pool that owns them.
- * Implemented in tensor.c, and rings in ring.c.
+ * Implemented in tensor.c, and slots in slots.c.
  *
  * Protocol: new_pool(); new_tensor(), new_view(), while lists are built; place() gives addresses (list.h); only then
  * tensor_buffer(), tensor_memory(), write_tensor(), read_tensor(); free_pool().
@@ -107,25 +107,25 @@ struct tensor {
     struct tensor *later_copy; /* the next tensor that the list fills with copies of the same bytes, for later tasks;
                                 * NULL: none, or the list does not fill this one by copies */
 
-    /* A ring: tensors alike that take turns.  The accesses of tasks name only its first member, and the iteration says
-     * which member that means (tensor_at()). */
-    struct ring *ring;          /* the ring whose first member this storage is; NULL: it is none */
-    struct tensor *next_member; /* the same part of the next member; NULL: it is the last one, or in no ring */
+    /* Slots: a tensor that lies in slots is there once in each, and these tensors are alike.  The accesses of tasks
+     * name only the one in slot 1, and the iteration says which one that means (tensor_at()). */
+    struct slots *slots;      /* its slots, if it is the storage in slot 1; else NULL */
+    struct tensor *next_slot; /* the same part in the next slot; NULL: this is the last one, or it lies in no slots */
 };
 
-/* Which iteration has which member of the rings of a pool (ring.c).  n is 0 where there are no rings. */
-enum { MOST_MEMBERS = 16 };
-struct ring {
-    int n;       /* number of members, which are numbered from 1 */
-    int durable; /* the member with the newest iteration that is durable; 0: none */
-    /* The iteration that has member k; 0: none.  Atomic, since running tasks look for their member meanwhile. */
-    _Atomic uint32_t iteration[MOST_MEMBERS + 1];
+/* Which iteration has which slot (slots.c).  A pool has one set of slots, for all tensors that lie in slots. */
+enum { MOST_SLOTS = 16 };
+struct slots {
+    int n;       /* number of slots, which are numbered from 1; 0: there are none */
+    int durable; /* the slot with the newest iteration that is durable; 0: none */
+    /* The iteration that has slot k; 0: none.  Atomic, since running tasks look for their slot meanwhile. */
+    _Atomic uint32_t iterations[MOST_SLOTS + 1];
 };
 
 /* All tensors that share the arenas of a machine. */
 struct pool {
     struct machine *machine;
-    struct ring ring;
+    struct slots slots;
     struct tensor **tensors;
     size_t n, cap;
 };
@@ -179,17 +179,15 @@ void read_tensor(struct tensor *tensor, void *into);
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from);
 void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
 
-/* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
+/* ---- slots.c: a slot for each of a few iterations ---------------------------------------------------------------- */
 
-/* Takes a free member for the iteration.  Returns the member's number, from 1; 0: none is free. */
-int take_member(struct ring *ring, uint32_t iteration);
-
-/* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
-void return_member(struct ring *ring, uint32_t iteration, bool durable);
-int member_of(const struct ring *ring, uint32_t iteration); /* 0: the iteration has none */
-struct tensor *nth_member(struct tensor *tensor, int k); /* given the first member, or a part of it; k counts from 1 */
-
-/* The tensor that is meant in this iteration: the tensor itself, or, where it is in a ring, the same part of the member
+/* Takes a free slot for the iteration.  Returns the slot's number, from 1; 0: none is free. */
+int take_slot(struct slots *slots, uint32_t iteration);
+/* The iteration gives its slot back.  durable: the slot stays taken until a later iteration's is durable. */
+void return_slot(struct slots *slots, uint32_t iteration, bool durable);
+int slot_of(const struct slots *slots, uint32_t iteration);  /* 0: the iteration has none */
+struct tensor *tensor_in_slot(struct tensor *tensor, int k); /* given the one in slot 1, or a part of it */
+/* The tensor that is meant in this iteration: the tensor itself, or, where it lies in slots, the same part in the slot
  * that the iteration has. */
 struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration);
 

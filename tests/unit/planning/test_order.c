@@ -1,5 +1,5 @@
-/* test_order.c - what must come before what: updates that wait for the norm, rings, tasks that may be skipped,
- * and waits that no tensor says.
+/* test_order.c - what must come before what: updates that wait for the norm, slots, tasks that may be skipped, and
+ * waits that no tensor says.
  *
  * It tests gate_updates(), which --clip calls (src/planning/lists), depend(), and verify() (src/planning/proof).  A
  * list that is right must be accepted.  Then one wait is taken away, or one task is moved, and verify() must say which
@@ -114,7 +114,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
                            "task c gpu.compute 1 reads=x\n";
     struct list *list = read_list_text("%s", text);
     struct task *task = list->tasks[2];
-    list->tasks[1]->member.needed = true;
+    list->tasks[1]->slot.needed = true;
     finish_list(list);
     expect_sound("the list", list, NULL);
     for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
@@ -137,11 +137,11 @@ TEST(verify_looks_at_all_sets_that_run_together)
     free_list_and_machine(read_text_list(text)); /* one of the two always runs */
 }
 
-/* ---- rings ------------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* Iterations have members of a ring of their own, so nothing leads from one to the next.  In exchange an iteration may
- * touch its member only while it has it. */
-TEST(verify_sees_what_touches_a_ring_too_late)
+/* Iterations have slots of their own, so nothing leads from one to the next.  In exchange an iteration may touch its
+ * slot only while it has it. */
+TEST(verify_sees_what_touches_a_slot_too_late)
 {
     static const char *const lists[] = {
         "task copy gpu.download 1 reads=x writes=b\ntask persist host.disk 1 reads=b\ntask commit host.disk 1\n",
@@ -150,18 +150,18 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         "task persist host.disk 1 reads=b\ntask commit host.disk 1\n",
         "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\ntask persist host.disk 1 reads=b\n"};
     static const char *const wrong[] = {
-        NULL, "task 0 copy touches ring b, and may run in a step that has returned its member of it",
-        "task 1 look touches ring b, and may run in a step that has no member of it",
-        "task 0 copy touches ring b, and may run in a step that has returned its member of it"};
+        NULL, "task 0 copy touches tensor b in a slot, and may run in a step that has returned its own",
+        "task 1 look touches tensor b in a slot, and may run in a step that has none",
+        "task 0 copy touches tensor b in a slot, and may run in a step that has returned its own"};
     for (int k = 0; k < 4; k++) {
         struct list *list = read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < list->n; i++) {
             struct task *task = list->tasks[i];
-            task->member.needed = strcmp(task->name, "look") != 0;
-            task->member.returned = strcmp(task->name, "commit") == 0;
+            task->slot.needed = strcmp(task->name, "look") != 0;
+            task->slot.returned = strcmp(task->name, "commit") == 0;
             for (int a = 0; a < task->n_accesses; a++)
                 if (task->accesses[a].tensor->device->is_host)
-                    task->accesses[a].tensor->storage->ring = &list->pool->ring;
+                    task->accesses[a].tensor->storage->slots = &list->pool->slots;
         }
         finish_list(list);
         for (size_t e = 0; e < list->n_edges; e++)
@@ -174,9 +174,9 @@ TEST(verify_sees_what_touches_a_ring_too_late)
     }
 }
 
-/* Nothing but an edge leads from the persist to the task that ends the ring.  It counts if it is a wait within the
+/* Nothing but an edge leads from the persist to the task that returns the slot.  It counts if it is a wait within the
  * iteration, and if the persist always runs. */
-TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
+TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
 {
     static const char *const text = GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
                                         "task copy gpu.download 1 reads=x writes=b\n"
@@ -185,10 +185,10 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
         struct list *list = read_list_text("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < list->n; i++)
-            list->tasks[i]->member.needed = true;
+            list->tasks[i]->slot.needed = true;
         list->tasks[1]->condition.needs = k == 3;
-        list->tasks[2]->member.returned = true;
-        list->pool->tensors[1]->ring = &list->pool->ring;
+        list->tasks[2]->slot.returned = true;
+        list->pool->tensors[1]->slots = &list->pool->slots;
         finish_list(list);
         list->tasks[2]->edges = &edge;
         list->tasks[2]->n_edges = 1;
@@ -196,22 +196,22 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
             expect_sound("the list", list, NULL);
         else
             expect_wrong("the list", verify(list, NULL),
-                         "touches ring b, and may run in a step that has returned its member of it");
+                         "touches tensor b in a slot, and may run in a step that has returned its own");
         free_list_and_machine(list);
     }
 }
 
-/* What an iteration reads of a ring it has written itself: another iteration's value is in another member. */
-TEST(verify_sees_a_read_of_a_ring_before_its_write)
+/* What an iteration reads in its slot it has written itself: another iteration's value is in another slot. */
+TEST(verify_sees_a_read_of_a_slot_before_its_write)
 {
     struct list *list =
         read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
                            "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
                            "task commit host.disk 1\n");
     for (size_t i = 0; i < list->n; i++)
-        list->tasks[i]->member.needed = true;
-    list->tasks[2]->member.returned = true;
-    list->pool->tensors[1]->ring = &list->pool->ring;
+        list->tasks[i]->slot.needed = true;
+    list->tasks[2]->slot.returned = true;
+    list->pool->tensors[1]->slots = &list->pool->slots;
     finish_list(list);
     expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");
     free_list_and_machine(list);

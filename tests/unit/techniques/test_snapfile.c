@@ -224,7 +224,7 @@ static struct life {
     struct snapfile_writer *writer;
     uint32_t first, step, actions;
     int64_t session;
-    struct flight flight[MOST_MEMBERS];
+    struct flight flight[MOST_SLOTS];
     int n;
     struct problem *problem;
 } life;

@@ -208,8 +208,8 @@ static void put_gate(struct trainer *trainer)
 {
     for (size_t i = 0; i < trainer->train->n; i++) {
         struct task *task = trainer->train->tasks[i];
-        const bool stores = task->action == ACT_HOST && task->member.needed && !task->member.returned;
-        if (task->member.aside && is_copy(task)) {
+        const bool stores = task->action == ACT_HOST && task->slot.needed && !task->slot.returned;
+        if (task->slot.aside && is_copy(task)) {
             task->action = ACT_ISSUE;
             task->commands.issue = copy_behind_gate;
         }

@@ -151,38 +151,38 @@ static char *scene_text(const struct scene *scene)
     return text;
 }
 
-/* The rule of slots over all of its states: up to five members, any of them with an iteration under way, and the newest
+/* The rule of slots over all of its states: up to five slots, any of them with an iteration under way, and the newest
  * that counts in any of the others or in none. */
 TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
 {
     for (int n = 1; n <= 5; n++)
         for (int state = 0; state < (n + 1) << n; state++) {
-            struct ring ring = {.n = n, .durable = state >> n};
+            struct slots slots = {.n = n, .durable = state >> n};
             int n_free = 0;
             for (int k = 1; k <= n; k++) {
-                ring.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
-                if (!ring.iteration[k] && k != ring.durable)
+                slots.iterations[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
+                if (!slots.iterations[k] && k != slots.durable)
                     n_free++;
             }
-            if (ring.durable && ring.iteration[ring.durable])
-                continue; /* no state of a ring: what is kept is nobody's */
-            struct ring before = ring;
-            int taken = take_member(&ring, 7);
+            if (slots.durable && slots.iterations[slots.durable])
+                continue; /* no state that occurs: what is kept is nobody's */
+            struct slots before = slots;
+            int taken = take_slot(&slots, 7);
             assert_int_equal(taken > 0, n_free > 0);
-            assert_int_equal(member_of(&ring, 7), taken);
+            assert_int_equal(slot_of(&slots, 7), taken);
             for (int k = 1; k <= n; k++)
-                assert_int_equal(ring.iteration[k], k == taken ? 7 : before.iteration[k]);
-            assert_int_equal(ring.durable, before.durable);
+                assert_int_equal(slots.iterations[k], k == taken ? 7 : before.iterations[k]);
+            assert_int_equal(slots.durable, before.durable);
             if (!taken)
                 continue;
             assert_int_not_equal(taken, before.durable);
-            assert_true(!before.iteration[taken]);
+            assert_true(!before.iterations[taken]);
             for (int counts = 0; counts < 2; counts++) {
-                struct ring after = ring;
-                return_member(&after, 7, counts);
+                struct slots after = slots;
+                return_slot(&after, 7, counts);
                 assert_int_equal(after.durable, counts ? taken : before.durable);
                 for (int k = 1; k <= n; k++)
-                    assert_int_equal(after.iteration[k], before.iteration[k]);
+                    assert_int_equal(after.iterations[k], before.iterations[k]);
             }
         }
 }

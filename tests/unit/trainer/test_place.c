@@ -281,26 +281,25 @@ TEST(lists_share_an_arena)
     close_used(machine);
 }
 
-/* Members that stand in no task lie where the first one does: pinned for the device that copies it. */
-TEST(members_of_a_ring_are_placed_alike)
+/* Tensors in slots that no task names lie where the one in slot 1 does: pinned for the device that copies it. */
+TEST(tensors_in_slots_are_placed_alike)
 {
     struct list *list =
         read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
                            "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
     struct tensor *tensor = list->pool->tensors[1], *other = list->pool->tensors[2];
-    tensor->ring = &list->pool->ring;
-    tensor->next_member = other;
+    tensor->slots = &list->pool->slots;
+    tensor->next_slot = other;
     finish_list(list);
     assert_ptr_equal(tensor->copier, &list->pool->machine->devices[0]);
     assert_ptr_equal(other->copier, tensor->copier);
-    assert_ptr_equal(nth_member(tensor, 1), tensor);
-    assert_ptr_equal(nth_member(tensor, 2), other);
+    assert_ptr_equal(tensor_in_slot(tensor, 1), tensor);
+    assert_ptr_equal(tensor_in_slot(tensor, 2), other);
     free_list_and_machine(list);
 }
 
 /* Two devices with a context each, and a way from a to b in two copies, which the list has in the other order: up to b
- * goes what the step before has brought down.  The bytes, all members of the ring, are pinned for the one that copies
- * down. */
+ * goes what the step before has brought down.  The bytes, in all slots, are pinned for the one that copies down. */
 TEST(a_move_is_pinned_for_the_device_that_copies_down)
 {
     struct paper paper = new_paper(2, &slow_speeds);
@@ -308,14 +307,14 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
     struct tensor *a = new_words(&paper, from, "a", 1024, PERSISTENT),
                   *b = new_words(&paper, to, "b", 1024, PERSISTENT);
     struct tensor *tensor = new_words(&paper, paper.host, "h", 1024, PERSISTENT),
-                  *member = new_words(&paper, paper.host, "h2", 1024, PERSISTENT);
-    tensor->ring = &paper.pool->ring;
-    tensor->next_member = member;
+                  *in_slot_2 = new_words(&paper, paper.host, "h2", 1024, PERSISTENT);
+    tensor->slots = &paper.pool->slots;
+    tensor->next_slot = in_slot_2;
     add_copy(paper.list, to->lanes[LANE_UPLOAD], "up", b, tensor);
     add_copy(paper.list, from->lanes[LANE_DOWNLOAD], "down", tensor, a);
     must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     assert_ptr_equal(tensor->copier, from);
-    assert_ptr_equal(member->copier, from);
+    assert_ptr_equal(in_slot_2->copier, from);
     end_paper(&paper);
 }
 

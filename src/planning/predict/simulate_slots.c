@@ -1,48 +1,48 @@
-/* simulate_ring.c - which iterations of a simulated list get a member of the rings (step/ring.c).
+/* simulate_slots.c - which iterations of a simulated list get a slot (step/slots.c).
  *
- * Tasks that need a member (struct member_use in task.h) store what the iteration makes, and a few iterations at a time
+ * Tasks that need a slot (struct slot_use in task.h) store what the iteration makes, and a few iterations at a time
  * have one.  An iteration asks once:
  *
  *     when the first task ends whose result is to be stored         asks_at_end()
- *     when a task that needs a member has its turn before that      must_ask()
+ *     when a task that needs a slot has its turn before that      must_ask()
  *     at once, if no task with such a result runs in it             asks_at_once()
  *
- * A task that needs a member does not start before its iteration has asked (lacks_member()).  If a member is free, the
+ * A task that needs a slot does not start before its iteration has asked (lacks_slot()).  If a slot is free, the
  * iteration has it until its last task has stored.  If none is free, all tasks that need one leave the iteration: they
- * skip it, as if it were one in which they do not run (ask_for_member() in simulate.c).
+ * skip it, as if it were one in which they do not run (ask_for_slot() in simulate.c).
  */
 #include "simulator.h"
 
-bool lacks_member(const struct simulator *sim, int node)
+bool lacks_slot(const struct simulator *sim, int node)
 {
-    return task_of(sim, node)->member.needed && !sim->iterations[node / sim->n].has_asked;
+    return task_of(sim, node)->slot.needed && !sim->iterations[node / sim->n].has_asked;
 }
 
-/* A copy of what an update has made has its turn: must it ask for a member?  The update has asked already, unless it
+/* A copy of what an update has made has its turn: must it ask for a slot?  The update has asked already, unless it
  * skips this iteration.  Then the copy asks, as in a run (run/late.c).  If it waited for an answer instead, so would
  * all that comes after it on its lane, perhaps the very update that is to ask. */
 bool must_ask(const struct simulator *sim, int node)
 {
     const struct task *task = task_of(sim, node);
-    if (task->member.aside || task->condition.unexpected)
+    if (task->slot.aside || task->condition.unexpected)
         return false;
-    return sim->unmet[node] == 0 && lacks_member(sim, node);
+    return sim->unmet[node] == 0 && lacks_slot(sim, node);
 }
 
-bool ask_rings(struct simulator *sim, int iteration)
+bool give_slot(struct simulator *sim, int iteration)
 {
     struct iteration *state = &sim->iterations[iteration];
     state->has_asked = true;
     if (!is_due(sim->returning_task, (uint32_t)iteration + 1))
         return false;
-    state->has_member = take_member(&sim->ring, (uint32_t)iteration + 1) > 0;
+    state->has_slot = take_slot(&sim->slots, (uint32_t)iteration + 1) > 0;
     return true;
 }
 
 /* Has task i a result that is to be stored? */
 static bool is_stored(const struct simulator *sim, int i)
 {
-    return sim->tasks[i].before_member && !task_of(sim, i)->member.needed;
+    return sim->tasks[i].before_slot && !task_of(sim, i)->slot.needed;
 }
 
 bool asks_at_once(const struct simulator *sim, int iteration)
@@ -62,6 +62,6 @@ bool asks_at_end(const struct simulator *sim, int i, int iteration)
 
 void return_at_end(struct simulator *sim, int i, int iteration)
 {
-    if (task_of(sim, i)->member.returned)
-        return_member(&sim->ring, (uint32_t)iteration + 1, true);
+    if (task_of(sim, i)->slot.returned)
+        return_slot(&sim->slots, (uint32_t)iteration + 1, true);
 }
