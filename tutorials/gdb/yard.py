@@ -167,8 +167,8 @@ def find_alone():
     while frame is not None and frame.is_valid():
         if frame.name() == "run_alone":
             try:
-                list, position, iteration = arguments(frame)[:3]
-                return list.dereference(), int(iteration), int(position)
+                list, task, iteration = arguments(frame)[:3]
+                return list.dereference(), int(iteration), int(task["index"])
             except (gdb.error, ValueError, RuntimeError):  # the compiler has kept no value of them
                 return None
         frame = frame.older()
@@ -184,7 +184,7 @@ def find_running():
     now = gdb.parse_and_eval("execution.now")
     if int(now["list"]) == 0:
         return None
-    return now["list"].dereference(), int(now["iteration"]), int(now["task_index"])
+    return now["list"].dereference(), int(now["iteration"]), int(now["task"]["index"])
 
 
 def is_serial():

@@ -231,19 +231,18 @@ static struct problem *check_left(const struct list *list, const struct task *ta
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-struct problem *audit_task(struct audit *audit, size_t task_index, uint32_t iteration, struct task_flight *flight)
+struct problem *audit_task(struct audit *audit, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
-    const struct task *task = audit->list->tasks[task_index];
     const struct image *end = audit->images + audit->n;
     struct problem *problem = NULL;
-    show_busy("auditing this step", audit->begun, (double)task_index / (double)audit->list->n);
+    show_busy("auditing this step", audit->begun, (double)task->index / (double)audit->list->n);
     for (int run = 0; run < RUNS && !problem; run++) {
         for (const struct image *image = audit->images; image < end; image++)
             if (uses_device(task, image->device)) {
                 fill_image(image, task, iteration, run);
                 write_slab(image, image->given);
             }
-        run_alone(audit->list, task_index, iteration, flight);
+        run_alone(audit->list, task, iteration, flight);
         for (const struct image *image = audit->images; image < end && !problem; image++)
             if (uses_device(task, image->device))
                 problem = check_left(audit->list, task, image, iteration, run);
@@ -262,9 +261,9 @@ struct problem *audit_task(struct audit *audit, size_t task_index, uint32_t iter
 
 static void *begin_iteration(struct list *list) { return open_audit(list); }
 
-static void run_audited(void *audit, size_t task_index, uint32_t iteration, struct task_flight *flight)
+static void run_audited(void *audit, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
-    struct problem *problem = audit_task(audit, task_index, iteration, flight);
+    struct problem *problem = audit_task(audit, task, iteration, flight);
     if (problem)
         fail(EXIT_FAILED, "audit: %s", problem->sentence);
 }

@@ -55,7 +55,8 @@ struct audit *open_audit(struct list *list);
 /* Runs the task in that iteration several times, each time with other bytes in all that it does not declare to read.
  * Returns NULL if each run left the same in its declared writes, and changed nothing else.  Otherwise it returns the
  * problem, and memory is as before the task. */
-struct problem *audit_task(struct audit *audit, size_t task_index, uint32_t iteration, struct task_flight *flight);
+struct problem *audit_task(struct audit *audit, const struct task *task, uint32_t iteration,
+                           struct task_flight *flight);
 void close_audit(struct audit *audit);
 
 /* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something

@@ -90,7 +90,7 @@ static uint64_t steps_asked(const struct trace_control *control)
 
 /* Waits until the viewer grants the rest of the step, or one task, or asks for no pause any more. */
 static void wait_for_grant(struct recording *recording, const struct trace_control *control, const struct list *list,
-                           size_t task_index, uint32_t iteration)
+                           const struct task *task, uint32_t iteration)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
     while (is_pause_asked(control) && !interrupted()) {
@@ -105,14 +105,14 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
             recording->tasks++;
             return;
         }
-        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, task_index));
+        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, task->index));
         nanosleep(&moment, NULL);
     }
 }
 
 /* Waits while a viewer asks for it, until the viewer lets that task be issued or is gone.  All tasks that were
  * issued have ended by then. */
-static void obey_viewer(void *context, struct list *list, size_t task_index, uint32_t iteration)
+static void obey_viewer(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     struct recording *recording = context;
     const struct trace_control *control = trace_request_in_file(recording->writer);
@@ -130,7 +130,7 @@ static void obey_viewer(void *context, struct list *list, size_t task_index, uin
         return;
     retire_all(list);
     uint64_t from = now_ns();
-    wait_for_grant(recording, control, list, task_index, iteration);
+    wait_for_grant(recording, control, list, task, iteration);
     execution.held_ns += now_ns() - from;
     trace_alive(recording->writer, 0);
 }
@@ -191,12 +191,12 @@ static void begin_recording(struct trainer *trainer, const char *path)
 {
     struct list *lists[3];
     const size_t n = lists_of(trainer, lists);
-    const struct wrapper *wrapper = lists[0]->running->wrapper;
-    const bool paced = wrapper && wrapper->scale > 0;
+    const struct pacer *pacer = lists[0]->running->pacer;
+    const bool paced = pacer && pacer->scale > 0;
     char *title = describe_shape(trainer);
     struct trace_about about = {.model = title,
                                 .kind = paced ? TRACE_PACED : TRACE_REAL,
-                                .pace_scale = paced ? 1 / wrapper->scale : 1,
+                                .pace_scale = paced ? 1 / pacer->scale : 1,
                                 .predicted = predicted_ns,
                                 .context = trainer};
     struct trace *tables = trace_tables(trainer->machine, lists, n, &about);

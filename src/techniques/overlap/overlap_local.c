@@ -320,7 +320,7 @@ static void return_state(struct list *list)
         const struct task *task = list->tasks[i];
         bool returns = (task->condition.needs & SIDE_MOVED) && (task->condition.needs & SIDE_DEVICE);
         if (returns && (side_bits(task) & SIDE_CPU))
-            run_alone(list, i, 0, &flight);
+            run_alone(list, task, 0, &flight);
     }
 }
 

@@ -50,7 +50,7 @@ static void run_tasks(struct list *list, size_t begin, size_t end)
 {
     struct task_flight flight = {0}; /* nobody asks for the times */
     for (size_t i = begin; i < end; i++)
-        run_alone(list, i, 1, &flight);
+        run_alone(list, list->tasks[i], 1, &flight);
 }
 
 /* Computes L, with that value for element i of the tensor.  A loss has op->scale for each element, in place of dy. */

@@ -168,10 +168,10 @@ static void write_dump(struct list *list)
 /* ---- the moment -------------------------------------------------------------------------------------------------- */
 
 /* The run calls this before each task is issued.  In the last step, it dumps before the first task after the writer. */
-static void dump_in_time(void *context, struct list *list, size_t task_index, uint32_t iteration)
+static void dump_in_time(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    if (list == dump.trainer->train && iteration == dump.last && task_index > dump.dumped.writer && !dump.done)
+    if (list == dump.trainer->train && iteration == dump.last && task->index > dump.dumped.writer && !dump.done)
         write_dump(list);
 }
 

@@ -85,7 +85,7 @@ static bool find_not_finite(struct list *list, uint32_t iteration, struct first_
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_due(task, iteration) || task->slot.needed || !has_needed(task))
+        if (!is_due(task, iteration) || task->slot.needed || !word_allows(task))
             continue;
         struct tensor *out = partly_written(task);
         uint32_t *stale = NULL;
@@ -94,7 +94,7 @@ static bool find_not_finite(struct list *list, uint32_t iteration, struct first_
         found = find_bad(task, BEFORE_TASK, out, stale, bad);
         if (!found) {
             struct task_flight flight = {.iteration = iteration};
-            run_alone(list, i, iteration, &flight);
+            run_alone(list, task, iteration, &flight);
             found = find_bad(task, AFTER_TASK, out, stale, bad);
         }
         free(stale);

@@ -1,10 +1,10 @@
 /* pace.c - lengthens the tasks of a real run: pads every task to its predicted end, or delays its end at random.
  *
- * A wrapped task is issued as ever, but other tasks do not wait for the end of its work: they wait for a user event
- * that the lane's thread completes later.  Pacing completes it at a deadline: the latest end of the task's predecessors
- * plus its own duration.  Deadlines follow from deadlines, so late wake-ups do not add up; a task whose real work ends
- * after its deadline is an overrun, and its successors count from there.  Work, queues, events and data are all real,
- * so a paced run of a server's schedule on a laptop exercises the event graph as the server would.
+ * A task of a list with a pacer is issued as ever, but other tasks do not wait for the end of its work: they wait for a
+ * user event that the lane's thread completes later.  Pacing completes it at a deadline: the latest end of the task's
+ * predecessors plus its own duration.  Deadlines follow from deadlines, so late wake-ups do not add up; a task whose
+ * real work ends after its deadline is an overrun, and its successors count from there.  Work, queues, events and data
+ * are all real, so a paced run of a server's schedule on a laptop exercises the event graph as the server would.
  */
 #include "pace.h"
 #include "planning/console/numbers.h"
@@ -12,9 +12,6 @@
 
 #include <math.h>
 #include <time.h>
-
-/* The wrapper of a list that is paced or delayed is the first member of a struct pace. */
-static struct pace *pace_of(const struct list *list) { return (struct pace *)list->running->wrapper; }
 
 static void sleep_until(uint64_t when)
 {
@@ -27,28 +24,28 @@ static void sleep_until(uint64_t when)
 
 /* Where the latest padded end of task i is kept; slot > 0: its end in the iteration that has this slot.  This end is
  * kept apart: a task that stands aside, and waits for task i, may come when task i has run once more. */
-static uint64_t *end_of(const struct pace *pace, const struct list *list, size_t i, int slot)
+static uint64_t *end_of(const struct pace *pace, size_t i, int slot)
 {
-    return &pace->ended[(size_t)slot * list->n + i];
+    return &pace->ended[(size_t)slot * pace->list->n + i];
 }
 
-/* The lane's thread calls finish_padded() or finish_delayed() when the task's work has ended, before other tasks are
- * told.  The padded start comes after the end of the task before it on the lane, after the ends of its producers, and
- * not before it was issued.  When this runs, the producers have ended.  A producer does not run again before the
- * tasks that waited for it have ended, since they touch the same bytes; end_of() has the exception. */
-static void finish_padded(struct list *list, size_t i, struct task_flight *flight)
+/* The lane's thread calls hold_padded() or hold_delayed() when the task's work has ended, before other tasks are told.
+ * The padded start comes after the end of the task before it on the lane, after the ends of its producers, and not
+ * before it was issued.  When this runs, the producers have ended.  A producer does not run again before the tasks that
+ * waited for it have ended, since they touch the same bytes; end_of() has the exception. */
+static void hold_padded(void *context, const struct task *task, struct task_flight *flight)
 {
-    struct pace *pace = pace_of(list);
-    const struct task *task = list->tasks[i];
+    struct pace *pace = context;
+    const struct list *list = pace->list;
     uint64_t start = MAX(flight->queued, pace->lane_end[task->lane->index]);
     int slot = task->slot.needed ? slot_of(&list->pool->slots, flight->iteration) : 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         bool in_slot = list->tasks[edge->producer]->slot.needed && !edge->previous;
         if (edge->wait)
-            start = MAX(start, *end_of(pace, list, edge->producer, in_slot ? slot : 0));
+            start = MAX(start, *end_of(pace, edge->producer, in_slot ? slot : 0));
     }
-    flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * pace->wrapper.scale);
-    flight->end = flight->start + (uint64_t)(1e9 * pace->seconds[i] * pace->wrapper.scale);
+    flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * pace->pacer.scale);
+    flight->end = flight->start + (uint64_t)(1e9 * pace->seconds[task->index] * pace->pacer.scale);
     pace->tasks++;
     uint64_t now = now_ns();
     if (now > flight->end) {
@@ -57,27 +54,30 @@ static void finish_padded(struct list *list, size_t i, struct task_flight *fligh
         flight->end = now;
     }
     pace->lane_end[task->lane->index] = flight->end;
-    *end_of(pace, list, i, 0) = flight->end;
-    *end_of(pace, list, i, slot) = flight->end;
+    *end_of(pace, task->index, 0) = flight->end;
+    *end_of(pace, task->index, slot) = flight->end;
     sleep_until(flight->end);
 }
 
-static void finish_delayed(struct list *list, size_t i, struct task_flight *flight)
+static void hold_delayed(void *context, const struct task *task, struct task_flight *flight)
 {
+    const struct pace *pace = context;
     enum { LONGEST_DELAY_US = 300 };
-    double delay = random_uniform(pace_of(list)->seed, STREAM_DELAY, flight->iteration, i);
+    double delay = random_uniform(pace->seed, STREAM_DELAY, flight->iteration, task->index);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------------------------- */
 
-static struct pace *wrap(struct list *list, struct pace initial)
+static struct pace *lengthen(struct list *list, struct pace initial)
 {
     struct pace *pace = copy_bytes(&initial, sizeof initial);
     pace->ended = allocate(((size_t)list->pool->slots.n + 1) * list->n, sizeof *pace->ended);
     pace->lane_end = allocate((size_t)list->pool->machine->n_lanes, sizeof *pace->lane_end);
-    list->running->wrapper = &pace->wrapper;
+    pace->list = list;
+    pace->pacer.context = pace;
+    list->running->pacer = &pace->pacer;
     return pace;
 }
 
@@ -109,25 +109,25 @@ struct pace *start_pacing(struct list *list, const double *seconds, double perio
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);
-    return wrap(list, (struct pace){.wrapper = {finish_padded, scale, "paced"},
-                                    .seconds = copy_bytes(seconds, list->n * sizeof *seconds)});
+    return lengthen(list, (struct pace){.pacer = {.hold_back = hold_padded, .scale = scale, .word = "paced"},
+                                        .seconds = copy_bytes(seconds, list->n * sizeof *seconds)});
 }
 
 void start_delays(struct list *list, uint64_t seed)
 {
-    wrap(list, (struct pace){.wrapper = {.finish = finish_delayed}, .seed = seed});
+    lengthen(list, (struct pace){.pacer = {.hold_back = hold_delayed}, .seed = seed});
 }
 
 void stop_lengthening(struct list *list)
 {
-    struct pace *pace = list->running ? pace_of(list) : NULL;
-    if (!pace)
+    if (!list->running || !list->running->pacer)
         return;
+    struct pace *pace = list->running->pacer->context;
     drain(list);
     if (pace->seconds)
         note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", pace->overruns, pace->tasks,
-             1e-6 * (double)pace->overrun_ns / pace->wrapper.scale);
-    list->running->wrapper = NULL;
+             1e-6 * (double)pace->overrun_ns / pace->pacer.scale);
+    list->running->pacer = NULL;
     free(pace->seconds);
     free(pace->ended);
     free(pace->lane_end);
@@ -154,7 +154,7 @@ static void pace_training(struct trainer *trainer)
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
     struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, pace_options.scale);
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace->wrapper.scale, format_seconds(text, sim->period * pace->wrapper.scale));
+         pace->pacer.scale, format_seconds(text, sim->period * pace->pacer.scale));
     free_simulation(sim);
 }
 

@@ -5,7 +5,8 @@
 #include "trainer/train/hooks.h"
 
 struct pace {
-    struct wrapper wrapper;      /* what the list points to; its scale is used for a padded list alone */
+    const struct list *list;
+    struct pacer pacer;          /* what the list points to; its scale is used for a padded list alone */
     double *seconds;             /* padded list: modelled seconds of each task */
     uint64_t seed;               /* delayed list: of its random numbers */
     uint64_t *ended;             /* when each task last ended, ns on the padded clock */

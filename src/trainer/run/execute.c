@@ -75,13 +75,13 @@ static void issue_to_queue(const struct task *task, struct job *job)
 
 void issue_now(struct task *task, struct job *job)
 {
-    const bool is_wrapped = job->list->running->wrapper;
+    const bool is_paced = job->list->running->pacer;
     job->flight = open_flight(job->list, task, job->iteration);
     tell_issued(job->list, task, job->flight);
     if (task->lane->device->is_host)
-        give_to_lane(task, is_wrapped ? run_late_or_wrapped : run_host_task, job);
-    else if (is_wrapped)
-        issue_wrapped(task, job);
+        give_to_lane(task, is_paced ? run_late_or_paced : run_host_task, job);
+    else if (is_paced)
+        issue_paced(task, job);
     else
         issue_to_queue(task, job);
 }
@@ -91,15 +91,15 @@ static void issue_task(struct list *list, struct task *task, uint32_t iteration)
     cl_event complete[MOST_DEVICES + 1];
     pthread_mutex_lock(&flights_lock);
     struct job job = {.list = list,
-                      .task_index = task->index,
+                      .task = task,
                       .iteration = iteration,
                       .n_wait = gather_waits(list, task, iteration, list->running->wait),
                       .wait = list->running->wait,
                       .complete = complete};
-    if (!is_decided_late(task) && !list->running->wrapper)
+    if (!is_decided_late(task) && !list->running->pacer)
         issue_now(task, &job);
     else
-        issue_late_or_wrapped(list, task, &job);
+        issue_late_or_paced(list, task, &job);
     pthread_mutex_unlock(&flights_lock);
 }
 
@@ -138,7 +138,7 @@ void execute(struct list *list, uint32_t iteration)
         struct task *task = list->tasks[i];
         if (!is_due(task, iteration) || (task->slot.needed && !list->running->late))
             continue;
-        tell_issuing(list, i, iteration);
+        tell_issuing(list, task, iteration);
         if (must_be_alone(list, task))
             issue_alone(list, task, iteration);
         else

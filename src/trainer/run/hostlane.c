@@ -88,7 +88,7 @@ static cl_int wait_for_events(const struct job *job)
 
 void do_host_task(const struct job *job)
 {
-    const struct task *task = job->list->tasks[job->task_index];
+    const struct task *task = job->task;
     job->flight->start = now_ns();
     task->run(task->argument, task, job->iteration);
     job->flight->end = now_ns();

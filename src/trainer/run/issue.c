@@ -65,9 +65,8 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t la
         flight->start = MAX(flight->queued, MIN(lane_free, flight->end));
 }
 
-void run_alone(struct list *list, size_t task_index, uint32_t iteration, struct task_flight *flight)
+void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
-    const struct task *task = list->tasks[task_index];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t driver_end = 0;

@@ -1,7 +1,7 @@
-/* late.c - issues tasks that may be skipped at the last moment, and those of lists with a wrapper.
+/* late.c - issues tasks that may be skipped at the last moment, and those of lists with a pacer.
  *
- * With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a user event, which a thread of
- * the lane completes when the wrapper lets it.
+ * With a pacer (struct pacer), a task's `done` is not the end of its work: it is a user event, which a thread of the
+ * lane completes when the pacer lets it.
  *
  * Whether a task is skipped is decided *late*, just before it would start, if the task is of one of two kinds.  One
  * that needs bits of a side word, which is written by then, runs if the word has them.  One that needs a slot
@@ -70,7 +70,7 @@ static void free_parked(struct job *job)
 /* Its iteration has asked: a parked job runs if the iteration was given a slot. */
 static void run_or_free(struct job *job)
 {
-    struct task *task = job->list->tasks[job->task_index];
+    struct task *task = job->task;
     if (has_slot(job->list, job->iteration))
         give_job(&task->lane->aside_thread, task->lane->name, job);
     else
@@ -92,7 +92,7 @@ bool is_decided_late(const struct task *task) { return task->slot.needed || task
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 {
     struct late *late = list->running->late;
-    if (!has_needed(task))
+    if (!word_allows(task))
         return false; /* such a task stores nothing, so the iteration does not ask for a slot because of it */
     if (!task->slot.needed)
         return true;
@@ -111,35 +111,35 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 /* Decides whether the job's task runs, whose events have ended with that status: sets its flight's `skipped`. */
 static void decide_job(const struct job *job, cl_int status)
 {
-    const struct task *task = job->list->tasks[job->task_index];
+    const struct task *task = job->task;
     job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
 }
 
-/* end_job() for the runs of late tasks, and of lists with a wrapper. */
-static void end_late_or_wrapped(struct job *job, cl_int status)
+/* end_job() for the runs of late tasks, and of lists with a pacer. */
+static void end_late_or_paced(struct job *job, cl_int status)
 {
-    const struct wrapper *wrapper = job->list->running->wrapper;
-    if (wrapper && !job->flight->skipped)
-        wrapper->finish(job->list, job->task_index, job->flight);
+    const struct pacer *pacer = job->list->running->pacer;
+    if (pacer && !job->flight->skipped)
+        pacer->hold_back(pacer->context, job->task, job->flight);
     end_job(job, status);
 }
 
-void run_late_or_wrapped(struct job *job, cl_int status)
+void run_late_or_paced(struct job *job, cl_int status)
 {
     decide_job(job, status);
     if (!job->flight->skipped)
         do_host_task(job);
-    end_late_or_wrapped(job, status);
+    end_late_or_paced(job, status);
 }
 
 /* Issues the copy, unless it is skipped.  The forwarder gets the job even then, since the tasks of a lane must end in
  * order; it waits again for the same events, which have ended. */
 static void issue_late_copy(struct job *job, cl_int status)
 {
-    const struct task *task = job->list->tasks[job->task_index];
+    const struct task *task = job->task;
     struct task_flight *flight = job->flight;
     struct job end = *job;
-    end.when_ready = end_late_or_wrapped;
+    end.when_ready = end_late_or_paced;
     decide_job(job, status);
     if (!flight->skipped) {
         issue(job->list, task, job->iteration, 0, NULL, &flight->work);
@@ -155,7 +155,7 @@ static void issue_late_copy(struct job *job, cl_int status)
 static void give_late(struct task *task, struct job *job)
 {
     job->flight = open_flight(job->list, task, job->iteration);
-    give_to_lane(task, task->lane->device->is_host ? run_late_or_wrapped : issue_late_copy, job);
+    give_to_lane(task, task->lane->device->is_host ? run_late_or_paced : issue_late_copy, job);
 }
 
 void report_late(struct list *list, const struct task *task, struct task_flight *flight)
@@ -186,12 +186,12 @@ void make_idle(void)
 static void run_aside(struct job *job, cl_int status)
 {
     struct late *late = job->list->running->late;
-    const struct wrapper *wrapper = job->list->running->wrapper;
+    const struct pacer *pacer = job->list->running->pacer;
     make_idle();
     if (status == CL_COMPLETE)
-        run_alone(job->list, job->task_index, job->iteration, job->flight);
-    if (wrapper)
-        wrapper->finish(job->list, job->task_index, job->flight);
+        run_alone(job->list, job->task, job->iteration, job->flight);
+    if (pacer)
+        pacer->hold_back(pacer->context, job->task, job->flight);
     pthread_mutex_lock(&late->lock);
     append_job(&late->ended, copy_job(job));
     pthread_mutex_unlock(&late->lock);
@@ -248,23 +248,23 @@ void retire_parked(struct list *list)
     late->ended.first = NULL;
     pthread_mutex_unlock(&late->lock);
     for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
-        report_late(list, list->tasks[job->task_index], job->flight);
+        report_late(list, job->task, job->flight);
         free_parked(job);
     }
 }
 
 /* ---- issuing ----------------------------------------------------------------------------------------------------- */
 
-void issue_wrapped(const struct task *task, struct job *job)
+void issue_paced(const struct task *task, struct job *job)
 {
     issue(job->list, task, job->iteration, job->n_wait, job->wait, &job->flight->work);
     CL(clFlush(task->lane->queue));
     job->flight->done = add_user_event(job, event_context(task));
-    forward_end(task, end_late_or_wrapped, job);
+    forward_end(task, end_late_or_paced, job);
 }
 
-/* A device's task also waits until finish() has returned for the task before it on its lane.  The queue does not make
- * it wait so long: it knows only when that task's work has ended. */
+/* A device's task also waits until hold_back() has returned for the task before it on its lane.  The queue does not
+ * make it wait so long: it knows only when that task's work has ended. */
 static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
     const struct queue *queue = &list->running->queues[task->lane->index];
@@ -273,9 +273,9 @@ static void wait_for_turn(const struct list *list, const struct task *task, stru
     job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
 }
 
-void issue_late_or_wrapped(struct list *list, struct task *task, struct job *job)
+void issue_late_or_paced(struct list *list, struct task *task, struct job *job)
 {
-    if (list->running->wrapper)
+    if (list->running->pacer)
         wait_for_turn(list, task, job);
     if (task->slot.aside)
         park_task(list, task, job);

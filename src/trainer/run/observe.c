@@ -26,12 +26,12 @@ void remove_observer(struct observer *observer)
 
 /* ---- telling them ------------------------------------------------------------------------------------------------ */
 
-void tell_issuing(struct list *list, size_t task_index, uint32_t iteration)
+void tell_issuing(struct list *list, const struct task *task, uint32_t iteration)
 {
-    execution.now = (struct list_position){.list = list, .iteration = iteration, .task_index = task_index};
+    execution.now = (struct list_position){.list = list, .iteration = iteration, .task = task};
     for (const struct observer *observer = execution.observers; observer; observer = observer->next)
         if (observer->issuing)
-            observer->issuing(observer->context, list, task_index, iteration);
+            observer->issuing(observer->context, list, task, iteration);
 }
 
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight)

@@ -25,7 +25,7 @@
 struct task_flight { /* a run of a task, from when it is issued until it is retired */
     uint32_t iteration;
     cl_event work; /* the end of its commands */
-    /* The event that other tasks wait for: `work`; for host tasks, and where there is a wrapper, a user event. */
+    /* The event that other tasks wait for: `work`; for host tasks, and where there is a pacer, a user event. */
     cl_event done;
     cl_event *foreign;            /* by context: a user event that stands for `done` there; NULL: no task waits there */
     uint64_t queued, start, end;  /* ns on the host's clock; for host tasks the lane's thread writes start and end */
@@ -34,11 +34,12 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     bool skipped;                 /* it was decided at the last moment that it does not run */
 };
 
-/* With a wrapper, the tasks that wait for a task wait until finish() has returned, not only until the task's work has
- * ended.  The lane's thread calls finish() at that end.  finish() may wait, and may give the run another start and
- * end. */
-struct wrapper {
-    void (*finish)(struct list *list, size_t task_index, struct task_flight *flight);
+/* A pacer holds back the ends of tasks: those that wait for a task wait until hold_back() has returned, not only until
+ * the task's work has ended.  The lane's thread calls hold_back() at that end.  hold_back() may wait, and may give the
+ * run another start and end. */
+struct pacer {
+    void (*hold_back)(void *context, const struct task *task, struct task_flight *flight);
+    void *context;
     double scale;     /* if the list keeps a schedule's time: seconds shown per second of the schedule; else 0 */
     const char *word; /* a word on that, printed after a step's results; NULL: none */
 };
@@ -51,8 +52,8 @@ struct running {
     cl_event *wait; /* room for the events that one task waits for */
     /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
     uint64_t iteration_end[KEPT_ENDS];
-    struct wrapper *wrapper; /* NULL: none */
-    struct late *late;       /* state of late.c; NULL: tasks that need a slot do not run */
+    struct pacer *pacer; /* NULL: none */
+    struct late *late;   /* state of late.c; NULL: tasks that need a slot do not run */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -64,7 +65,7 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
 
 /* Runs the task in that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight. */
-void run_alone(struct list *list, size_t task_index, uint32_t iteration, struct task_flight *flight);
+void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
@@ -85,7 +86,7 @@ void drain_but_disk(struct list *list);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct serial_runner {
     void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
-    void (*run)(void *begun, size_t task_index, uint32_t iteration, struct task_flight *flight);
+    void (*run)(void *begun, const struct task *task, uint32_t iteration, struct task_flight *flight);
     void (*end)(void *begun);
 };
 
@@ -103,7 +104,7 @@ struct execution {
     struct list_position {
         const struct list *list;
         uint32_t iteration;
-        size_t task_index; /* issued, or run where the run is serial */
+        const struct task *task; /* issued, or run where the run is serial */
     } now;
 };
 extern struct execution execution;
@@ -129,7 +130,7 @@ struct task_flight *latest_run(const struct list *list, const struct task *task,
 struct observer {
     /* Called before the task of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
      * long. */
-    void (*issuing)(void *context, struct list *list, size_t task_index, uint32_t iteration);
+    void (*issuing)(void *context, struct list *list, const struct task *task, uint32_t iteration);
     /* Called when a run begins its flight, of which iteration and queued are known.  For a task that may be skipped
      * at the last moment it is called when the task has run, right before `ended`. */
     void (*issued)(void *context, const struct list *list, const struct task *task, struct task_flight *flight);

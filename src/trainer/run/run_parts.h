@@ -53,7 +53,7 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t la
 
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 
-void tell_issuing(struct list *list, size_t task_index, uint32_t iteration);
+void tell_issuing(struct list *list, const struct task *task, uint32_t iteration);
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 
@@ -72,7 +72,7 @@ struct job { /* what a thread is given: it waits for events, and then calls the 
     job_function *when_ready;
     struct list *list;
     struct task_flight *flight;
-    size_t task_index; /* position in the list */
+    struct task *task;
     uint32_t iteration;
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete; /* those that it waits for, and those that it is to complete */
@@ -111,16 +111,14 @@ void forward_end(const struct task *task, job_function *when_ready, struct job *
 /* Issues a task that runs for certain: its job has the events to wait for. */
 void issue_now(struct task *task, struct job *job);
 
-/* ---- late.c: tasks that may be skipped at the last moment, and lists with a wrapper ------------------------------ */
+/* ---- late.c: tasks that may be skipped at the last moment, and lists with a pacer -------------------------------- */
 
-/* Issues a task of which is_decided_late() says yes, or any task of a list with a wrapper. */
-void issue_late_or_wrapped(struct list *list, struct task *task, struct job *job);
-
-/* issue_now() calls it for a device's task of a list with a wrapper. */
-void issue_wrapped(const struct task *task, struct job *job);
-
-/* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a wrapper. */
-job_function run_late_or_wrapped;
+/* Issues a task of which is_decided_late() says yes, or any task of a list with a pacer. */
+void issue_late_or_paced(struct list *list, struct task *task, struct job *job);
+/* issue_now() calls it for a device's task of a list with a pacer. */
+void issue_paced(const struct task *task, struct job *job);
+/* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a pacer. */
+job_function run_late_or_paced;
 /* Does the task need bits of a side word or a slot?  Then it is known only at the last moment whether it runs. */
 bool is_decided_late(const struct task *task);
 

@@ -10,17 +10,18 @@ void execute_serial(struct list *list, uint32_t iteration)
     const struct serial_runner *runner = execution.serial_runner;
     void *begun = runner ? runner->begin(list) : NULL;
     for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->tasks[i];
         struct task_flight flight = {.iteration = iteration};
-        if (!is_due(list->tasks[i], iteration) || !decide_late(list, list->tasks[i], iteration))
+        if (!is_due(task, iteration) || !decide_late(list, task, iteration))
             continue;
-        tell_issuing(list, i, iteration);
+        tell_issuing(list, task, iteration);
         flight.queued = now_ns();
-        tell_issued(list, list->tasks[i], &flight);
+        tell_issued(list, task, &flight);
         if (runner)
-            runner->run(begun, i, iteration, &flight);
+            runner->run(begun, task, iteration, &flight);
         else
-            run_alone(list, i, iteration, &flight);
-        report_run(list, list->tasks[i], &flight);
+            run_alone(list, task, iteration, &flight);
+        report_run(list, task, &flight);
     }
     execution.now.list = NULL;
     if (runner)

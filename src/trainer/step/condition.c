@@ -25,7 +25,7 @@ struct tensor *side_word_of(const struct task *task)
 
 int side_bits(const struct task *task) { return *(int32_t *)tensor_memory(side_word_of(task)); }
 
-bool has_needed(const struct task *task)
+bool word_allows(const struct task *task)
 {
     return !task->condition.needs || (side_bits(task) & task->condition.needs) == task->condition.needs;
 }

@@ -261,7 +261,7 @@ struct tensor *side_word_of(const struct task *task); /* the side word that it r
 
 /* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
-int side_bits(const struct task *task);   /* the bits of the side word that it reads */
-bool has_needed(const struct task *task); /* has this word all bits of task->condition.needs? */
+int side_bits(const struct task *task);    /* the bits of the side word that it reads */
+bool word_allows(const struct task *task); /* has this word all bits of task->condition.needs, if there are any? */
 
 #endif

@@ -133,7 +133,7 @@ struct progress *begin_progress(struct trainer *trainer)
 /* Prints a step's line.  On a terminal it leaves out what is only for the log. */
 static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
-    const struct wrapper *wrapper = progress->trainer->train->running->wrapper;
+    const struct pacer *pacer = progress->trainer->train->running->pacer;
     char loss[32], norm[32], took[32], left[32];
     char *line = format_string("step %*u/%u  loss %s", progress->width, step, progress->steps,
                                format_number(loss, result->loss, 4));
@@ -143,8 +143,8 @@ static void print_step_line(struct progress *progress, uint32_t step, const stru
     else if (!isnan(progress->trainer->data->floor))
         append_text(&line, "  floor %.4f", progress->trainer->data->floor);
     append_text(&line, "  %7.0f tok/s", tokens_per_step(progress->trainer) / progress->average_ms * 1e3);
-    if (wrapper && wrapper->word)
-        append_text(&line, "  %s", wrapper->word);
+    if (pacer && pacer->word)
+        append_text(&line, "  %s", pacer->word);
     if (progress->counted > 1 && step < progress->steps)
         append_text(&line, "  %s left", format_seconds(left, progress->average_ms * 1e-3 * (progress->steps - step)));
     if (progress->screen) {
@@ -236,7 +236,7 @@ uint64_t run_began(const struct trainer *trainer) { return trainer->progress->be
 /* Says something of the device only if the run took long enough, and nothing held its steps. */
 static bool shows_rate(const struct progress *progress)
 {
-    const bool paced = progress->trainer->train->running->wrapper != NULL;
+    const bool paced = progress->trainer->train->running->pacer != NULL;
     return progress->total_ms >= 1e4 && !execution.serial && !paced && !interrupted();
 }
 

@@ -95,10 +95,10 @@ static struct task_flight flight; /* gets the times, which are not used here */
 static struct problem *audit_from(struct audit *audit, struct list *list, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;
-    struct problem *problem = audit_task(audit, i, number, &flight);
+    struct problem *problem = audit_task(audit, list->tasks[i], number, &flight);
     *at_once = problem != NULL;
     for (size_t n = i + 1; n < 2 * list->n && !problem; n++)
-        problem = audit_task(audit, n % list->n, number + (n >= list->n), &flight);
+        problem = audit_task(audit, list->tasks[n % list->n], number + (n >= list->n), &flight);
     return problem;
 }
 
@@ -108,7 +108,7 @@ static struct audit *audit_before(struct trainer *trainer, struct list *list, si
     start_again(trainer, list);
     struct audit *audit = open_audit(list);
     for (size_t k = 0; k < i; k++)
-        assert_null(audit_task(audit, k, WARM_UP + 1, &flight));
+        assert_null(audit_task(audit, list->tasks[k], WARM_UP + 1, &flight));
     return audit;
 }
 
@@ -177,7 +177,7 @@ static void say_all(struct trainer *trainer, struct list *list, struct tally *ta
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
                 if (mode != list->tasks[i]->accesses[k].mode)
                     declare_otherwise(trainer, list, &audit, i, k, mode, tally);
-        assert_null(audit_task(audit, i, WARM_UP + 1, &flight));
+        assert_null(audit_task(audit, list->tasks[i], WARM_UP + 1, &flight));
     }
     close_audit(audit);
 }

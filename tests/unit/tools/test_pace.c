@@ -136,14 +136,14 @@ static struct paced run_paced(double scale)
     paced.sim = must_simulate(list, paced.costs);
     paced.recording.times = allocate(5 * list->n, sizeof *paced.recording.times);
     struct pace *pace = start_pacing(list, paced.sim->steady, paced.sim->period, scale);
-    assert_close(pace->wrapper.scale, scale, 0);
+    assert_close(pace->pacer.scale, scale, 0);
     struct observer keeper = {.ended = keep_times, .context = &paced.recording};
     add_observer(&keeper);
     float *values = train_again(paced.trainer, 4, &same);
     remove_observer(&keeper);
     paced.overruns = pace->overruns;
     paced.tasks = pace->tasks;
-    paced.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
+    paced.seconds = 1e-9 * (double)pace->overrun_ns / pace->pacer.scale;
     stop_lengthening(list);
     assert_int_equal(same, n);
     assert_int_equal(paced.recording.n, 4 * list->n);
@@ -232,8 +232,8 @@ TEST(the_scale_shows_the_median_task_for_5_ms)
     init_random(trainer->model, 1);
     struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, 0);
     qsort(sim->seconds, trainer->train->n, sizeof *sim->seconds, ascending);
-    assert_at_least(pace->wrapper.scale * sim->seconds[trainer->train->n / 2], 5e-3 * (1 - 1e-9));
-    assert_true(isfinite(pace->wrapper.scale));
+    assert_at_least(pace->pacer.scale * sim->seconds[trainer->train->n / 2], 5e-3 * (1 - 1e-9));
+    assert_true(isfinite(pace->pacer.scale));
     stop_lengthening(trainer->train);
     free_simulation(sim);
     free_costs(costs);

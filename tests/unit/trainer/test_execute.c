@@ -210,11 +210,8 @@ TEST(only_what_stands_aside_is_idle)
     struct task *task = add_host(journey.list, disk, "note", note_policy, policy);
     must(finish_lists(journey.pool, &journey.list, 1));
     for (uint32_t number = 1; number <= 3; number++) {
-        struct job job = {.list = journey.list,
-                          .flight = &flight,
-                          .task_index = task->index,
-                          .iteration = number,
-                          .when_ready = run_host_task};
+        struct job job = {
+            .list = journey.list, .flight = &flight, .task = task, .iteration = number, .when_ready = run_host_task};
         if (number == 2) {
             job.when_ready = run_when_idle;
             give_job(&disk->aside_thread, disk->name, copy_job(&job));
@@ -275,13 +272,14 @@ TEST(tasks_run_in_the_steps_that_they_name)
     assert_close(run_now_and_then(false), 22345.f, 0);
 }
 
-/* ---- wrapped ----------------------------------------------------------------------------------------------------- */
+/* ---- paced ------------------------------------------------------------------------------------------------------- */
 
-static bool second_has_ended; /* by when the first kernel was finished */
+static bool second_has_ended; /* by when the first kernel was let go */
 
-static void finish_slowly(struct list *list, size_t task, struct task_flight *flight)
+static void hold_first(void *context, const struct task *task, struct task_flight *flight)
 {
-    if (task != 0)
+    const struct list *list = context;
+    if (task->index != 0)
         return;
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     pthread_mutex_lock(&flights_lock);
@@ -291,15 +289,15 @@ static void finish_slowly(struct list *list, size_t task, struct task_flight *fl
 }
 
 /* Neither kernel reads what the other one writes, and both are on one lane. */
-TEST(a_wrapped_kernel_waits_until_the_one_before_it_is_finished)
+TEST(a_paced_kernel_waits_until_the_one_before_it_is_let_go)
 {
     struct list *list = new_list_on(open_one());
-    struct wrapper wrapper = {.finish = finish_slowly};
+    struct pacer pacer = {.hold_back = hold_first, .context = list};
     struct device *device = &list->pool->machine->devices[0];
     add_fill(list, "first", new_array(list->pool, device, "a", 4, PERSISTENT), 1);
     add_fill(list, "second", new_array(list->pool, device, "b", 4, PERSISTENT), 2);
     must(finish_lists(list->pool, &list, 1));
-    list->running->wrapper = &wrapper;
+    list->running->pacer = &pacer;
     execute(list, 1);
     drain(list);
     assert_false(second_has_ended);
