@@ -98,49 +98,49 @@ static double profiled_seconds(const struct costs *costs, const struct task *tas
     return 1e-9 * cost->ns * larger / scale;
 }
 
-void links_of(const struct task *task, const struct link *link[2])
+void links_of(const struct task *task, const struct link *links[2])
 {
-    link[0] = NULL;
-    link[1] = NULL;
+    links[0] = NULL;
+    links[1] = NULL;
     if (task->lane->kind == LANE_DISK && (is_copy(task) || isnan(task->seconds)))
-        link[0] = task->lane->device->described.disk;
+        links[0] = task->lane->device->described.disk;
     else if (is_copy(task) && copy_target(task)->device != copy_source(task)->device) {
         const struct device *to = copy_target(task)->device;
         const struct device *from = copy_source(task)->device;
-        link[0] = from->described.links[LINK_DOWN]; /* the host has none */
-        link[1] = to->described.links[LINK_UP];
+        links[0] = from->described.links[LINK_DOWN]; /* the host has none */
+        links[1] = to->described.links[LINK_UP];
     }
 }
 
-double link_rate(const struct link *const link[2], const size_t *copies)
+double link_rate(const struct link *const links[2], const size_t *copies)
 {
     double rate = INFINITY;
     for (int i = 0; i < 2; i++) {
-        if (!link[i])
+        if (!links[i])
             continue;
-        rate = fmin(rate, link[i]->rate / (copies ? (double)copies[i] : 1));
-        if (link[i]->queue_rate > 0)
-            rate = fmin(rate, link[i]->queue_rate);
+        rate = fmin(rate, links[i]->rate / (copies ? (double)copies[i] : 1));
+        if (links[i]->queue_rate > 0)
+            rate = fmin(rate, links[i]->queue_rate);
     }
     return rate;
 }
 
-double link_latency(const struct link *const link[2])
+double link_latency(const struct link *const links[2])
 {
     double seconds = 0;
     for (int i = 0; i < 2; i++)
-        if (link[i])
-            seconds += link[i]->latency;
+        if (links[i])
+            seconds += links[i]->latency;
     return seconds;
 }
 
 double given_seconds(const struct task *task)
 {
-    const struct link *link[2];
-    links_of(task, link);
+    const struct link *links[2];
+    links_of(task, links);
     if (!isnan(task->seconds))
         return task->seconds;
-    return link_latency(link) + (double)copy_target(task)->bytes / link_rate(link, NULL);
+    return link_latency(links) + (double)copy_target(task)->bytes / link_rate(links, NULL);
 }
 
 /* Seconds by the roofline: what takes longer, computing or reading and writing. */

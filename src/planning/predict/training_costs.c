@@ -79,15 +79,6 @@ static void adapt_costs(struct trainer *trainer)
         check_fingerprint(costs, &trainer->machine->devices[0], engine_name(trainer));
 }
 
-static bool start_trial(struct settings *settings, int argc, char **argv, int *code)
-{
-    (void)argc;
-    (void)argv;
-    (void)code;
-    run_trial_for(settings);
-    return true;
-}
-
 void use_trial_costs(struct costs *costs) { trial = costs; }
 
 static void free_own_costs(struct trainer *trainer)
@@ -156,7 +147,7 @@ static const struct option options[] = {
 };
 static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
-    .options_read = start_trial,
+    .training_begins = run_trial_for,
     .machine = bring_costs_and_machine,
     .machine_opened = adapt_costs,
     .predicted_seconds = predict_task,

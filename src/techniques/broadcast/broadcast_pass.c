@@ -19,14 +19,14 @@ static double find_bound(const struct list *list)
     const struct machine *machine = list->pool->machine;
     double *seconds = allocate(machine->n_links + 1, sizeof *seconds), most = 0;
     for (size_t i = 0; i < list->n; i++) {
-        const struct link *link[2];
+        const struct link *links[2];
         const struct task *task = list->tasks[i];
         if (!is_broadcast(task))
             continue;
-        links_of(task, link);
+        links_of(task, links);
         for (int k = 0; k < 2; k++)
-            if (link[k])
-                seconds[link[k]->index] += (double)copy_target(task)->bytes / link[k]->rate / task->when.every;
+            if (links[k])
+                seconds[links[k]->index] += (double)copy_target(task)->bytes / links[k]->rate / task->when.every;
     }
     for (size_t i = 0; i < machine->n_links; i++)
         most = fmax(most, seconds[i]);

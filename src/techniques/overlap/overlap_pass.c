@@ -306,10 +306,9 @@ static void check_overlap_options(struct settings *settings)
         fail(EXIT_USAGE, "--overlap-plan %s is for --overlap plan: add that option", overlap_options.plan_file);
 }
 
-/* How often the running step has chosen what. */
-static void tell_sides(struct trainer *trainer, struct kept_run *kept_run)
+/* Prints how often the running step has chosen what. */
+static void print_sides(struct trainer *trainer)
 {
-    (void)kept_run;
     char *sides = describe_sides(trainer->train);
     if (sides)
         note("overlap: %s", sides);
@@ -338,7 +337,7 @@ static const struct option options[] = {
      .help = "file with the plan of --overlap plan as text. It is read if it is there, and else written"},
 };
 static const struct hooks hooks = {
-    .kept = tell_sides,
+    .run_ended = print_sides,
 };
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},

@@ -130,7 +130,7 @@ struct snapfile_writer {     /* a file that is being written */
     int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */
 
     /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
-     * Which slot an iteration has is looked up without it, since `iterations` of struct slots is atomic.  The thread
+     * Which slot an iteration has is looked up without it, since `iteration` of struct slots is atomic.  The thread
      * that writes reads `failed` without it, since no other sets it before the file is closed. */
     pthread_mutex_t lock;
     struct slots *slots; /* which iteration has which slot */

@@ -11,22 +11,22 @@ struct slot {
     bool used;
 };
 struct number_map {
-    struct slot *slot;
-    size_t n;     /* how many keys there are */
-    size_t slots; /* how many slots, a power of two */
+    struct slot *slots;
+    size_t n;       /* how many keys there are */
+    size_t n_slots; /* how many slots, a power of two */
 };
 
 struct number_map *new_map(void)
 {
     struct number_map *map = allocate(1, sizeof *map);
-    map->slots = 64;
-    map->slot = allocate(map->slots, sizeof *map->slot);
+    map->n_slots = 64;
+    map->slots = allocate(map->n_slots, sizeof *map->slots);
     return map;
 }
 
 void free_map(struct number_map *map)
 {
-    free(map->slot);
+    free(map->slots);
     free(map);
 }
 
@@ -34,10 +34,10 @@ void free_map(struct number_map *map)
 static struct slot *find_slot(const struct number_map *map, uint64_t key)
 {
     const uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* its upper bits depend on all bits of the key */
-    size_t i = (size_t)(mixed >> 32) & (map->slots - 1);
-    while (map->slot[i].used && map->slot[i].key != key)
-        i = (i + 1) & (map->slots - 1);
-    return &map->slot[i];
+    size_t i = (size_t)(mixed >> 32) & (map->n_slots - 1);
+    while (map->slots[i].used && map->slots[i].key != key)
+        i = (i + 1) & (map->n_slots - 1);
+    return &map->slots[i];
 }
 
 int64_t map_find(const struct number_map *map, uint64_t key)
@@ -51,17 +51,17 @@ int64_t map_find(const struct number_map *map, uint64_t key)
 static void double_slots(struct number_map *map)
 {
     const struct number_map old = *map;
-    map->slots *= 2;
-    map->slot = allocate(map->slots, sizeof *map->slot);
-    for (size_t i = 0; i < old.slots; i++)
-        if (old.slot[i].used)
-            *find_slot(map, old.slot[i].key) = old.slot[i];
-    free(old.slot);
+    map->n_slots *= 2;
+    map->slots = allocate(map->n_slots, sizeof *map->slots);
+    for (size_t i = 0; i < old.n_slots; i++)
+        if (old.slots[i].used)
+            *find_slot(map, old.slots[i].key) = old.slots[i];
+    free(old.slots);
 }
 
 void map_put(struct number_map *map, uint64_t key, uint32_t number)
 {
-    if (2 * map->n >= map->slots)
+    if (2 * map->n >= map->n_slots)
         double_slots(map);
     struct slot *slot = find_slot(map, key);
     if (!slot->used)

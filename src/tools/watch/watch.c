@@ -177,18 +177,14 @@ void watch(struct list *list)
 /* ---- a training -------------------------------------------------------------------------------------------------- */
 
 /* A serial run needs no watchdog: it waits for the end of each task itself. */
-static bool start_watch(struct settings *settings, int argc, char **argv, int *code)
+static void start_watch(struct settings *settings)
 {
-    (void)argc;
-    (void)argv;
-    (void)code;
     watchdog_seconds = settings->serial ? 0 : 60;
     execution.watch = watch;
-    return true;
 }
 
 static const struct hooks hooks = {
-    .options_read = start_watch,
+    .training_begins = start_watch,
 };
 const struct module module_watch = {
     .name = "watch",

@@ -36,6 +36,7 @@ int run_train(int argc, char **argv)
     struct settings *settings = parse_settings(&train_page, argc, argv);
     if (!ask_options_read(settings, argc, argv, &code))
         return code;
+    tell_training_begins(settings);
     settings->demands.time_tasks = true; /* a step's time is known from the end of its last task */
     unsigned wanted = LIST_TRAIN | LIST_EVAL | OPEN_DATA;
     if (settings->sample_length)

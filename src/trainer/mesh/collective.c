@@ -87,7 +87,7 @@ static struct tensor *move_addend(struct list *list, const char *name, struct te
 struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain)
 {
-    struct tensor **part = allocate((size_t)(n * n), sizeof *part);
+    struct tensor **parts = allocate((size_t)(n * n), sizeof *parts);
     for (int turn = 0; turn < n; turn++)
         for (int k = 0; k < n; k++) {
             struct range mine = flat_part(count_elements(tensors[0]), grain, k, n);
@@ -95,9 +95,9 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
             if (mine.begin == mine.end)
                 continue;
             struct tensor *addend = view_of_shard(list->pool, tensors[sender], k, mine);
-            part[k * n + sender] = move_addend(list, name, addend, tensors[k]->device);
+            parts[k * n + sender] = move_addend(list, name, addend, tensors[k]->device);
         }
-    return part;
+    return parts;
 }
 
 /* The n addends of a part are added up in rank order.  The sum is collected in one of them, at first in addend 0.  It
@@ -108,18 +108,18 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
  *                 other devices addend 0 was received too
  *
  * a + b and b + a are the same bits. */
-struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,
+struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *parts, int n,
                                 enum sums_in where)
 {
     const bool in_place = where == SUMS_IN_PLACE;
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
     for (int k = 0; k < n; k++) {
-        struct tensor *sum = part[k * n];
+        struct tensor *sum = parts[k * n];
         int collector = in_place ? k : 0; /* the addend that collects the sum in the end */
         if (!in_place && k == 0)
             collector = 1;
         for (int i = 1; sum && i < n; i++) {
-            struct tensor *next = part[k * n + i];
+            struct tensor *next = parts[k * n + i];
             if (i == collector) {
                 add_into(list, JOINED(name, ".add"), next, sum);
                 sum = next;
@@ -150,9 +150,9 @@ void add_all_gather(struct list *list, const char *name, struct tensor *const *t
 
 void add_all_reduce(struct list *list, const char *name, struct tensor *const *tensors, int n)
 {
-    struct tensor **part = add_reduce_moves(list, name, tensors, n, ALIGNED);
-    struct tensor **sums = add_reduce_sums(list, name, part, n, SUMS_IN_PLACE); /* parts of the tensors */
+    struct tensor **parts = add_reduce_moves(list, name, tensors, n, ALIGNED);
+    struct tensor **sums = add_reduce_sums(list, name, parts, n, SUMS_IN_PLACE); /* parts of the tensors */
     add_all_gather(list, name, tensors, n);
-    free(part);
+    free(parts);
     free(sums);
 }

@@ -98,7 +98,7 @@ enum sums_in { SUMS_IN_PLACE, SUMS_APART };
  * and return n tensors: [k] holds sum k.  An empty part has NULL.  The caller frees both arrays. */
 struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain);
-struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,
+struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *parts, int n,
                                 enum sums_in where);
 
 /* Each of the n tensors, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */

@@ -232,13 +232,13 @@ static void add_blocks(struct builder *b, int unit)
 /* Sends norm, clip scale and whether the update is halted to all other ranks. */
 static void send_state(struct builder *b)
 {
-    struct tensor **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
+    struct tensor **states = allocate((size_t)n_ranks(mesh_of(b)), sizeof *states);
     int n_others = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
-            state[n_others++] = b->model->replicas[rank].state;
-    add_broadcast(b->list, "norm.send", state, n_others, b->replica->state, FOR_MOVES);
-    free(state);
+            states[n_others++] = b->model->replicas[rank].state;
+    add_broadcast(b->list, "norm.send", states, n_others, b->replica->state, FOR_MOVES);
+    free(states);
 }
 
 /* Checks before the updates whether the losses are finite, and computes no norm yet. */

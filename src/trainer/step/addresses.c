@@ -34,10 +34,10 @@ struct map {
     size_t n_stretches; /* a power of 2 */
     size_t positions;   /* positions of a stretch */
     /* What the life that gets an address must not meet: */
-    const struct taken *set[MOST_NODES]; /* ranges; the set of the longest node comes first */
-    const struct node *end[2];           /* lives of the stretches in which it begins and ends */
+    const struct taken *sets[MOST_NODES]; /* ranges; the set of the longest node comes first */
+    const struct node *ends[2];           /* lives of the stretches in which it begins and ends */
     size_t n_sets, n_ends;
-    size_t widest; /* positions of the longest node in set[] */
+    size_t widest; /* positions of the longest node in sets[] */
 };
 
 struct map *open_map(const struct arena *arena)
@@ -161,7 +161,7 @@ static void pass_on(const struct map *map, size_t node)
 static void add_set(struct map *map, const struct taken *set)
 {
     CHECK(map->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
-    map->set[map->n_sets++] = set;
+    map->sets[map->n_sets++] = set;
 }
 
 /* Lists what a life without an address may meet, at the node and below.  Where the life covers only a part of a node,
@@ -176,15 +176,15 @@ static void pass_on_and_list(struct map *map, size_t node, size_t begin, size_t 
     if (met == MEETS_ALL) {
         add_set(map, &this_node->touched);
         if (positions > map->widest) {
-            map->set[map->n_sets - 1] = map->set[0];
-            map->set[0] = &this_node->touched;
+            map->sets[map->n_sets - 1] = map->sets[0];
+            map->sets[0] = &this_node->touched;
             map->widest = positions;
         }
         return;
     }
     if (is_stretch) {
         add_set(map, &this_node->covered);
-        map->end[map->n_ends++] = this_node;
+        map->ends[map->n_ends++] = this_node;
         return;
     }
     pass_on(map, node);
@@ -220,8 +220,8 @@ static void note_life(struct map *map, size_t node, size_t begin, size_t positio
 static size_t free_in(const struct map *map, size_t i, const struct life *life, size_t limit)
 {
     if (i < map->n_sets)
-        return free_of_ranges(map->set[i], life, limit);
-    return free_of_lives(map->end[i - map->n_sets], life, limit);
+        return free_of_ranges(map->sets[i], life, limit);
+    return free_of_lives(map->ends[i - map->n_sets], life, limit);
 }
 
 void hold_lowest(struct map *map, struct life *life, size_t limit)

@@ -20,8 +20,8 @@
 int take_slot(struct slots *slots, uint32_t iteration)
 {
     for (int k = 1; k <= slots->n; k++)
-        if (!slots->iterations[k] && k != slots->durable) {
-            slots->iterations[k] = iteration;
+        if (!slots->iteration[k] && k != slots->durable) {
+            slots->iteration[k] = iteration;
             return k;
         }
     return 0;
@@ -32,13 +32,13 @@ void return_slot(struct slots *slots, uint32_t iteration, bool durable)
     int k = slot_of(slots, iteration);
     if (durable)
         slots->durable = k;
-    slots->iterations[k] = 0;
+    slots->iteration[k] = 0;
 }
 
 int slot_of(const struct slots *slots, uint32_t iteration)
 {
     for (int k = 1; k <= slots->n; k++)
-        if (slots->iterations[k] == iteration)
+        if (slots->iteration[k] == iteration)
             return k;
     return 0;
 }

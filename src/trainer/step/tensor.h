@@ -119,7 +119,7 @@ struct slots {
     int n;       /* number of slots, which are numbered from 1; 0: there are none */
     int durable; /* the slot with the newest iteration that is durable; 0: none */
     /* The iteration that has slot k; 0: none.  Atomic, since running tasks look for their slot meanwhile. */
-    _Atomic uint32_t iterations[MOST_SLOTS + 1];
+    _Atomic uint32_t iteration[MOST_SLOTS + 1];
 };
 
 /* All tensors that share the arenas of a machine. */

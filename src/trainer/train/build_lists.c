@@ -86,7 +86,7 @@ static void add_head(struct train_list *train_list, struct tensor *out, int micr
     struct tensor *logits = gpt_head(train_list->b, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->kept_logits = logits;
-    struct tensor *total = tp_rank == 0 ? trainer->rank_total[dp_rank] : NULL;
+    struct tensor *total = tp_rank == 0 ? trainer->rank_totals[dp_rank] : NULL;
     cross_entropy(train_list->b, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
 }
 
@@ -206,46 +206,46 @@ void build_train(struct trainer *trainer)
             add_backwards(&train_list, &turns[i]);
         if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
-            release_updates(&b, losses, trainer->rank_total);
+            release_updates(&b, losses, trainer->rank_totals);
         }
     }
     if (!b.released)
         add_control(trainer);
-    add_update(&b, losses, trainer->rank_total);
+    add_update(&b, losses, trainer->rank_totals);
     add_report(trainer);
     end_build(&b);
     free(train_list.tapes);
     free(turns);
 }
 
-/* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward.  tape[tp_rank]
+/* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward.  tapes[tp_rank]
  * gets what comes out on that tensor-parallel rank. */
-static void add_stages(struct builder *b, const struct feed *feed, int dp_rank, struct tape *tape)
+static void add_stages(struct builder *b, const struct feed *feed, int dp_rank, struct tape *tapes)
 {
     const struct mesh *mesh = &feed->trainer->mesh;
     for (int stage = 0; stage < n_stages(mesh); stage++)
         for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
             begin_tp_rank(b, tp_rank);
-            struct tape before = tape[tp_rank];
-            tape[tp_rank] = new_tape(b, dp_rank, stage, 0, 0);
-            forward_stage(b, &tape[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
+            struct tape before = tapes[tp_rank];
+            tapes[tp_rank] = new_tape(b, dp_rank, stage, 0, 0);
+            forward_stage(b, &tapes[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
             end_tp_rank(b);
         }
 }
 
-/* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  tape: see
+/* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  tapes: see
  * add_stages(). */
-static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer, int dp_rank, struct tape *tape)
+static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer, int dp_rank, struct tape *tapes)
 {
     struct feed *feed = &trainer->eval_feeds[dp_rank];
     struct tensor *losses = NULL;
     const int n = trainer->micro_batch * trainer->seq_len;
     add_batch(trainer->eval, feed, prepare_evaluation);
-    add_stages(b, feed, dp_rank, tape);
+    add_stages(b, feed, dp_rank, tapes);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
         begin_tp_rank(b, tp_rank);
-        on_tape(b, &tape[tp_rank], ROLE_FORWARD);
-        losses = cross_entropy(b, gpt_head(b, tape[tp_rank].out), &feed->last[tp_rank], NULL, 1);
+        on_tape(b, &tapes[tp_rank], ROLE_FORWARD);
+        losses = cross_entropy(b, gpt_head(b, tapes[tp_rank].out), &feed->last[tp_rank], NULL, 1);
         end_tp_rank(b);
     }
     tag_role(trainer->eval, ROLE_REPORT);
@@ -262,22 +262,22 @@ void build_eval(struct trainer *trainer)
     struct builder b =
         new_builder(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
     const int dp = trainer->mesh.dp;
-    struct tensor **host = allocate((size_t)dp, sizeof *host);
-    struct tape *tape = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tape);
+    struct tensor **losses = allocate((size_t)dp, sizeof *losses); /* on the host, by data-parallel rank */
+    struct tape *tapes = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tapes);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         begin[dp_rank] = trainer->eval->n;
-        host[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tape[dp_rank * trainer->mesh.tp]);
+        losses[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tapes[dp_rank * trainer->mesh.tp]);
     }
     begin[dp] = trainer->eval->n;
     put_abreast(trainer->eval, begin, dp);
     struct task *task =
         add_host(trainer->eval, trainer->machine->host->lanes[LANE_REPORT], "eval.report", report_evaluation, trainer);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
-        add_access(task, host[dp_rank], ACCESS_READ);
+        add_access(task, losses[dp_rank], ACCESS_READ);
     end_build(&b);
-    free(host);
-    free(tape);
+    free(losses);
+    free(tapes);
     free(begin);
 }
 
@@ -307,20 +307,20 @@ void build_sample(struct trainer *trainer)
 {
     trainer->sample = new_list(trainer->pool, "sample");
     struct builder b = new_builder(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
-    struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
+    struct tape *tapes = allocate((size_t)trainer->mesh.tp, sizeof *tapes);
     struct feed *feed = &trainer->sample_feed;
     trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
     trainer->sample_logits =
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     trainer->sample_logits->persistent = true;
     add_batch(trainer->sample, feed, prepare_sample);
-    add_stages(&b, feed, 0, tape);
+    add_stages(&b, feed, 0, tapes);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
         begin_tp_rank(&b, tp_rank);
-        on_tape(&b, &tape[tp_rank], ROLE_FORWARD);
-        add_sampled_logits(&b, trainer, tape[tp_rank].out, feed->last[tp_rank].targets);
+        on_tape(&b, &tapes[tp_rank], ROLE_FORWARD);
+        add_sampled_logits(&b, trainer, tapes[tp_rank].out, feed->last[tp_rank].targets);
         end_tp_rank(&b);
     }
     end_build(&b);
-    free(tape);
+    free(tapes);
 }

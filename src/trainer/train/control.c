@@ -62,14 +62,14 @@ struct tensor *new_losses(struct trainer *trainer)
     struct tensor *losses =
         new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)trainer->mesh.dp * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
-    trainer->rank_total = allocate((size_t)trainer->mesh.dp, sizeof *trainer->rank_total);
+    trainer->rank_totals = allocate((size_t)trainer->mesh.dp, sizeof *trainer->rank_totals);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
         if (device == norms)
-            trainer->rank_total[dp_rank] =
+            trainer->rank_totals[dp_rank] =
                 new_view(trainer->pool, losses, "loss.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         else
-            trainer->rank_total[dp_rank] = new_work_tensor(trainer->pool, device, "loss.total", SHAPE(1));
+            trainer->rank_totals[dp_rank] = new_work_tensor(trainer->pool, device, "loss.total", SHAPE(1));
     }
     return losses;
 }
@@ -101,17 +101,17 @@ void add_report(struct trainer *trainer)
     struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
     int context = NONE;
     tag_role(trainer->train, ROLE_REPORT);
-    struct tensor **part = allocate((size_t)trainer->mesh.dp, sizeof *part);
+    struct tensor **parts = allocate((size_t)trainer->mesh.dp, sizeof *parts);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
-        const struct device *device = trainer->rank_total[dp_rank]->device;
+        const struct device *device = trainer->rank_totals[dp_rank]->device;
         if (device->context->index != context) {
             totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(trainer->mesh.dp, UNIT_ALIGN));
             totals->persistent = true;
             context = device->context->index;
         }
-        part[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
-        add_copy(trainer->train, device->lanes[LANE_DOWNLOAD], "report.loss", part[dp_rank],
-                 trainer->rank_total[dp_rank]);
+        parts[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
+        add_copy(trainer->train, device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank],
+                 trainer->rank_totals[dp_rank]);
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
@@ -120,9 +120,9 @@ void add_report(struct trainer *trainer)
     struct task *task = add_host(trainer->train, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
-        add_access(task, part[dp_rank], ACCESS_READ);
+        add_access(task, parts[dp_rank], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
-    free(part);
+    free(parts);
 }
 
 /* Reads the losses of each rank, and goes on from the sum of the iteration before. */
@@ -130,7 +130,7 @@ void report_evaluation(void *argument, const struct task *task, uint32_t iterati
 {
     struct trainer *trainer = argument;
     size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
-    struct losses all = trainer->eval_sum[(iteration - 1) & 1];
+    struct losses all = trainer->eval_sums[(iteration - 1) & 1];
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const float *losses = tensor_memory(task->accesses[dp_rank].tensor);
         size_t window = first_window(trainer, dp_rank, iteration);
@@ -142,5 +142,5 @@ void report_evaluation(void *argument, const struct task *task, uint32_t iterati
             window++;
         }
     }
-    trainer->eval_sum[iteration & 1] = all;
+    trainer->eval_sums[iteration & 1] = all;
 }

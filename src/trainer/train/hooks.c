@@ -24,6 +24,13 @@ bool ask_options_read(struct settings *settings, int argc, char **argv, int *cod
     return true;
 }
 
+void tell_training_begins(struct settings *settings)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->training_begins)
+            hooks_of(i)->training_begins(settings);
+}
+
 struct machine *ask_machine(struct trainer *trainer)
 {
     struct machine *machine = NULL;
@@ -94,6 +101,13 @@ void tell_steps_ended(struct trainer *trainer)
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->steps_ended)
             hooks_of(i)->steps_ended(trainer);
+}
+
+void tell_run_ended(struct trainer *trainer)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->run_ended)
+            hooks_of(i)->run_ended(trainer);
 }
 
 void ask_kept(struct trainer *trainer, struct kept_run *kept_run)

@@ -5,6 +5,7 @@
  * A function that is NULL: the folder has nothing to do then.  The moments, in the order of a training:
  *
  *     train   options_read      yard train has read its options: does this process train?
+ *     train   training_begins   it does, and the trainer is about to be made
  *     all     machine           the devices are to be opened: is there a machine to use in their place?
  *     all     machine_opened    the machine is there, and the mesh is known
  *     all     list_built        a list has been built: this is where passes rewrite it       (once for each list)
@@ -15,7 +16,8 @@
  *     all     step_reported     its loss is known                                            (on a lane's thread)
  *     train   step_not_finite   its loss or norm is not a number
  *     train   steps_ended       no further step comes
- *     train   kept              the user is told how the run ended: what has the folder kept of it?
+ *     train   run_ended         the user is told how the run ended: the folder adds its lines
+ *     train   kept              what has the folder kept of the run?
  *     all     trainer_closing   the trainer is about to go
  *
  * "train": the moment comes in yard train alone.  "all": it comes in every command that makes a trainer, such as yard
@@ -40,6 +42,7 @@ struct kept_run {
 struct hooks {
     /* false: this process has no part in the training, and ends with *code.  argv: the command line. */
     bool (*options_read)(struct settings *settings, int argc, char **argv, int *code);
+    void (*training_begins)(struct settings *settings);
     struct machine *(*machine)(struct trainer *trainer); /* NULL: this host's devices are used */
     void (*machine_opened)(struct trainer *trainer);
     /* The list is neither placed nor ordered yet.  The hook is called for the lists train, eval and sample in this
@@ -56,6 +59,7 @@ struct hooks {
     void (*step_not_finite)(struct trainer *trainer, uint32_t step, const struct result *result);
     /* The folder waits for what it still has under way.  The run may end badly: then the program ends next. */
     void (*steps_ended)(struct trainer *trainer);
+    void (*run_ended)(struct trainer *trainer);
     /* Writes to *run what the folder has kept of the run.  It may add to what others have written there. */
     void (*kept)(struct trainer *trainer, struct kept_run *run);
     /* Nothing is in flight; lists and machine are still there. */
@@ -73,6 +77,7 @@ void **folder_data_of(const struct trainer *trainer, const struct module *module
 
 /* Each calls this function of all folders that have it. */
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
+void tell_training_begins(struct settings *settings);
 struct machine *ask_machine(struct trainer *trainer); /* until one brings one, which the caller owns; NULL: none does */
 void tell_machine_opened(struct trainer *trainer);
 void tell_list_built(struct trainer *trainer, struct list *list);
@@ -83,6 +88,7 @@ void tell_step_issued(struct trainer *trainer);
 void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound);
 void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 void tell_steps_ended(struct trainer *trainer);
+void tell_run_ended(struct trainer *trainer);
 void ask_kept(struct trainer *trainer, struct kept_run *kept_run);
 void tell_trainer_closing(struct trainer *trainer);
 

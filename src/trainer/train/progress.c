@@ -303,6 +303,7 @@ void show_end(struct trainer *trainer, uint32_t step)
 {
     const struct settings *settings = trainer->settings;
     struct kept_run run = {NULL, NULL, NULL};
+    tell_run_ended(trainer);
     ask_kept(trainer, &run);
     if (interrupted())
         note_interrupt(settings, step, &run);

@@ -86,12 +86,12 @@ struct trainer {
     /* the train list's */
     const struct task *report;      /* the task that makes results */
     struct result results[RESULTS]; /* by step % RESULTS */
-    struct tensor **rank_total;     /* (1) the sum of its losses, by data-parallel rank */
+    struct tensor **rank_totals;    /* (1) the sum of its losses, by data-parallel rank */
     struct tensor *kept_logits;     /* logits of rank 0's first micro-batch, which yard check compares */
 
     /* the eval list's */
-    struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
-    uint32_t eval_iterations;  /* of all evaluations before: the next one counts on from there */
+    struct losses eval_sums[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
+    uint32_t eval_iterations;   /* of all evaluations before: the next one counts on from there */
 
     /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */

@@ -42,14 +42,13 @@ void add_control(struct trainer *trainer);
 
 /* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
-
-/* Makes trainer->rank_total, the sum of losses of each data-parallel rank.  Returns the tensor on the norm's device in
+/* Makes trainer->rank_totals, the sum of losses of each data-parallel rank.  Returns the tensor on the norm's device in
  * which these sums are gathered. */
 struct tensor *new_losses(struct trainer *trainer);
 
 /* Adds the tasks that report loss and norm. */
 void add_report(struct trainer *trainer);
-host_function report_evaluation; /* adds an iteration's losses to trainer->eval_sum; its argument is the trainer */
+host_function report_evaluation; /* adds an iteration's losses to trainer->eval_sums; its argument is the trainer */
 
 /* ---- build_lists.c: the lists of tasks --------------------------------------------------------------------------- */
 

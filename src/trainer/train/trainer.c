@@ -262,7 +262,7 @@ void free_trainer(struct trainer *trainer)
     if (trainer->data)
         close_dataset(trainer->data);
     free_feeds(trainer);
-    free(trainer->rank_total);
+    free(trainer->rank_totals);
     free(trainer->sample_window);
     free(trainer->folder_data);
     free(trainer);
@@ -293,7 +293,7 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));
-    trainer->eval_sum[trainer->eval_iterations & 1] = (struct losses){0};
+    trainer->eval_sums[trainer->eval_iterations & 1] = (struct losses){0};
     const uint64_t begun = now_ns();
     size_t done = 0; /* rounds that have been issued */
     bool cut = false;
@@ -306,7 +306,7 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
     drain(trainer->eval);
     erase_line();
     trainer->eval_iterations += (uint32_t)done;
-    const struct losses *all = &trainer->eval_sum[trainer->eval_iterations & 1];
+    const struct losses *all = &trainer->eval_sums[trainer->eval_iterations & 1];
     return all->n && !cut ? all->sum / (double)all->n : NAN;
 }
 

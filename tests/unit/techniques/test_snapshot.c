@@ -160,29 +160,29 @@ TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
             struct slots slots = {.n = n, .durable = state >> n};
             int n_free = 0;
             for (int k = 1; k <= n; k++) {
-                slots.iterations[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
-                if (!slots.iterations[k] && k != slots.durable)
+                slots.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
+                if (!slots.iteration[k] && k != slots.durable)
                     n_free++;
             }
-            if (slots.durable && slots.iterations[slots.durable])
+            if (slots.durable && slots.iteration[slots.durable])
                 continue; /* no state that occurs: what is kept is nobody's */
             struct slots before = slots;
             int taken = take_slot(&slots, 7);
             assert_int_equal(taken > 0, n_free > 0);
             assert_int_equal(slot_of(&slots, 7), taken);
             for (int k = 1; k <= n; k++)
-                assert_int_equal(slots.iterations[k], k == taken ? 7 : before.iterations[k]);
+                assert_int_equal(slots.iteration[k], k == taken ? 7 : before.iteration[k]);
             assert_int_equal(slots.durable, before.durable);
             if (!taken)
                 continue;
             assert_int_not_equal(taken, before.durable);
-            assert_true(!before.iterations[taken]);
+            assert_true(!before.iteration[taken]);
             for (int counts = 0; counts < 2; counts++) {
                 struct slots after = slots;
                 return_slot(&after, 7, counts);
                 assert_int_equal(after.durable, counts ? taken : before.durable);
                 for (int k = 1; k <= n; k++)
-                    assert_int_equal(after.iterations[k], before.iterations[k]);
+                    assert_int_equal(after.iteration[k], before.iteration[k]);
             }
         }
 }
