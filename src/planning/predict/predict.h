@@ -6,7 +6,7 @@
  *                    a description of hardware says it                            costs_file.c
  *                    what machine does the description describe?                  paper.c
  *     simulation.h   when does each task run, if the list repeats?                simulate.c, pattern.c
- *                    a simulation for people, as JSON, as a trace                 report.c
+ *                    a simulation for people, as JSON, as a trace                 simulate_report.c
  *     forecast.h     what would come of this list?  a planner's question          forecast.c
  *                    with which budgets?                                          budgets.c
  *                    if it does not fit, which budgets would do?                  shortage.c

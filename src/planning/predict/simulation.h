@@ -1,5 +1,5 @@
 /* simulation.h - the list of a step on a virtual clock: when its tasks would run, and how long a step takes.
- * Implemented in simulate.c; what is shown of a simulation, in report.c. */
+ * Implemented in simulate.c; what is shown of a simulation, in simulate_report.c. */
 #ifndef SIMULATION_H
 #define SIMULATION_H
 
@@ -36,7 +36,7 @@ struct problem *simulate(const struct list *list, const struct costs *costs, str
 struct simulation *must_simulate(const struct list *list, const struct costs *costs); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
 
-/* ---- report.c ---------------------------------------------------------------------------------------------------- */
+/* ---- simulate_report.c ------------------------------------------------------------------------------------------- */
 
 /* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
 size_t *simulated_peaks(const struct simulation *sim);

@@ -4,10 +4,10 @@
 #include "record.h"
 #include "command.h"
 #include "follow.h"
+#include "list_tables.h"
 #include "peak.h"
 #include "planning/console/table.h"
 #include "stats.h"
-#include "tables.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,13 +1,13 @@
 /* trace.h - what ran when: the trace file, its writer and its reader.
  *
  * A trace is a memory-mapped file: a task table, and after it a ring of fixed-size records.  So another process (the
- * viewer) can read it while the trainer runs, or while it waits at a breakpoint, and a record costs the trainer only
- * a few stores.  The file knows lanes, tasks and times.  Of this folder, only record.c, tables.c and peak.c know lists,
- * trainings and OpenCL.
+ * viewer) can read it while the trainer runs, or while it waits at a breakpoint, and a record costs the trainer only a
+ * few stores.  The file knows lanes, tasks and times.  Of this folder, only record.c, list_tables.c and peak.c know
+ * lists, trainings and OpenCL.  A .c file whose name begins with trace_ is a subcommand of `yard trace`.
  *
  *     trace_file.h   write.c       the layout of the file; the trainer's half
  *     trace_parts.h                where the file's tables are, for the files that read and write it
- *     tables.h       tables.c      the tables of tasks, edges, lanes and tensors, from lists
+ *     list_tables.h  list_tables.c the tables of tasks, edges, lanes and tensors, from lists
  *     record.h       record.c      what a run writes
  *     peak.h         peak.c        what a device reaches at most, for a viewer
  *     follow.h       follow.c      the reader's half, for a file that may grow; it also reads a whole trace at once

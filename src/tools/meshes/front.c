@@ -7,7 +7,7 @@
  *       |       d
  *       +---------- time
  */
-#include "meshes.h"
+#include "mesh_search.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* look.c - which part of the axis is in sight. */
-#include "places.h"
+#include "geometry.h"
 #include "planning/console/numbers.h"
 
 #include <math.h>

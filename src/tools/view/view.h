@@ -1,30 +1,30 @@
 /* view.h - the timeline: traces drawn into a canvas, which a window or a PNG shows.  This header is its model.
  *
- *     view.h    task_kinds   what a task is, such as a backward of weights
- *               track        a trace made drawable, which may grow
- *               view         opens, follows and closes one or two of them
- *     places.h  places       the boxes of the picture; times to pixels and back; which row is where
- *               look         which part of the axis is in sight
- *               layout       the rows, as high as the window lets them be
- *     pick.h    pick         what is under the mouse, what is selected, its edges, the critical path
- *               details      the text about a task
- *               select       the text about a stretch of time, and about a place on a memory row
- *     draw.h    pen          boxes and letters
- *               colours      the palette, and what a bar's colour means
- *               bars         the rows of lanes: pixels are drawn, not records, so a million cost what a thousand do
- *               bar_names    the form of a task's name for which its bar has room
- *               shares       far out: how the colours of whole steps share the time
- *               view_memory  bytes per device and class over time
- *               strip        above the rows: a bar per step, the loss, the ruler
- *               marks        over the rows: edges, outlines, times that are marked
- *               popup        over the rows: a box of text beside what it is about
- *               legend       below the rows: what colours and lines mean
- *               frame        the whole picture: state, names of rows, details, help
- *     brush.h   columns      those bars that are too narrow to be drawn one by one, for bars.c
- *     act.h     actions      the table of keys, and the mouse: all that changes a view
- *               move         a task of a step file that is dragged elsewhere
- *               window       the only file that uses SDL
- *     (none)    command      the command `yard view`, with its options
+ *     view.h      task_kinds   what a task is, such as a backward of weights
+ *                 track        a trace made drawable, which may grow
+ *                 view         opens, follows and closes one or two of them
+ *     geometry.h  geometry     the boxes of the picture; times to pixels and back; which row is where
+ *                 look         which part of the axis is in sight
+ *                 layout       the rows, as high as the window lets them be
+ *     pick.h      pick         what is under the mouse, what is selected, its edges, the critical path
+ *                 details      the text about a task
+ *                 select       the text about a stretch of time, and about a place on a memory row
+ *     draw.h      pen          boxes and letters
+ *                 colours      the palette, and what a bar's colour means
+ *                 bars         the rows of lanes: pixels are drawn, not records, so a million cost what a thousand do
+ *                 bar_names    the form of a task's name for which its bar has room
+ *                 shares       far out: how the colours of whole steps share the time
+ *                 view_memory  bytes per device and class over time
+ *                 strip        above the rows: a bar per step, the loss, the ruler
+ *                 marks        over the rows: edges, outlines, times that are marked
+ *                 popup        over the rows: a box of text beside what it is about
+ *                 legend       below the rows: what colours and lines mean
+ *                 frame        the whole picture: state, names of rows, details, help
+ *     brush.h     columns      those bars that are too narrow to be drawn one by one, for bars.c
+ *     act.h       actions      the table of keys, and the mouse: all that changes a view
+ *                 move         a task of a step file that is dragged elsewhere
+ *                 window       the only file that uses SDL
+ *     (none)      command      the command `yard view`, with its options
  *
  * A view is drawn anew each time, from the traces and `struct view` alone: the same view gives the same pixels on any
  * machine.  The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is

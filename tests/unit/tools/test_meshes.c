@@ -7,7 +7,7 @@
 #include "planning/predict/predict.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
-#include "tools/meshes/meshes.h"
+#include "tools/meshes/mesh_search.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
-/* meshes.h - yard plan --search: its parts.
+/* mesh_search.h - yard plan --search: its parts.
  *
  *     struct mesh_search search = new_mesh_search(settings, devices);
  *     search_meshes(&search);                                   all candidates are made, and simulated or ruled out
  *     size_t n = sort_front(&search, search.budget);            search.outcomes[0 .. n) are the front
  *     free_mesh_search(&search);
  */
-#ifndef MESHES_H
-#define MESHES_H
+#ifndef MESH_SEARCH_H
+#define MESH_SEARCH_H
 
 #include "bounds.h"
 
@@ -38,7 +38,7 @@ struct mesh_search {
     double left_seconds;        /* the least bound of the time of these; INFINITY: there are none */
 };
 
-/* ---- meshes.c ---------------------------------------------------------------------------------------------------- */
+/* ---- mesh_search.c ----------------------------------------------------------------------------------------------- */
 
 /* A search for the way to train by these settings on `devices` devices of --hardware, without candidates yet.  For
  * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
@@ -58,7 +58,7 @@ bool is_beaten(const struct mesh_search *search, double bytes, double seconds);
  * those before it.  Returns how many there are. */
 size_t sort_front(struct mesh_search *search, double budget);
 
-/* ---- trials.c ---------------------------------------------------------------------------------------------------- */
+/* ---- candidates.c ------------------------------------------------------------------------------------------------ */
 
 /* Simulates the candidates that no bound rules out, from the least bound of time on, until the search is
  * ended.  Sets the counts of the others. */

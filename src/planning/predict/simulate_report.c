@@ -1,8 +1,8 @@
-/* report.c - a simulation for people, as JSON, and as a trace like a real one. */
+/* simulate_report.c - a simulation for people, as JSON, and as a trace like a real one. */
 #include "forecast.h"
 #include "planning/console/table.h"
+#include "planning/trace/list_tables.h"
 #include "planning/trace/stats.h"
-#include "planning/trace/tables.h"
 
 #include <math.h>
 

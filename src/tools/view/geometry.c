@@ -1,9 +1,9 @@
-/* places.c - the boxes of the picture; times to pixels and back; which row is where.
+/* geometry.c - the boxes of the picture; times to pixels and back; which row is where.
  *
  * Lengths are counted in dots of the font: a view of scale 2 has two pixels per dot, for screens with small pixels and
  * for the last row of a classroom.
  */
-#include "places.h"
+#include "geometry.h"
 
 #include <math.h>
 

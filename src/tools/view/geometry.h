@@ -1,10 +1,10 @@
-/* places.h - where everything is in the picture: boxes, rows, times. */
-#ifndef PLACES_H
-#define PLACES_H
+/* geometry.h - where everything is in the picture: boxes, rows, times. */
+#ifndef GEOMETRY_H
+#define GEOMETRY_H
 
 #include "view.h"
 
-/* ---- places.c -------------------------------------------------------------------------------------------------- */
+/* ---- geometry.c -------------------------------------------------------------------------------------------------- */
 
 /* Dots: how high a line of text is; how far text stays away from the window's edge. */
 enum { LINE = 18, MARGIN = 10 };

@@ -1,6 +1,6 @@
-/* tables.h - a trace's tables, made from finished lists. */
-#ifndef TABLES_H
-#define TABLES_H
+/* list_tables.h - a trace's tables, made from finished lists. */
+#ifndef LIST_TABLES_H
+#define LIST_TABLES_H
 
 #include "trace.h"
 #include "trainer/step/list.h"

@@ -1,5 +1,5 @@
-/* tables.c - makes a trace's tables of tasks, edges, lanes and tensors from finished lists. */
-#include "tables.h"
+/* list_tables.c - makes a trace's tables of tasks, edges, lanes and tensors from finished lists. */
+#include "list_tables.h"
 #include "planning/pass/uses.h"
 
 #include <stdarg.h>

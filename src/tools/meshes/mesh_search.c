@@ -1,8 +1,8 @@
-/* meshes.c - yard plan --search: which mesh, ZeRO, order of micro-batches, recomputation and swap?
+/* mesh_search.c - yard plan --search: which mesh, ZeRO, order of micro-batches, recomputation and swap?
  *
  *     candidates   all meshes of N devices, each with all else there is to choose
  *     bounds       of each, in microseconds: bounds.c
- *     simulation   from the least bound of time on, of those that are not ruled out: trials.c
+ *     simulation   from the least bound of time on, of those that are not ruled out: candidates.c
  *     front        of these, what takes less memory than all that is faster: front.c
  *     techniques   the fastest of the front again, with recomputation, and with swap where they do not fit
  *     table        the front of all that fits
@@ -14,7 +14,7 @@
  * simulated, and says how short a step of the others could be.  Since the least bounds come first, the
  * fast rows come early.
  */
-#include "meshes.h"
+#include "mesh_search.h"
 #include "planning/console/table.h"
 #include "planning/lists/plan_command.h"
 #include "planning/predict/plan.h"

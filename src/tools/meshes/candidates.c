@@ -1,4 +1,4 @@
-/* trials.c - candidates of --search are simulated in processes of their own, several at the same time.
+/* candidates.c - candidates of --search are simulated in processes of their own, several at the same time.
  *
  *     candidates      1  2  3  4  5  6            from the least bound of time on
  *     one process     [  1  ][    3    ][  6  ]
@@ -14,7 +14,7 @@
  * find the edges and to simulate would take longer than all before.  The parent asks again when the candidate's turn
  * comes, so that what it keeps does not depend on when the child began.
  */
-#include "meshes.h"
+#include "mesh_search.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
 #include "techniques/recompute/recompute.h"
