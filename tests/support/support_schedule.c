@@ -101,12 +101,14 @@ struct journey new_journey(host_function *make, void *context)
     journey.d = new_array(journey.pool, dev, "d", 64, TRANSIENT);
     journey.o = new_array(journey.pool, dev, "o", 64, TRANSIENT);
     journey.p = new_array(journey.pool, dev, "p", 64, PERSISTENT);
-    add_access(add_host(list, host->lanes[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
+    struct task *maker = add_host(list, host->lanes[LANE_CPU], "make", make, context);
+    add_access(maker, journey.h, ACCESS_WRITE);
     add_copy(list, dev->lanes[LANE_UPLOAD], "carry", journey.d, journey.h);
     add_two(list, "twice", journey.o, journey.d, journey.d);
     add_accumulate(list, "sum", journey.p, journey.o);
     add_copy(list, dev->lanes[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
-    add_access(add_host(list, host->lanes[LANE_REPORT], "show", no_work, NULL), journey.r, ACCESS_READ);
+    struct task *show = add_host(list, host->lanes[LANE_REPORT], "show", no_work, NULL);
+    add_access(show, journey.r, ACCESS_READ);
     return journey;
 }
 

@@ -358,7 +358,8 @@ static void begin_reading(struct reading *reading, int n)
 {
     reading->machine = new_machine(n);
     reading->machine->n_contexts = 1;
-    name_device(reading->machine, n, "host", NO_LIMIT)->described.by_hand = true;
+    struct device *host = name_device(reading->machine, n, "host", NO_LIMIT);
+    host->described.by_hand = true;
     reading->devices = json_pack("{s:i}", "host", n);
     reading->lanes = json_object();
     reading->tensors = json_object();

@@ -20,7 +20,8 @@
  *
  *     struct tensor *word = new_work_tensor(list->pool, lane->device, "word", SHAPE(1));
  *     word->persistent = true;
- *     add_access(add_copy(list, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
+ *     struct task *marker = add_copy(list, lane, "wait", word, word);
+ *     add_access(marker, made_elsewhere, ACCESS_READ);
  *
  * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
  * (list.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.

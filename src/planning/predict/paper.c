@@ -62,6 +62,7 @@ struct machine *virtual_machine(const struct costs *costs, int n_devices)
     struct machine *machine = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++)
         describe_device(machine, costs, i);
-    name_device(machine, n_devices, "host", costs->host_memory)->alignment = 4096;
+    struct device *host = name_device(machine, n_devices, "host", costs->host_memory);
+    host->alignment = 4096;
     return machine;
 }

@@ -103,7 +103,8 @@ static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, st
     struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, snapshot_edit->options.slots);
     struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
     need_slot(snapshot_edit, add_copy(list, lane, "snapshot.device", buffers, tensor));
-    add_snapshot(snapshot_edit, to, buffers)->slot.aside = true;
+    struct task *snapshot = add_snapshot(snapshot_edit, to, buffers);
+    snapshot->slot.aside = true;
 }
 
 /* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on

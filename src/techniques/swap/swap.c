@@ -110,11 +110,15 @@ static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
     for (size_t i = 1; i < n; i++) {
         int begin = found.uses[i - 1].position, end = found.uses[i].position;
         bool is_state = tensor->persistent && !renewed;
-        if (lies_idle(uses, begin, end) && (is_state || is_whole_before(uses, tensor, end)))
-            add_gap(gaps, tensor, i, begin, end)->may_close = renewed && may_close(gaps, tensor, end);
+        if (!lies_idle(uses, begin, end) || !(is_state || is_whole_before(uses, tensor, end)))
+            continue;
+        struct gap *gap = add_gap(gaps, tensor, i, begin, end);
+        gap->may_close = renewed && may_close(gaps, tensor, end);
     }
-    if (tensor->persistent)
-        add_gap(gaps, tensor, n, found.uses[n - 1].position, (int)uses->n)->renewed = renewed;
+    if (tensor->persistent) {
+        struct gap *gap = add_gap(gaps, tensor, n, found.uses[n - 1].position, (int)uses->n);
+        gap->renewed = renewed;
+    }
 }
 
 /* Opens the lanes for copies up before anything is chosen, so that lanes have the same order whatever is chosen. */

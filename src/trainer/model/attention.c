@@ -161,7 +161,8 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     mix.c = one_head(&h, out);
     mix.causal = CAUSAL_A;
     gemm(b, out->name, &mix);
-    record(b, out->name, NULL, plain_backward, out, qkv)->saved[0] = att;
+    struct op *op = record(b, out->name, NULL, plain_backward, out, qkv);
+    op->saved[0] = att;
 }
 
 /* ---- flash ----------------------------------------------------------------------------------------------------- */
@@ -246,7 +247,8 @@ static void flash_forward(struct builder *b, struct tensor *out, struct tensor *
                                IN(qkv),
                                FLASH_SIZES(h, tiles));
     set_work(task, &h, 2, 4);
-    record(b, out->name, NULL, flash_backward, out, qkv)->saved[0] = lse;
+    struct op *op = record(b, out->name, NULL, flash_backward, out, qkv);
+    op->saved[0] = lse;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */

@@ -153,7 +153,8 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
                IN(x), IN(y),
                ELEMENTS(elements));
     set_elementwise(task);
-    record(b, name, NULL, add_inputs, out, x)->in[1] = y;
+    struct op *op = record(b, name, NULL, add_inputs, out, x);
+    op->in[1] = y;
     return out;
 }
 

@@ -147,7 +147,8 @@ void send_unit(struct builder *b, int unit)
         on_unit(b, at, ROLE_REDUCE);
         for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
             grads[at.dp_rank] = replica_of(b, at)->grads[unit];
-        reduction_of(b, unit, tp_rank)->parts = add_reduce_moves(b->list, "reduce", grads, dp, NORM_BLOCK);
+        struct reduction *reduction = reduction_of(b, unit, tp_rank);
+        reduction->parts = add_reduce_moves(b->list, "reduce", grads, dp, NORM_BLOCK);
     }
     free(grads);
 }

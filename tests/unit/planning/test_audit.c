@@ -284,8 +284,10 @@ CASE(host_write)
     struct pool *pool = list->pool;
     struct tensor *secret = new_array(pool, machine->host, "secret", 10, PERSISTENT),
                   *open = new_array(pool, machine->host, "open", 10, PERSISTENT);
-    add_access(add_host(list, machine->host->lanes[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
-    add_access(add_host(list, machine->host->lanes[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
+    struct task *scribbler = add_host(list, machine->host->lanes[LANE_CPU], "scribble", scribble, secret);
+    struct task *owner = add_host(list, machine->host->lanes[LANE_CPU], "owner", no_work, NULL);
+    add_access(scribbler, open, ACCESS_READ);
+    add_access(owner, secret, ACCESS_READ);
     audit_list(list);
 }
 

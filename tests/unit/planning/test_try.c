@@ -507,10 +507,11 @@ static void apply_options(void *argument, struct edit *edit, const unsigned char
     (void)edit;
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_below(choice[i], drawn[i].options);
-    add_paper(paper, paper->device->lanes[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "copy", tensor_like(paper->pool, paper->host, tensor),
-             tensor)
-        ->seconds = 1;
+    struct tensor *on_host = tensor_like(paper->pool, paper->host, tensor);
+    struct task *task = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "t", tensor, NULL, NULL);
+    task->seconds = choice[1] == 2 ? 1e9 : 1;
+    struct task *copy = add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "copy", on_host, tensor);
+    copy->seconds = 1;
 }
 
 TEST(of_equal_periods_the_one_with_the_fewest_bytes_is_chosen)

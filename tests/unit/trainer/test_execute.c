@@ -48,10 +48,11 @@ static void run_broken(bool serial)
         add_issue(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     task->layer = 2;
     add_access(task, journey.p, ACCESS_BOTH);
-    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_CPU], "never", run_never, NULL), journey.p,
-               ACCESS_READ);
-    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_DISK], "after", no_work, NULL), journey.h,
-               ACCESS_WRITE);
+    const struct device *host = journey.machine->host;
+    struct task *never = add_host(journey.list, host->lanes[LANE_CPU], "never", run_never, NULL);
+    add_access(never, journey.p, ACCESS_READ);
+    struct task *after = add_host(journey.list, host->lanes[LANE_DISK], "after", no_work, NULL);
+    add_access(after, journey.h, ACCESS_WRITE);
     must(finish_lists(journey.pool, &journey.list, 1));
     execution.serial = serial;
     execute(journey.list, 1);
@@ -160,8 +161,9 @@ TEST(the_background_holds_nobody_up)
     struct journey journey = new_journey(no_work, NULL);
     struct log log = {.n = 0};
     struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, PERSISTENT);
-    add_access(add_host(journey.list, journey.machine->host->lanes[LANE_DISK], "persist", wait_at_barrier, &barrier),
-               kept, ACCESS_READ);
+    struct lane *disk = journey.machine->host->lanes[LANE_DISK];
+    struct task *persist = add_host(journey.list, disk, "persist", wait_at_barrier, &barrier);
+    add_access(persist, kept, ACCESS_READ);
     journey.list->tasks[3]->commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_lists(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */

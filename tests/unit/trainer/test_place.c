@@ -213,8 +213,9 @@ CASE(over_host_budget)
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
     struct list *list = new_list_on(machine);
     struct pool *pool = list->pool;
-    add_access(add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL),
-               new_array(pool, machine->host, "thought", 2000, PERSISTENT), ACCESS_WRITE);
+    struct tensor *thought = new_array(pool, machine->host, "thought", 2000, PERSISTENT);
+    struct task *think = add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL);
+    add_access(think, thought, ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));
 }
 
@@ -225,8 +226,9 @@ CASE(shared_memory)
     struct pool *pool = new_pool(machine);
     struct list *list = new_chain(pool, 1, 2000);
     machine->host->memory = 24000;
-    add_access(add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL),
-               new_array(pool, machine->host, "thought", 2000, PERSISTENT), ACCESS_WRITE);
+    struct tensor *thought = new_array(pool, machine->host, "thought", 2000, PERSISTENT);
+    struct task *think = add_host(list, machine->host->lanes[LANE_CPU], "think", no_work, NULL);
+    add_access(think, thought, ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));
 }
 
@@ -330,7 +332,8 @@ TEST(canary_sees_writes_past_a_slab)
                   *h = new_array(pool, machine->host, "h", 1024, PERSISTENT);
     struct task *fill = add_fill(list, "fill", tensor, 1);
     fill->args[FILL_ELEMENTS].i += 1; /* one more than there is */
-    add_access(add_host(list, machine->host->lanes[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
+    struct task *writer = add_host(list, machine->host->lanes[LANE_CPU], "host", no_work, NULL);
+    add_access(writer, h, ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));
     assert_int_equal(damaged_guards(device), 0);
     assert_non_null(machine->host->slabs[0].pinned);
