@@ -146,7 +146,10 @@ static void begin_node(struct simulator *sim, struct lane_state *lane)
 }
 
 /* May the node start when it has its turn? */
-static bool may_start(const struct simulator *sim, int node) { return sim->unmet[node] == 0 && !lacks_slot(sim, node); }
+static bool may_start(const struct simulator *sim, int node)
+{
+    return sim->unmet[node] == 0 && !waits_for_slot(sim, node);
+}
 
 /* The lane runs the node from `start` on, which is now or later. */
 static void start_task(struct simulator *sim, struct lane_state *lane, int node, double start)

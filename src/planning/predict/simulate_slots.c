@@ -4,16 +4,16 @@
  * have one.  An iteration asks once:
  *
  *     when the first task ends whose result is to be stored         asks_at_end()
- *     when a task that needs a slot has its turn before that      must_ask()
+ *     when a task that needs a slot has its turn before that        must_ask()
  *     at once, if no task with such a result runs in it             asks_at_once()
  *
- * A task that needs a slot does not start before its iteration has asked (lacks_slot()).  If a slot is free, the
+ * A task that needs a slot does not start before its iteration has asked (waits_for_slot()).  If a slot is free, the
  * iteration has it until its last task has stored.  If none is free, all tasks that need one leave the iteration: they
  * skip it, as if it were one in which they do not run (ask_for_slot() in simulate.c).
  */
 #include "simulator.h"
 
-bool lacks_slot(const struct simulator *sim, int node)
+bool waits_for_slot(const struct simulator *sim, int node)
 {
     return task_of(sim, node)->slot.needed && !sim->iterations[node / sim->n].has_asked;
 }
@@ -26,7 +26,7 @@ bool must_ask(const struct simulator *sim, int node)
     const struct task *task = task_of(sim, node);
     if (task->slot.aside || task->condition.unexpected)
         return false;
-    return sim->unmet[node] == 0 && lacks_slot(sim, node);
+    return sim->unmet[node] == 0 && waits_for_slot(sim, node);
 }
 
 bool give_slot(struct simulator *sim, int iteration)

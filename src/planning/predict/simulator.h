@@ -97,7 +97,7 @@ static inline bool skipped(const struct simulator *sim, int node) { return sim->
 /* Each iteration asks once for a slot.  In a list without slots all answers here are false. */
 
 /* Does the node need a slot for which its iteration has not asked yet? */
-bool lacks_slot(const struct simulator *sim, int node);
+bool waits_for_slot(const struct simulator *sim, int node);
 /* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
  * task i of it has ended? */
 bool asks_at_once(const struct simulator *sim, int iteration);
