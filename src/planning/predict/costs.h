@@ -106,6 +106,7 @@ double task_seconds(const struct costs *costs, const struct task *task, enum cos
 /* The links that a task occupies, NULL where there is none.  A copy between devices occupies the sender's link down and
  * the receiver's link up.  On a disk lane a copy, or a task whose time follows from its bytes, occupies the disk's. */
 void links_of(const struct task *task, const struct link *links[2]);
+
 /* Bytes per second of a copy on such links, where copies[i] copies are on links[i], itself one of them; NULL: it is
  * alone.  INFINITY: it has no link. */
 double link_rate(const struct link *const links[2], const size_t *copies);

@@ -98,13 +98,16 @@ static inline bool skipped(const struct simulator *sim, int node) { return sim->
 
 /* Does the node need a slot for which its iteration has not asked yet? */
 bool waits_for_slot(const struct simulator *sim, int node);
+
 /* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
  * task i of it has ended? */
 bool asks_at_once(const struct simulator *sim, int iteration);
 bool must_ask(const struct simulator *sim, int node);
 bool asks_at_end(const struct simulator *sim, int i, int iteration);
+
 /* The iteration asks, and iterations[iteration].has_slot has the answer.  false: it needs no slot. */
 bool give_slot(struct simulator *sim, int iteration);
+
 /* Task i of the iteration has ended.  If that is the task that returns the iteration's slot, the slot is free. */
 void return_at_end(struct simulator *sim, int i, int iteration);
 

@@ -14,6 +14,7 @@ static inline size_t strip_begin(const struct tensor *tensor)
 
 /* Tasks touch what lies in a slot only while their iteration has a slot. */
 struct problem *verify_slots(const struct list *list);
+
 /* Tensors lie within slabs and budgets, and nothing else has the bytes of one that is kept from step to step. */
 struct problem *verify_memory(const struct list *list);
 

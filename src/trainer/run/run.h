@@ -154,6 +154,7 @@ void stop_thread(struct host_thread **thread);
 /* Calls take_slot() for the iteration, or decides not to.  It is called once for each iteration that needs a slot, from
  * any thread, when the first of its tasks that need one could run. */
 typedef void slot_asker(void *context, uint32_t iteration);
+
 /* Between start_late() and stop_late(), tasks that need a slot run; before and after, none does.  Call both after a
  * drain. */
 void start_late(struct list *list, slot_asker *ask, void *context);

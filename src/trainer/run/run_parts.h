@@ -115,10 +115,13 @@ void issue_now(struct task *task, struct job *job);
 
 /* Issues a task of which is_decided_late() says yes, or any task of a list with a pacer. */
 void issue_late_or_paced(struct list *list, struct task *task, struct job *job);
+
 /* issue_now() calls it for a device's task of a list with a pacer. */
 void issue_paced(const struct task *task, struct job *job);
+
 /* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a pacer. */
 job_function run_late_or_paced;
+
 /* Does the task need bits of a side word or a slot?  Then it is known only at the last moment whether it runs. */
 bool is_decided_late(const struct task *task);
 

@@ -183,10 +183,12 @@ void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
 
 /* Takes a free slot for the iteration.  Returns the slot's number, from 1; 0: none is free. */
 int take_slot(struct slots *slots, uint32_t iteration);
+
 /* The iteration gives its slot back.  durable: the slot stays taken until a later iteration's is durable. */
 void return_slot(struct slots *slots, uint32_t iteration, bool durable);
 int slot_of(const struct slots *slots, uint32_t iteration);  /* 0: the iteration has none */
 struct tensor *tensor_in_slot(struct tensor *tensor, int k); /* given the one in slot 1, or a part of it */
+
 /* The tensor that is meant in this iteration: the tensor itself, or, where it lies in slots, the same part in the slot
  * that the iteration has. */
 struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration);

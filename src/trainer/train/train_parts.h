@@ -42,6 +42,7 @@ void add_control(struct trainer *trainer);
 
 /* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
+
 /* Makes trainer->rank_totals, the sum of losses of each data-parallel rank.  Returns the tensor on the norm's device in
  * which these sums are gathered. */
 struct tensor *new_losses(struct trainer *trainer);
