@@ -39,7 +39,7 @@ const struct forecaster *the_forecaster(void)
     return forecaster;
 }
 
-const char *ways_to_shrink = "a smaller --micro-batch or --seq-len";
+const char ways_to_shrink[] = "a smaller --micro-batch (if above 1) or --seq-len";
 
 char *ways_to_make_room(bool on_host)
 {

@@ -150,13 +150,13 @@ const struct forecaster *find_forecaster(void);
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
-/* Which options make a model's tensors smaller, for messages: "a smaller --micro-batch or --seq-len".  Where
- * --micro-batch is 1, set_batch() leaves it out. */
-extern const char *ways_to_shrink;
+
+/* Which options make a model's tensors smaller, for messages. */
+extern const char ways_to_shrink[];
 
 /* A text for messages, which the caller frees.  It names what makes room in a model's list, apart from options that are
- * given: "--recompute full, --swap auto, a smaller --micro-batch or --seq-len".  on_host: it is the host that needs
- * room, and not a device. */
+ * given: "--recompute full, --swap auto, a smaller ...".  on_host: it is the host that needs room, and not a
+ * device. */
 char *ways_to_make_room(bool on_host);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an

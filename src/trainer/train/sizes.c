@@ -188,5 +188,4 @@ void set_batch(struct trainer *trainer, unsigned wanted)
     check_folded_micros(trainer);
     check_whole_rounds(trainer);
     check_size(trainer);
-    ways_to_shrink = trainer->micro_batch > 1 ? "a smaller --micro-batch or --seq-len" : "a smaller --seq-len";
 }
