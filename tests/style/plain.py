@@ -66,8 +66,8 @@ TYPES = set(
     " typedef extern va_list _Noreturn _Atomic inline".split()
 )
 TYPE = re.compile(r"SDL_\w+|cl_\w+|[a-z]\w*_t")
-# Words whose parentheses a statement follows: C's own, and macros that loop or search.
-CLAUSE = re.compile(r"if|for|while|switch|\w*foreach\w*|FIND_\w+")
+# Words whose parentheses a statement follows: C's own, and macros that loop.
+CLAUSE = re.compile(r"if|for|while|switch|\w*foreach\w*")
 # Macros that are given an expression with an assignment.
 TAKES_ASSIGNMENT = re.compile(r"CL_MAKE\w*|CL|REFUSE\w*|EXPECT\w*")
 

@@ -15,10 +15,10 @@ static void make_room(struct disk_file *disk_file, size_t n)
 
 void disk_write(struct disk_file *disk_file, const void *bytes, size_t n, size_t at)
 {
-    struct waiting_write *write = APPEND(disk_file->waiting, disk_file->n_waiting, disk_file->cap_waiting);
-    write->at = at;
-    write->n = n;
-    write->bytes = memcpy(allocate(n, 1), bytes, n);
+    disk_file->waiting =
+        grow(disk_file->waiting, &disk_file->cap_waiting, disk_file->n_waiting + 1, sizeof *disk_file->waiting);
+    disk_file->waiting[disk_file->n_waiting++] =
+        (struct waiting_write){.at = at, .n = n, .bytes = memcpy(allocate(n, 1), bytes, n)};
     disk_file->n = MAX(disk_file->n, at + n);
     make_room(disk_file, disk_file->n);
 }

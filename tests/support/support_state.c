@@ -126,6 +126,12 @@ void read_all_tensors(const char *path)
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
+static void add_range(struct snapfile_plan *plan, size_t *cap, struct state_range range)
+{
+    plan->ranges = grow(plan->ranges, cap, plan->n + 1, sizeof *plan->ranges);
+    plan->ranges[plan->n++] = range;
+}
+
 struct stored new_stored(const struct config *config, const struct mesh *mesh, int slots, enum payloads payloads)
 {
     struct mesh alike = *mesh;
@@ -142,9 +148,9 @@ struct stored new_stored(const struct config *config, const struct mesh *mesh, i
             if (!has_stage(mesh, r, stage_of(stored.model, u)))
                 continue;
             if (shard.begin < middle)
-                *APPEND(stored.plan.ranges, stored.plan.n, cap) = (struct state_range){r, u, {shard.begin, middle}};
+                add_range(&stored.plan, &cap, (struct state_range){r, u, {shard.begin, middle}});
             if (middle < shard.end)
-                *APPEND(stored.plan.ranges, stored.plan.n, cap) = (struct state_range){r, u, {middle, shard.end}};
+                add_range(&stored.plan, &cap, (struct state_range){r, u, {middle, shard.end}});
         }
     return stored;
 }

@@ -245,9 +245,12 @@ static void read_after(struct reading *reading, struct task *task)
         const json_t *above = json_object_get(reading->tasks, word);
         if (above)
             add_after(reading->list, task, reading->list->tasks[json_integer_value(above)], SAME_STEP);
-        else
-            *APPEND(reading->awaited, reading->n_awaited, reading->cap_awaited) =
+        else {
+            reading->awaited =
+                grow(reading->awaited, &reading->cap_awaited, reading->n_awaited + 1, sizeof *reading->awaited);
+            reading->awaited[reading->n_awaited++] =
                 (struct awaited){.task = task, .word = copy_string(word), .line = reading->line.number};
+        }
     }
 }
 

@@ -132,7 +132,8 @@ void undo_edit(struct edit *edit)
 /* Notes in the journal n bytes that are about to change. */
 static void remember(struct edit *edit, void *where, size_t n)
 {
-    struct change *change = APPEND(edit->journal, edit->n_changes, edit->cap_changes);
+    edit->journal = grow(edit->journal, &edit->cap_changes, edit->n_changes + 1, sizeof *edit->journal);
+    struct change *change = &edit->journal[edit->n_changes++];
     CHECK(n <= sizeof change->old, "a change of %zu bytes", n);
     change->where = where;
     change->n = n;
@@ -317,7 +318,8 @@ struct task *repeat(struct edit *edit, const struct task *task)
 void drop(struct edit *edit, struct task *task)
 {
     take_out(edit, task);
-    *APPEND(edit->dropped, edit->n_dropped, edit->cap_dropped) = task;
+    edit->dropped = grow(edit->dropped, &edit->cap_dropped, edit->n_dropped + 1, sizeof *edit->dropped);
+    edit->dropped[edit->n_dropped++] = task;
 }
 
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs)

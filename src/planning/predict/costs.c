@@ -14,6 +14,12 @@ struct costs *new_costs(const char *path)
     return costs;
 }
 
+void add_task_cost(struct costs *costs, struct task_cost cost)
+{
+    costs->tasks = grow(costs->tasks, &costs->cap_tasks, costs->n_tasks + 1, sizeof *costs->tasks);
+    costs->tasks[costs->n_tasks++] = cost;
+}
+
 void free_costs(struct costs *costs)
 {
     free(costs->path);

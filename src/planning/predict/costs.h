@@ -83,6 +83,7 @@ struct costs {
 
 /* Costs that know no task's time yet, and scale no speed.  The caller frees them with free_costs(). */
 struct costs *new_costs(const char *path);
+void add_task_cost(struct costs *costs, struct task_cost cost);
 
 /* Reads a profile or a description.  What is wrong in the file ends the program (EXIT_USAGE) with its line.  The caller
  * frees the costs with free_costs(). */

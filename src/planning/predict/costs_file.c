@@ -81,7 +81,7 @@ static bool read_task(struct costs *costs, const char *name, char *value)
     cost.ns = number[0];
     cost.flops = number[1];
     cost.bytes = number[2];
-    *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = cost;
+    add_task_cost(costs, cost);
     return true;
 }
 

@@ -74,7 +74,8 @@ static void add_to_link(struct simulator *sim, const struct link *link, struct l
     if (!link)
         return;
     struct link_copies *on = &sim->on_link[link->index];
-    *APPEND(on->lanes, on->n, on->cap) = copy;
+    on->lanes = grow(on->lanes, &on->cap, on->n + 1, sizeof *on->lanes);
+    on->lanes[on->n++] = copy;
 }
 
 static void drop_from_link(struct simulator *sim, const struct link *link, const struct lane_state *copy)
@@ -177,7 +178,8 @@ static void start_task(struct simulator *sim, struct lane_state *lane, int node,
 /* A task may start on the lane now. */
 static void queue_lane(struct simulator *sim, struct lane_state *lane)
 {
-    *APPEND(sim->to_try, sim->n_to_try, sim->cap_to_try) = lane;
+    sim->to_try = grow(sim->to_try, &sim->cap_to_try, sim->n_to_try + 1, sizeof *sim->to_try);
+    sim->to_try[sim->n_to_try++] = lane;
 }
 
 /* The last iteration up to this one in which task i runs, or NONE. */

@@ -46,9 +46,9 @@ static struct task_kind *kind_of_task(struct collected *collected, const struct 
     for (size_t i = 0; i < collected->n; i++)
         if (is_alike(&collected->kinds[i].cost, &cost))
             return &collected->kinds[i];
-    struct task_kind *kind = APPEND(collected->kinds, collected->n, collected->cap);
-    kind->cost = cost;
-    return kind;
+    collected->kinds = grow(collected->kinds, &collected->cap, collected->n + 1, sizeof *collected->kinds);
+    collected->kinds[collected->n++] = (struct task_kind){.cost = cost};
+    return &collected->kinds[collected->n - 1];
 }
 
 static bool waits_for_others(const struct task *task)
@@ -68,11 +68,14 @@ static void collect(void *context, const struct list *list, const struct task *t
     if (flight->iteration <= WARM_UP)
         return;
     struct samples *took = &kind_of_task(collected, task)->took;
-    *APPEND(took->ns, took->n, took->cap) = (double)(flight->end - flight->start);
+    took->ns = grow(took->ns, &took->cap, took->n + 1, sizeof *took->ns);
+    took->ns[took->n++] = (double)(flight->end - flight->start);
     struct samples *gaps = &collected->gaps[task->lane->kind];
     uint64_t before = collected->lane_end[task->lane->index];
-    if (before && !waits_for_others(task) && flight->start >= before)
-        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(flight->start - before);
+    if (before && !waits_for_others(task) && flight->start >= before) {
+        gaps->ns = grow(gaps->ns, &gaps->cap, gaps->n + 1, sizeof *gaps->ns);
+        gaps->ns[gaps->n++] = (double)(flight->start - before);
+    }
     collected->lane_end[task->lane->index] = flight->end;
 }
 
@@ -94,7 +97,7 @@ static void add_task_times(const struct collected *collected, struct costs *cost
     for (size_t i = 0; i < collected->n; i++) {
         struct task_kind *kind = &collected->kinds[i];
         kind->cost.ns = MAX(median(kind->took.ns, kind->took.n), 1);
-        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = kind->cost;
+        add_task_cost(costs, kind->cost);
     }
 }
 
@@ -228,7 +231,7 @@ static void time_host_updates(const struct list *list, struct costs *costs)
             continue;
         snprintf(cost.name, sizeof cost.name, "%s", task->name);
         cost.ns = 1e9 * measure_adamw(count_elements(task->accesses[0].tensor));
-        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = cost;
+        add_task_cost(costs, cost);
     }
 }
 

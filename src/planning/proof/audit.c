@@ -68,7 +68,8 @@ struct audit *open_audit(struct list *list)
     audit->begun = now_ns();
     for (struct device *device = machine->devices; device <= machine->host; device++)
         for (size_t k = 0; k < device->n_slabs; k++) {
-            struct image *image = APPEND(audit->images, audit->n, audit->cap);
+            audit->images = grow(audit->images, &audit->cap, audit->n + 1, sizeof *audit->images);
+            struct image *image = &audit->images[audit->n++];
             size_t n = device->slabs[k].bytes / ELEMENT_BYTES;
             image->device = device;
             image->slab = (int)k;

@@ -1,18 +1,28 @@
 /* cells.c - cuts a strip of bytes (see cells.h). */
 #include "cells.h"
 
+static bool ends_up_to(const void *item, const void *key)
+{
+    const struct byte_cell *cell = item;
+    const size_t *at = key;
+    return cell->end <= *at;
+}
+
 /* The cell that begins at byte `at`; a cell that lies across this border becomes two. */
 static size_t cut_cell(struct strip *strip, size_t at)
 {
-    size_t i;
     if (strip->n == 0) {
         struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
-        *APPEND(strip->cells, strip->n, strip->cap) = whole;
+        strip->cells = grow(strip->cells, &strip->cap, strip->n + 1, sizeof *strip->cells);
+        strip->cells[strip->n++] = whole;
     }
-    FIND_FIRST(i, strip->n, strip->cells[i].end <= at);
+    const size_t i = lower_bound(&at, strip->cells, strip->n, sizeof *strip->cells, ends_up_to);
     if (strip->cells[i].begin == at)
         return i;
-    INSERT(strip->cells, strip->n, strip->cap, i)->end = at;
+    strip->cells = grow(strip->cells, &strip->cap, strip->n + 1, sizeof *strip->cells);
+    open_gap(strip->cells, strip->n, i, sizeof *strip->cells);
+    strip->n++;
+    strip->cells[i].end = at;
     strip->cells[i + 1].begin = at;
     return i + 1;
 }

@@ -200,6 +200,12 @@ static void write_stretch(struct strip *strips, const struct task *task, size_t 
     }
 }
 
+static void add_stretch(struct values *values, struct stretch stretch)
+{
+    values->stretches = grow(values->stretches, &values->cap, values->n + 1, sizeof *values->stretches);
+    values->stretches[values->n++] = stretch;
+}
+
 /* Notes the hashes of what the task computes, and writes these values.  An elementwise task is cut into stretches,
  * wherever a value that it reads begins or ends.  Any other task is one stretch, of one byte.  stretch: its identity
  * and node are set. */
@@ -216,7 +222,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
         stretch.begin = task->slice_begin + at;
         stretch.end = task->slice_begin + end;
         write_stretch(strips, task, at, end, stretch.hash, iteration);
-        *APPEND(values->stretches, values->n, values->cap) = stretch;
+        add_stretch(values, stretch);
         at = end;
     }
 }
@@ -252,7 +258,7 @@ static void hash_result(struct values *values, const struct list *list, struct s
         result.hash = hash_pair(cells[k].value, (uint64_t)(cells[k].origin + (int64_t)first));
         result.begin = first + cells[k].begin;
         result.end = first + cells[k].end;
-        *APPEND(values->stretches, values->n, values->cap) = result;
+        add_stretch(values, result);
     }
 }
 

@@ -83,6 +83,12 @@ static struct problem *describe_conflict(const struct list *list, int first, int
                        earlier->name, k, later->name, together ? "" : " of the next iteration");
 }
 
+static void add_pair(struct proof *proof, int first, int second)
+{
+    proof->pairs = grow(proof->pairs, &proof->cap_pairs, proof->n_pairs + 1, sizeof *proof->pairs);
+    proof->pairs[proof->n_pairs++] = (struct pair){first, second};
+}
+
 /* The node must come after this touch and after those before it.  A task may read and write the same tensor, but no two
  * tensors on the same bytes. */
 static void need_order(struct proof *proof, int touch, int node, const struct tensor *storage)
@@ -95,17 +101,15 @@ static void need_order(struct proof *proof, int touch, int node, const struct te
         if (earlier->node == node && earlier->storage != storage && !proof->problem)
             proof->problem = describe_conflict(proof->list, node, node);
         if (earlier->node != node)
-            *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){earlier->node, node};
+            add_pair(proof, earlier->node, node);
     }
 }
 
 /* Adds the touch that has the index `before` as the one before it; returns the index of the new touch. */
 static int add_touch(struct proof *proof, int node, int before, const struct tensor *storage)
 {
-    struct cell_touch *added = APPEND(proof->touches, proof->n_touches, proof->cap_touches);
-    added->node = node;
-    added->before = before;
-    added->storage = storage;
+    proof->touches = grow(proof->touches, &proof->cap_touches, proof->n_touches + 1, sizeof *proof->touches);
+    proof->touches[proof->n_touches++] = (struct cell_touch){.node = node, .before = before, .storage = storage};
     return (int)proof->n_touches - 1;
 }
 
@@ -272,7 +276,7 @@ static void need_gates(struct proof *proof)
             continue;
         for (int k = 0; k < n; k++)
             if (list->tasks[k]->gate == GATE_WAITS)
-                *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){n + i, n + k};
+                add_pair(proof, n + i, n + k);
     }
 }
 
@@ -284,7 +288,7 @@ static void need_after(struct proof *proof)
     struct after_pair *orders = find_after_pairs(proof->list, &n_orders);
     for (const struct after_pair *pair = orders; pair < orders + n_orders; pair++) {
         int first = pair->previous ? pair->first : n + pair->first;
-        *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){first, n + pair->second};
+        add_pair(proof, first, n + pair->second);
     }
     free(orders);
 }

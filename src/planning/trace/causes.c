@@ -57,8 +57,8 @@ static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64
     const struct trace_step_list *steps = &trace->steps[task->list];
     const struct trace_edge *edge;
     struct trace_gap gap = {.blocker = trace_last_producer(trace, record->task, record->step, nth, &edge)};
-    size_t n_before; /* steps of the list up to the step two before this one, after which the host opens this one */
-    FIND_FIRST(n_before, steps->n, steps->steps[n_before].step + (uint64_t)2 <= record->step);
+    /* steps of the list up to the step two before this one, after which the host opens this one */
+    const size_t n_before = first_step_of(steps, MAX(record->step, 1) - 1);
     gap.cause[0] = CAUSE_NOTHING;
     gap.cause[1] = CAUSE_NOTHING;
     gap.cause[2] = CAUSE_HOST;

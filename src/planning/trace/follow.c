@@ -84,12 +84,16 @@ static void take_record(struct trace_follow *follow, uint64_t number, const stru
     if (again->task >= trace->header.n_tasks || again->step == 0 || (ended && record->start > record->end))
         fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", follow->file->path, number);
     if (ended) {
-        *APPEND(trace->records, trace->n_records, follow->cap_records) = *record;
+        trace->records = grow(trace->records, &follow->cap_records, trace->n_records + 1, sizeof *trace->records);
+        trace->records[trace->n_records++] = *record;
         return;
     }
     size_t n = trace->n_unfinished;
-    *APPEND(follow->number, n, follow->cap_number) = number;
-    struct trace_record *unfinished = APPEND(trace->unfinished, trace->n_unfinished, follow->cap_unfinished);
+    follow->number = grow(follow->number, &follow->cap_number, n + 1, sizeof *follow->number);
+    follow->number[n++] = number;
+    trace->unfinished =
+        grow(trace->unfinished, &follow->cap_unfinished, trace->n_unfinished + 1, sizeof *trace->unfinished);
+    struct trace_record *unfinished = &trace->unfinished[trace->n_unfinished++];
     *unfinished = *again;
     unfinished->start = 0;
     unfinished->end = 0;
@@ -135,7 +139,8 @@ static void take_records(struct trace_follow *follow, uint64_t next)
     do {
         size_t n = trace->n_unfinished;
         for (int room = SLOTS; next < trace->header.head && room > 0; room--) {
-            *APPEND(follow->number, n, follow->cap_number) = next;
+            follow->number = grow(follow->number, &follow->cap_number, n + 1, sizeof *follow->number);
+            follow->number[n++] = next;
             next++;
         }
         trace->n_unfinished = 0;
@@ -144,17 +149,19 @@ static void take_records(struct trace_follow *follow, uint64_t next)
     } while (next < trace->header.head);
 }
 
+static bool is_not_after(const void *item, const void *key) { return by_start(item, key) <= 0; }
+
 /* Sorts the new records [old, n_records) into the old ones, and returns the first index that changed. */
 static size_t merge_new(struct trace *trace, size_t old)
 {
-    size_t n = trace->n_records, at;
+    const size_t n = trace->n_records;
     if (old == n)
         return n;
     const struct trace_record *earliest = &trace->records[old];
     for (size_t i = old + 1; i < n; i++)
         if (by_start(&trace->records[i], earliest) < 0)
             earliest = &trace->records[i];
-    FIND_FIRST(at, old, by_start(&trace->records[at], earliest) <= 0);
+    const size_t at = lower_bound(earliest, trace->records, old, sizeof *trace->records, is_not_after);
     SORT(trace->records + at, n - at, by_start);
     return at;
 }

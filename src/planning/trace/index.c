@@ -9,17 +9,31 @@
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------- */
 
-size_t first_bar_from(const struct bars *bars, uint64_t clock)
+/* The first of bars [low, high) that starts at `clock` or later; high: none does.  A picture asks this so often that a
+ * function for each comparison, as lower_bound() needs, would cost time. */
+static size_t first_start(const uint64_t *starts, size_t low, size_t high, uint64_t clock)
 {
-    size_t i;
-    FIND_FIRST(i, bars->n, bars->starts[i] < clock);
-    return i;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (starts[middle] < clock)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
+
+size_t first_bar_from(const struct bars *bars, uint64_t clock) { return first_start(bars->starts, 0, bars->n, clock); }
 
 size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock)
 {
-    FIND_NEXT(i, bars->n, bars->starts[i] < clock);
-    return i;
+    size_t low = i, step = 1;
+    while (i < bars->n && bars->starts[i] < clock) {
+        low = i + 1;
+        i += step;
+        step *= 2;
+    }
+    return first_start(bars->starts, low, MIN(i, bars->n), clock);
 }
 
 size_t first_bar_in(const struct bars *bars, uint64_t clock)
@@ -28,12 +42,17 @@ size_t first_bar_in(const struct bars *bars, uint64_t clock)
     return i > 0 && bars->bars[i - 1].end > clock ? i - 1 : i;
 }
 
+static bool has_earlier_record(const void *item, const void *key)
+{
+    const struct bar *bar = item;
+    const size_t *record = key;
+    return bar->record < *record;
+}
+
 size_t bar_of(const struct trace *trace, size_t record)
 {
     const struct bars *bars = &trace->bars[trace->tasks[trace->records[record].task].lane];
-    size_t i;
-    FIND_FIRST(i, bars->n, bars->bars[i].record < record);
-    return i;
+    return lower_bound(&record, bars->bars, bars->n, sizeof *bars->bars, has_earlier_record);
 }
 
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to)
@@ -57,16 +76,21 @@ uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t 
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* How many of the task's runs come before record `at` of the step.  A task's steps ascend, as they do in any trace that
- * yard writes; in another one, records may not be found. */
-static size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
+/* A task's steps ascend, as they do in any trace that yard writes; in another one, records may not be found. */
+size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *runs = &trace->runs[task];
-    size_t i;
-    FIND_FIRST(i, runs->n,
-               trace->records[runs->record[i]].step < step ||
-                   (trace->records[runs->record[i]].step == step && runs->record[i] < at));
-    return i;
+    size_t low = 0, high = runs->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const size_t record = runs->record[middle];
+        const uint32_t its_step = trace->records[record].step;
+        if (its_step < step || (its_step == step && record < at))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* The task's last record before `at` in that step or, if the task skipped it, in an earlier one. */
@@ -114,6 +138,30 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+static bool has_lower_number(const void *item, const void *key)
+{
+    const struct trace_step *step = item;
+    const uint64_t *number = key;
+    return step->step < *number;
+}
+
+size_t first_step_of(const struct trace_step_list *list, uint64_t number)
+{
+    return lower_bound(&number, list->steps, list->n, sizeof *list->steps, has_lower_number);
+}
+
+static bool works_before(const void *item, const void *key)
+{
+    const struct trace_step *step = item;
+    const uint64_t *clock = key;
+    return step->work < *clock;
+}
+
+size_t first_step_from(const struct trace_step *steps, size_t n, uint64_t clock)
+{
+    return lower_bound(&clock, steps, n, sizeof *steps, works_before);
+}
+
 /* Adds a record to its step, which is mostly the last one of its list, or one after that. */
 static void take_step(struct trace *trace, const struct trace_record *record)
 {
@@ -121,11 +169,13 @@ static void take_step(struct trace *trace, const struct trace_record *record)
     struct trace_step_list *list = &trace->steps[task->list];
     enum lane_kind kind = trace->lanes[task->lane].kind;
     bool computes = kind == LANE_COMPUTE;
-    size_t i;
-    FIND_FIRST(i, list->n, list->steps[i].step < record->step);
+    const size_t i = first_step_of(list, record->step);
     if (i == list->n || list->steps[i].step != record->step) {
         const struct trace_step new_step = {.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
-        *INSERT(list->steps, list->n, list->cap, i) = new_step;
+        list->steps = grow(list->steps, &list->cap, list->n + 1, sizeof *list->steps);
+        open_gap(list->steps, list->n, i, sizeof *list->steps);
+        list->n++;
+        list->steps[i] = new_step;
     }
     struct trace_step *step = &list->steps[i];
     step->start = MIN(step->start, record->start);
@@ -143,10 +193,16 @@ static void take_step(struct trace *trace, const struct trace_record *record)
 
 /* ---- pauses ---------------------------------------------------------------------------------------------------- */
 
+static bool pauses_before(const void *item, const void *key)
+{
+    const struct pause *pause = item;
+    const uint64_t *clock = key;
+    return pause->start < *clock;
+}
+
 uint64_t trace_paused_before(const struct trace *trace, uint64_t clock)
 {
-    size_t i;
-    FIND_FIRST(i, trace->n_pauses, trace->pauses[i].start < clock);
+    const size_t i = lower_bound(&clock, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
     if (i == 0)
         return 0;
     const struct pause *last = &trace->pauses[i - 1];
@@ -171,7 +227,8 @@ static void take_pause(struct trace *trace, const struct trace_record *record, s
             return;
         pause.before = last->before + (last->end - last->start);
     }
-    *APPEND(trace->pauses, trace->n_pauses, trace->cap_pauses) = pause;
+    trace->pauses = grow(trace->pauses, &trace->cap_pauses, trace->n_pauses + 1, sizeof *trace->pauses);
+    trace->pauses[trace->n_pauses++] = pause;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
@@ -200,7 +257,8 @@ static void forget_records(struct trace *trace, size_t first)
 
 static void take_bar(struct bars *bars, const struct trace_record *record, size_t nth)
 {
-    struct bar *bar = APPEND(bars->bars, bars->n, bars->cap);
+    bars->bars = grow(bars->bars, &bars->cap, bars->n + 1, sizeof *bars->bars);
+    struct bar *bar = &bars->bars[bars->n++];
     *bar = (struct bar){.start = record->start, .end = record->end, .record = (uint32_t)nth, .task = record->task};
     if (bars->n > 1) {
         const struct bar *before = bar - 1;
@@ -217,7 +275,8 @@ void trace_index(struct trace *trace, size_t first)
         const struct trace_record *record = &trace->records[i];
         struct runs *runs = &trace->runs[record->task];
         take_bar(&trace->bars[trace->tasks[record->task].lane], record, i);
-        *APPEND(runs->record, runs->n, runs->cap) = i;
+        runs->record = grow(runs->record, &runs->cap, runs->n + 1, sizeof *runs->record);
+        runs->record[runs->n++] = i;
         take_step(trace, record);
         if (record->flags & TRACE_AFTER_PAUSE)
             take_pause(trace, record, i);

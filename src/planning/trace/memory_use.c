@@ -39,9 +39,9 @@ static void find_lives(const struct trace *trace, const struct trace_tensor *ten
     memset(lives, 0, n * sizeof *lives);
     for (size_t use = tensor->first_use; use < (size_t)tensor->first_use + tensor->n_uses; use++) {
         const struct runs *runs = &trace->runs[trace->uses[use]];
-        size_t i, k = 0, before = n;
-        FIND_FIRST(i, runs->n, trace->records[runs->record[i]].step < steps->step);
-        for (; i < runs->n; i++) { /* the steps of runs ascend, as `steps` do */
+        size_t k = 0, before = n;
+        /* the steps of runs ascend, as `steps` do */
+        for (size_t i = count_runs(trace, trace->uses[use], steps->step, 0); i < runs->n; i++) {
             const struct trace_record *record = &trace->records[runs->record[i]];
             while (k < n && steps[k].step < record->step)
                 k++;
@@ -81,6 +81,12 @@ static uint64_t find_start(const struct trace *trace, size_t first)
     return first_change(trace, first < trace->n_records ? trace->records[first].start : UINT64_MAX);
 }
 
+static void add_amount(struct memory_use *use, struct amount amount)
+{
+    use->amounts = grow(use->amounts, &use->cap, use->n + 1, sizeof *use->amounts);
+    use->amounts[use->n++] = amount;
+}
+
 /* Removes the amounts from `from` on.  At 0 each device gets a first one: what is kept across all steps. */
 static void forget_amounts(struct trace *trace, uint64_t from)
 {
@@ -89,13 +95,19 @@ static void forget_amounts(struct trace *trace, uint64_t from)
         while (use->n && use->amounts[use->n - 1].clock >= from)
             use->n--;
         if (from == 0)
-            (void)APPEND(use->amounts, use->n, use->cap);
+            add_amount(use, (struct amount){.clock = 0});
     }
     if (from > 0)
         return;
     for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + header->n_tensors; tensor++)
         if (tensor->n_uses == 0)
             trace->memory_use[tensor->device].amounts->bytes[tensor->class] += tensor->bytes;
+}
+
+static void add_change(struct memory_changes *all, struct memory_change change)
+{
+    all->changes = grow(all->changes, &all->cap, all->n + 1, sizeof *all->changes);
+    all->changes[all->n++] = change;
 }
 
 /* Adds the changes from `from` on that come from n lives of a tensor.  All its lives have the same bytes: one ends when
@@ -112,11 +124,11 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *t
         if (life->ended == 0)
             continue;
         if (life->start >= from)
-            *APPEND(all->changes, all->n, all->cap) = change;
+            add_change(all, change);
         if (end != OPEN && end >= from) {
             change.clock = end;
             change.bytes = -tensor->bytes;
-            *APPEND(all->changes, all->n, all->cap) = change;
+            add_change(all, change);
         }
         next = life->start;
     }
@@ -193,7 +205,7 @@ void trace_update_memory(struct trace *trace, size_t first)
         struct memory_use *use = &trace->memory_use[change->device];
         struct amount last = use->amounts[use->n - 1];
         if (last.clock < change->clock)
-            *APPEND(use->amounts, use->n, use->cap) = last;
+            add_amount(use, last);
         use->amounts[use->n - 1].clock = change->clock;
         use->amounts[use->n - 1].bytes[change->class] += change->bytes;
     }
@@ -206,13 +218,38 @@ void trace_update_memory(struct trace *trace, size_t first)
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
+/* The first of sums [low, high) that is after the clock; high: none is.  It is spelled out since pictures ask often, as
+ * first_start() of index.c. */
+static size_t first_sum(const struct amount_sum *sums, size_t low, size_t high, uint64_t clock)
+{
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (sums[middle].clock <= clock)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The first block from `block` on that begins after the clock; n: none does. */
+static size_t next_block(const struct amount_sum *blocks, size_t block, size_t n, uint64_t clock)
+{
+    size_t low = block, step = 1;
+    while (block < n && blocks[block].clock <= clock) {
+        low = block + 1;
+        block += step;
+        step *= 2;
+    }
+    return first_sum(blocks, low, MIN(block, n), clock);
+}
+
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock)
 {
-    size_t block = i / AMOUNTS_IN_BLOCK + 1; /* becomes the first block behind that of `i` which is after the clock */
-    FIND_NEXT(block, ceil_div(use->n, AMOUNTS_IN_BLOCK), use->blocks[block].clock <= clock);
+    const size_t n_blocks = ceil_div(use->n, AMOUNTS_IN_BLOCK);
+    const size_t block = next_block(use->blocks, i / AMOUNTS_IN_BLOCK + 1, n_blocks, clock);
     const size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK), high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
-    FIND_BETWEEN(i, low, high, use->sums[i].clock <= clock);
-    return i;
+    return first_sum(use->sums, low, high, clock);
 }
 
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
@@ -281,8 +318,10 @@ size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock
     *tensors = NULL;
     for (size_t i = 0; i < trace->header.n_tensors; i++) {
         const struct trace_tensor *tensor = &trace->tensors[i];
-        if (tensor->device == device && is_alive(trace, tensor, clock))
-            *APPEND(*tensors, n, cap) = tensor;
+        if (tensor->device == device && is_alive(trace, tensor, clock)) {
+            *tensors = grow(*tensors, &cap, n + 1, sizeof **tensors);
+            (*tensors)[n++] = tensor;
+        }
     }
     SORT(*tensors, n, largest_first);
     return n;

@@ -245,7 +245,8 @@ static struct layer_beside *sums_of_layer(struct layers_beside *layers, int32_t 
     for (size_t i = 0; i < layers->n; i++)
         if (layers->layers[i].layer == layer)
             return &layers->layers[i];
-    struct layer_beside *added = APPEND(layers->layers, layers->n, layers->cap);
+    layers->layers = grow(layers->layers, &layers->cap, layers->n + 1, sizeof *layers->layers);
+    struct layer_beside *added = &layers->layers[layers->n++];
     *added = (struct layer_beside){.layer = layer};
     return added;
 }
@@ -311,12 +312,19 @@ static int64_t later_end(const struct trace *trace, int64_t first, int64_t secon
     return trace->records[second].end > trace->records[first].end ? second : first;
 }
 
+static bool record_starts_before(const void *item, const void *key)
+{
+    const struct trace_record *record = item;
+    const uint64_t *clock = key;
+    return record->start < *clock;
+}
+
 /* The record with which a step is done: of the step's records that end at `end` or before, the one that ends last. */
 static int64_t find_last_record(const struct trace *trace, uint32_t list, const struct trace_step *step, uint64_t end)
 {
     int64_t last = NONE;
-    size_t i;
-    FIND_FIRST(i, trace->n_records, trace->records[i].start < step->start);
+    size_t i =
+        lower_bound(&step->start, trace->records, trace->n_records, sizeof *trace->records, record_starts_before);
     for (; i < trace->n_records && trace->records[i].start <= step->end; i++) {
         const struct trace_record *record = &trace->records[i];
         if (record->step == step->step && record->end <= end && trace->tasks[record->task].list == list)
@@ -353,7 +361,8 @@ struct trace_path trace_critical_path(const struct trace *trace, const struct tr
             ready = MAX(trace->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
         uint64_t from = MIN(MAX(trace->records[i].start, ready), to);
-        *APPEND(path.hops, path.n, path.cap) = (struct trace_hop){(size_t)i, ready, from, to};
+        path.hops = grow(path.hops, &path.cap, path.n + 1, sizeof *path.hops);
+        path.hops[path.n++] = (struct trace_hop){(size_t)i, ready, from, to};
         to = ready;
         i = before;
     }

@@ -136,6 +136,15 @@ uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to); /* n
 /* busy_between() for a caller that knows the first and the last bar there. */
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
 
+/* How many of the task's runs come before the step, or in it and before the record `at`. */
+size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
+
+/* The index of the first step that has this number or a higher one; n: none has. */
+size_t first_step_of(const struct trace_step_list *list, uint64_t number);
+
+/* The index of the first of n steps whose work begins at the clock or later; n: none does. */
+size_t first_step_from(const struct trace_step *steps, size_t n, uint64_t clock);
+
 /* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
 int64_t trace_find_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at);

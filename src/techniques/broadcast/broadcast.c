@@ -111,14 +111,19 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
                  !waits_for_whole(broadcast->list, message, copy) && bring_beside(edit, message, copy);
     if (!joins) {
-        message = APPEND(broadcast->messages, broadcast->n_messages, broadcast->cap_messages);
-        message->number = copy->message;
-        message->source = copy_source(copy);
-        message->position = copy->index;
-        message->first_use = SIZE_MAX;
+        broadcast->messages =
+            grow(broadcast->messages, &broadcast->cap_messages, broadcast->n_messages + 1, sizeof *broadcast->messages);
+        message = &broadcast->messages[broadcast->n_messages++];
+        *message = (struct message){
+            .number = copy->message,
+            .source = copy_source(copy),
+            .position = copy->index,
+            .first_use = SIZE_MAX,
+        };
         parent = SOURCE;
     }
-    *APPEND(message->hops, message->n, message->cap) = (struct hop){.copy = copy, .parent = parent};
+    message->hops = grow(message->hops, &message->cap, message->n + 1, sizeof *message->hops);
+    message->hops[message->n++] = (struct hop){.copy = copy, .parent = parent};
 }
 
 /* Finds the reader of what the hop brings: the first one after the message, or else the first of the next step. */
@@ -146,9 +151,10 @@ static struct layer_shard *shard_for(struct broadcast *broadcast, struct device 
         for (size_t i = 0; i < broadcast->n_shards; i++)
             if (broadcast->shards[i].owner == owner && broadcast->shards[i].layer == layer)
                 return &broadcast->shards[i];
-    struct layer_shard *shard = APPEND(broadcast->shards, broadcast->n_shards, broadcast->cap_shards);
-    shard->owner = owner;
-    shard->layer = layer;
+    broadcast->shards =
+        grow(broadcast->shards, &broadcast->cap_shards, broadcast->n_shards + 1, sizeof *broadcast->shards);
+    struct layer_shard *shard = &broadcast->shards[broadcast->n_shards++];
+    *shard = (struct layer_shard){.owner = owner, .layer = layer};
     return shard;
 }
 

@@ -167,9 +167,10 @@ static struct entries list_checkpoints(const char *folder)
         const char *digits = step_in_name(found->d_name);
         if (!digits)
             continue;
-        struct entry *entry = APPEND(all.entries, all.n, all.cap);
-        entry->path = format_string("%s/%s", folder, found->d_name);
-        entry->step = (uint32_t)strtoul(digits, NULL, 10);
+        all.entries = grow(all.entries, &all.cap, all.n + 1, sizeof *all.entries);
+        struct entry *entry = &all.entries[all.n++];
+        *entry = (struct entry){.path = format_string("%s/%s", folder, found->d_name),
+                                .step = (uint32_t)strtoul(digits, NULL, 10)};
         entry->problem = attempt(read_entry, entry);
     }
     if (directory)

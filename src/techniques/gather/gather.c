@@ -81,7 +81,8 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
 
 static void add_window(struct window_list *list, struct read_window *window)
 {
-    *APPEND(list->items, list->n, list->cap) = window;
+    list->items = grow(list->items, &list->cap, list->n + 1, sizeof *list->items);
+    list->items[list->n++] = window;
 }
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
@@ -104,8 +105,10 @@ static void note_reader(struct survey *survey, struct task *task, struct tensor 
     struct read_window *window = mine->n ? mine->items[mine->n - 1] : NULL;
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
-    if (window->n == 0 || window->readers[window->n - 1] != task)
-        *APPEND(window->readers, window->n, window->cap) = task;
+    if (window->n == 0 || window->readers[window->n - 1] != task) {
+        window->readers = grow(window->readers, &window->cap, window->n + 1, sizeof *window->readers);
+        window->readers[window->n++] = task;
+    }
 }
 
 /* Does the task belong to an update, which makes the parameters of the next step?  So does a copy that takes
@@ -119,7 +122,8 @@ static bool is_of_update(const struct task *task)
 
 static void list_tensor(struct tensor_list *list, struct tensor *tensor)
 {
-    *APPEND(list->items, list->n, list->cap) = tensor;
+    list->items = grow(list->items, &list->cap, list->n + 1, sizeof *list->items);
+    list->items[list->n++] = tensor;
 }
 
 /* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
@@ -145,8 +149,11 @@ static void note_task(struct survey *survey, struct task *task)
             continue;
         if (!is_copy(task))
             note_reader(survey, task, storage);
-        else if (k == 0)
-            *APPEND(survey->dropped, survey->n_dropped, survey->cap_dropped) = task;
+        else if (k == 0) {
+            survey->dropped =
+                grow(survey->dropped, &survey->cap_dropped, survey->n_dropped + 1, sizeof *survey->dropped);
+            survey->dropped[survey->n_dropped++] = task;
+        }
     }
 }
 

@@ -87,7 +87,8 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};
         copy.from_offset = from_side->done[from_side->now];
         copy.to_offset = to_side->done[to_side->now];
-        *APPEND(plan.copies, plan.n, plan.cap) = copy;
+        plan.copies = grow(plan.copies, &plan.cap, plan.n + 1, sizeof *plan.copies);
+        plan.copies[plan.n++] = copy;
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
     }

@@ -115,8 +115,15 @@ struct snapfile_commit look_for_commit(const char *path)
 
 /* The manifest describes the pieces; a commit says in which slot they lie, and which hashes they have. */
 
-#define NOTE_DAMAGE(f, ...)                                                                                            \
-    (void)(*APPEND((f)->base.damage, (f)->base.n_damage, (f)->base.cap_damage) = format_string(__VA_ARGS__))
+PRINTF_LIKE(2, 3) static void note_damage(struct snapfile *snapfile, const char *format, ...)
+{
+    struct single_file *base = &snapfile->base;
+    va_list arguments;
+    va_start(arguments, format);
+    base->damage = grow(base->damage, &base->cap_damage, base->n_damage + 1, sizeof *base->damage);
+    base->damage[base->n_damage++] = format_arguments(format, arguments);
+    va_end(arguments);
+}
 
 /* Gives the pieces their hashes, which are in the manifest's order, and moves their places from slot `before` to
  * `slot`.  before: NO_SLOT: so far the places count from 0. */
@@ -146,13 +153,13 @@ static bool install_commit(struct reader *reader, struct checkpoint *checkpoint,
     snapfile->newest = *commit;
     read_at(reader, hashes, sizeof *hashes * snapfile->base.n, hashes_at(snapfile, (int)commit->slot));
     if (hash_bytes(hashes, sizeof *hashes * snapfile->base.n, 0) != commit->hash)
-        NOTE_DAMAGE(snapfile, "%s: step %u is torn or damaged: the hashes at byte %llu do not match its commit",
+        note_damage(snapfile, "%s: step %u is torn or damaged: the hashes at byte %llu do not match its commit",
                     checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
     put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
     for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage; i++) {
         struct problem *problem = verify_tensor(checkpoint, i);
         if (problem)
-            NOTE_DAMAGE(snapfile, "step %u is torn or damaged: %s", commit->step, problem->sentence);
+            note_damage(snapfile, "step %u is torn or damaged: %s", commit->step, problem->sentence);
         free(problem);
     }
     free(hashes);
@@ -185,7 +192,7 @@ static void note_pages(struct snapfile *snapfile, const char *path, const struct
 {
     for (int k = 0; k < 2; k++)
         if (pages->wrong[k])
-            NOTE_DAMAGE(snapfile, "%s: page %d is torn or damaged: %s", path, k, pages->wrong[k]);
+            note_damage(snapfile, "%s: page %d is torn or damaged: %s", path, k, pages->wrong[k]);
         else
             snapfile->last_seq = MAX(snapfile->last_seq, pages->says[k].newest.seq);
 }

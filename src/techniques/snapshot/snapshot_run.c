@@ -66,7 +66,9 @@ static void commit_iteration(void *context, const struct task *task, uint32_t it
     if (!snapfile_finish(snapshot_run->file, iteration, sound, &times))
         return;
     pthread_mutex_lock(&snapshot_run->lock);
-    *APPEND(snapshot_run->commits, snapshot_run->n_commits, snapshot_run->cap_commits) = times;
+    snapshot_run->commits = grow(snapshot_run->commits, &snapshot_run->cap_commits, snapshot_run->n_commits + 1,
+                                 sizeof *snapshot_run->commits);
+    snapshot_run->commits[snapshot_run->n_commits++] = times;
     pthread_mutex_unlock(&snapshot_run->lock);
 }
 
@@ -100,7 +102,8 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
               task->state.elements.end - task->state.elements.begin);
         snapshot_run->payload[i] = plan->n;
-        *APPEND(plan->ranges, plan->n, cap) = task->state;
+        plan->ranges = grow(plan->ranges, &cap, plan->n + 1, sizeof *plan->ranges);
+        plan->ranges[plan->n++] = task->state;
     }
 }
 

@@ -37,7 +37,8 @@ static void note_arrival(struct arrivals *arrivals, const struct tensor *storage
     for (int i = *last; i != NONE; i = arrivals->arrivals[i].before)
         if (arrivals->arrivals[i].begin <= begin && end <= arrivals->arrivals[i].end)
             return;
-    struct arrival *new = APPEND(arrivals->arrivals, arrivals->n, arrivals->cap);
+    arrivals->arrivals = grow(arrivals->arrivals, &arrivals->cap, arrivals->n + 1, sizeof *arrivals->arrivals);
+    struct arrival *new = &arrivals->arrivals[arrivals->n++];
     *new = (struct arrival){.begin = begin, .end = end, .before = *last};
     *last = (int)arrivals->n - 1;
 }

@@ -83,7 +83,8 @@ static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int 
 static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t uses_before, int begin, int end)
 {
     const struct use_range found = uses_of(gaps->uses, tensor);
-    struct gap *gap = APPEND(gaps->gaps, gaps->n, gaps->cap);
+    gaps->gaps = grow(gaps->gaps, &gaps->cap, gaps->n + 1, sizeof *gaps->gaps);
+    struct gap *gap = &gaps->gaps[gaps->n++];
     *gap = (struct gap){
         .tensor = tensor,
         .device = tensor->device,

@@ -46,8 +46,10 @@ static void sort_by_clock(struct swapper *swapper, const struct span *spans)
             at++;
         }
         order[at] = task;
-        if (at > i)
-            *APPEND(swapper->moves, swapper->n_moves, cap) = (struct task_move){task, order[at - 1]};
+        if (at > i) {
+            swapper->moves = grow(swapper->moves, &cap, swapper->n_moves + 1, sizeof *swapper->moves);
+            swapper->moves[swapper->n_moves++] = (struct task_move){task, order[at - 1]};
+        }
     }
     free(order);
 }

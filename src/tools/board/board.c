@@ -196,7 +196,8 @@ static void note_stands(struct board *board)
     struct stand *stands = allocate(list->n, sizeof *stands);
     for (size_t i = 0; i < list->n; i++)
         stands[i] = (struct stand){list->tasks[i], list->tasks[i]->lane};
-    *APPEND(board->before, board->n_moves, board->cap_moves) = stands;
+    board->before = grow(board->before, &board->cap_moves, board->n_moves + 1, sizeof *board->before);
+    board->before[board->n_moves++] = stands;
 }
 
 struct problem *try_move(struct board *board, const struct move *move, size_t *place)

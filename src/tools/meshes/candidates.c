@@ -204,9 +204,12 @@ static void finish_trial(struct trials *trials, size_t i)
         end_silently(WEXITSTATUS(status)); /* the child has said why */
     if (!result->is_placed && !search->problem)
         search->problem = new_problem(result->code, "%s", result->why_not);
-    if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
-        *APPEND(search->outcomes, search->n_outcomes, search->cap_outcomes) =
+    if (result->is_placed && !is_ruled_out(search, candidate, result->bytes)) {
+        search->outcomes =
+            grow(search->outcomes, &search->cap_outcomes, search->n_outcomes + 1, sizeof *search->outcomes);
+        search->outcomes[search->n_outcomes++] =
             (struct mesh_outcome){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
+    }
 }
 
 /* Is the candidate simulated, or why not?  Its bounds come first: if they rule it out, it does not count as left. */

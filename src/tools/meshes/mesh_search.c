@@ -66,8 +66,11 @@ static const struct sketch *find_sketch(struct mesh_search *search, int tp, int 
         if (search->sketches[i]->tp == tp && search->sketches[i]->micro_batch == micro_batch)
             return search->sketches[i];
     struct sketch *sketch = new_sketch(&search->settings, tp, micro_batch);
-    if (sketch)
-        *APPEND(search->sketches, search->n_sketches, search->cap_sketches) = sketch;
+    if (sketch) {
+        search->sketches =
+            grow(search->sketches, &search->cap_sketches, search->n_sketches + 1, sizeof *search->sketches);
+        search->sketches[search->n_sketches++] = sketch;
+    }
     return sketch;
 }
 
@@ -104,7 +107,9 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
         candidate.number = (int)search->n_candidates;
         candidate.mesh.zero = zero;
         set_bounds(&candidate, sketch, search->settings.clip > 0);
-        *APPEND(search->candidates, search->n_candidates, search->cap_candidates) = candidate;
+        search->candidates =
+            grow(search->candidates, &search->cap_candidates, search->n_candidates + 1, sizeof *search->candidates);
+        search->candidates[search->n_candidates++] = candidate;
     }
 }
 
@@ -121,7 +126,8 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     struct problem *problem = cut_layers(&mesh, search->config.layers, NULL);
     if (!problem)
         problem = check_tp_ranks(&search->config, &mesh);
-    *APPEND(search->meshes, search->n_meshes, search->cap_meshes) = mesh;
+    search->meshes = grow(search->meshes, &search->cap_meshes, search->n_meshes + 1, sizeof *search->meshes);
+    search->meshes[search->n_meshes++] = mesh;
     int begin = 1, end = share;
     if (was_given("micro-batch")) {
         begin = search->given->micro_batch;

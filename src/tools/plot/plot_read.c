@@ -35,7 +35,8 @@ static json_t *parse_line(const struct log_reading *reading, const char *line, s
 
 static void add_point(struct series *series, double step, double loss)
 {
-    *APPEND(series->points, series->n, series->cap) = (struct point){step, loss};
+    series->points = grow(series->points, &series->cap, series->n + 1, sizeof *series->points);
+    series->points[series->n++] = (struct point){step, loss};
 }
 
 /* Adds the loss to a series, if there is one. */
@@ -107,8 +108,10 @@ void read_run(struct plot *plot, size_t run, const char *path)
              reading.not_finite == 1 ? "loss is not finite, and is" : "losses are not finite, and are");
     for (int i = 0; i < SERIES_KINDS; i++) {
         reading.series[i].bytes_per_token = reading.bytes_per_token;
-        if (reading.series[i].n > 0)
-            *APPEND(plot->series, plot->n, plot->cap) = reading.series[i];
+        if (reading.series[i].n > 0) {
+            plot->series = grow(plot->series, &plot->cap, plot->n + 1, sizeof *plot->series);
+            plot->series[plot->n++] = reading.series[i];
+        }
     }
 }
 

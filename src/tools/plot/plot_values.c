@@ -57,7 +57,8 @@ void smooth_losses(struct plot *plot, double by)
             take_means(&plot->series[i], (size_t)by);
         else
             take_exponential_means(&plot->series[i], by);
-        struct series *each = APPEND(plot->series, plot->n, plot->cap);
+        plot->series = grow(plot->series, &plot->cap, plot->n + 1, sizeof *plot->series);
+        struct series *each = &plot->series[plot->n++];
         *each = single;
         each->kind = EACH_STEP;
     }

@@ -69,6 +69,7 @@ extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
  * call it `path`, which must live as long as the schedule.  The caller frees it with free_schedule(). */
 struct schedule *read_schedule(const char *path, const char *text);
 void free_schedule(struct schedule *schedule);
+void add_cell(struct row *row, struct turn_cell cell);
 char *format_schedule(const struct schedule *schedule); /* as such a file; the caller frees it */
 
 /* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch

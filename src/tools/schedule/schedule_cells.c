@@ -105,12 +105,19 @@ static bool is_left_to_pytorch(const char *text)
     return stage > 0 && is_action && !text[stage + action + micro];
 }
 
+void add_cell(struct row *row, struct turn_cell cell)
+{
+    row->cells = grow(row->cells, &row->cap, row->n + 1, sizeof *row->cells);
+    row->cells[row->n++] = cell;
+}
+
 /* Reads a line, which becomes a row. */
 static void read_row(struct schedule *schedule, char *line)
 {
     char *word;
     const int number = (int)schedule->n;
-    struct row *row = APPEND(schedule->rows, schedule->n, schedule->cap);
+    schedule->rows = grow(schedule->rows, &schedule->cap, schedule->n + 1, sizeof *schedule->rows);
+    struct row *row = &schedule->rows[schedule->n++];
     for (int column = 0; (word = strsep(&line, ",")); column++) {
         struct turn_cell cell = {.row = number, .column = column};
         word = trim(word);
@@ -121,7 +128,7 @@ static void read_row(struct schedule *schedule, char *line)
                  "%s, row %d, cell %d: \"%.40s\": expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, "
                  "with a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
                  schedule->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
-        *APPEND(row->cells, row->n, row->cap) = cell;
+        add_cell(row, cell);
     }
     if (row->n == 0)
         fail(EXIT_USAGE, "%s, row %d, cell 1: no turn is in this row: each device has a row with its turns",
@@ -205,7 +212,8 @@ static void list_turns(struct schedule *schedule)
     for (const struct row *row = schedule->rows; row < schedule->rows + schedule->n; row++)
         for (const struct turn_cell *cell = row->cells; cell < row->cells + row->n; cell++)
             for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
-                *APPEND(schedule->turns, schedule->n_turns, cap) = (struct listed_turn){.cell = cell, .turn = turn};
+                schedule->turns = grow(schedule->turns, &cap, schedule->n_turns + 1, sizeof *schedule->turns);
+                schedule->turns[schedule->n_turns++] = (struct listed_turn){.cell = cell, .turn = turn};
                 schedule->stages = MAX(schedule->stages, turn->stage + 1);
                 schedule->micros = MAX(schedule->micros, turn->micro + 1);
             }

@@ -135,7 +135,7 @@ static void add_forward(struct list_reading *reading, const struct task *task, c
         cell.n = 2;
     }
     if (backward || !open_cell(row, &cell.turns[0]))
-        *APPEND(row->cells, row->n, row->cap) = cell;
+        add_cell(row, cell);
     note_makes(reading, task, &cell);
 }
 
@@ -178,7 +178,7 @@ static void add_backward(struct list_reading *reading, const struct task *task)
     const struct turn_cell cell = {.turns = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};
     const struct turn_cell *open = open_cell(row, &cell.turns[0]);
     if (!open || (now == WEIGHT_GRADIENT && open->turns[0].computation == INPUT_GRADIENT))
-        *APPEND(row->cells, row->n, row->cap) = cell;
+        add_cell(row, cell);
     else if (now != open->turns[0].computation)
         make_whole(row);
     note_makes(reading, task, &cell);
@@ -222,7 +222,8 @@ static void gather_rows(struct list_reading *reading)
             continue;
         for (size_t i = 0; i < row->n; i++)
             row->cells[i].row = (int)reading->s->n;
-        *APPEND(reading->s->rows, reading->s->n, reading->s->cap) = *row;
+        reading->s->rows = grow(reading->s->rows, &reading->s->cap, reading->s->n + 1, sizeof *reading->s->rows);
+        reading->s->rows[reading->s->n++] = *row;
     }
 }
 

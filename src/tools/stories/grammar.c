@@ -70,8 +70,9 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
         refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
-    struct block *block = APPEND(blocks->blocks, blocks->n, blocks->cap);
-    block->head = (struct source_line){.number = line.number, .word = line.word + 1, .n = line.n - 1};
+    blocks->blocks = grow(blocks->blocks, &blocks->cap, blocks->n + 1, sizeof *blocks->blocks);
+    struct block *block = &blocks->blocks[blocks->n++];
+    *block = (struct block){.head = {.number = line.number, .word = line.word + 1, .n = line.n - 1}};
     return block;
 }
 
@@ -96,9 +97,10 @@ static void read_lines(struct stories *stories)
         free_words += line.n + 1;
         if (!indented)
             last = begin_block(stories, line);
-        else if (last)
-            *APPEND(last->items, last->n, last->cap) = line;
-        else
+        else if (last) {
+            last->items = grow(last->items, &last->cap, last->n + 1, sizeof *last->items);
+            last->items[last->n++] = line;
+        } else
             refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
     }
 }
@@ -165,7 +167,8 @@ static size_t reach(struct stories *stories, struct source_line from, const char
     for (size_t i = 0; i < stories->n_states; i++)
         if (stories->states[i].scene == wanted.scene && memcmp(stories->states[i].row, wanted.row, TABLES) == 0)
             return i;
-    *APPEND(stories->states, stories->n_states, stories->cap_states) = wanted;
+    stories->states = grow(stories->states, &stories->cap_states, stories->n_states + 1, sizeof *stories->states);
+    stories->states[stories->n_states++] = wanted;
     return stories->n_states - 1;
 }
 
@@ -191,7 +194,8 @@ static void add_phrase(struct stories *stories, const struct choice *choice, con
     if (stories->n_phrases == MOST_PHRASES)
         refuse(stories, choice->line, "with this the grammar has over %d phrases: let its scenes remember less",
                MOST_PHRASES);
-    *APPEND(stories->phrases, stories->n_phrases, stories->cap_phrases) =
+    stories->phrases = grow(stories->phrases, &stories->cap_phrases, stories->n_phrases + 1, sizeof *stories->phrases);
+    stories->phrases[stories->n_phrases++] =
         (struct phrase){.bytes = bytes, .n = strlen(bytes), .share = share, .next = next};
 }
 

@@ -77,8 +77,8 @@ struct belief {
 
 static void add_place(struct belief *belief, size_t phrase, size_t at, double weight)
 {
-    *APPEND(belief->places, belief->n, belief->cap) =
-        (struct reader_place){.phrase = phrase, .at = at, .weight = weight};
+    belief->places = grow(belief->places, &belief->cap, belief->n + 1, sizeof *belief->places);
+    belief->places[belief->n++] = (struct reader_place){.phrase = phrase, .at = at, .weight = weight};
     belief->total += weight;
 }
 

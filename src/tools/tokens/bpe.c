@@ -71,7 +71,8 @@ const char *add_merge(struct bpe *bpe, int left, int right, int result)
     const size_t last = bpe->tokens[left].n - 1;
     bpe->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
     map_put(bpe->ranks, pair_key(left, right), (uint32_t)bpe->n_merges);
-    *APPEND(bpe->merges, bpe->n_merges, bpe->cap_merges) = (struct merge){left, right, result};
+    bpe->merges = grow(bpe->merges, &bpe->cap_merges, bpe->n_merges + 1, sizeof *bpe->merges);
+    bpe->merges[bpe->n_merges++] = (struct merge){left, right, result};
     return NULL;
 }
 
@@ -100,7 +101,8 @@ const char *add_added(struct bpe *bpe, const struct added *added, const char *te
     const char *problem = set_token(bpe, added->token, text, n);
     if (problem)
         return problem;
-    *APPEND(bpe->added, bpe->n_added, bpe->cap_added) = *added;
+    bpe->added = grow(bpe->added, &bpe->cap_added, bpe->n_added + 1, sizeof *bpe->added);
+    bpe->added[bpe->n_added++] = *added;
     bpe->tokens[added->token].is_added = true;
     add_to_tree(&bpe->trees[(added->kinds & IS_NORMALIZED) != 0], text, n, added->token);
     return NULL;

@@ -98,8 +98,8 @@ static void count_piece(struct learner *learner, const char *bytes, size_t n)
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_words;
         map_put(learner->found, key, (uint32_t)i);
-        *APPEND(learner->words, learner->n_words, learner->cap_words) =
-            (struct counted_word){.bytes = bytes, .n = n, .met = learner->met};
+        learner->words = grow(learner->words, &learner->cap_words, learner->n_words + 1, sizeof *learner->words);
+        learner->words[learner->n_words++] = (struct counted_word){.bytes = bytes, .n = n, .met = learner->met};
         learner->n_places += n + 1;
     }
     learner->words[i].count++;
@@ -155,8 +155,8 @@ static struct token_pair *pair_at(struct learner *learner, uint32_t place)
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_pairs;
         map_put(learner->found, pair_key(left, right), (uint32_t)i);
-        *APPEND(learner->pairs, learner->n_pairs, learner->cap_pairs) =
-            (struct token_pair){.left = left, .right = right};
+        learner->pairs = grow(learner->pairs, &learner->cap_pairs, learner->n_pairs + 1, sizeof *learner->pairs);
+        learner->pairs[learner->n_pairs++] = (struct token_pair){.left = left, .right = right};
     }
     return &learner->pairs[i];
 }
@@ -167,9 +167,12 @@ static void gain_pair(struct learner *learner, uint32_t place)
     if (!pair)
         return;
     pair->count += learner->words[learner->places[place].word].count;
-    *APPEND(pair->places, pair->n, pair->cap) = place;
-    if (!pair->gained)
-        *APPEND(learner->gained, learner->n_gained, learner->cap_gained) = (uint32_t)(pair - learner->pairs);
+    pair->places = grow(pair->places, &pair->cap, pair->n + 1, sizeof *pair->places);
+    pair->places[pair->n++] = place;
+    if (!pair->gained) {
+        learner->gained = grow(learner->gained, &learner->cap_gained, learner->n_gained + 1, sizeof *learner->gained);
+        learner->gained[learner->n_gained++] = (uint32_t)(pair - learner->pairs);
+    }
     pair->gained = true;
 }
 

@@ -182,14 +182,19 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     draw_bar_label(brush, now.record->task, from, to - from, colour, true);
 }
 
+static bool bar_ends_up_to(const void *item, const void *key)
+{
+    const struct bar *bar = item;
+    const uint64_t *clock = key;
+    return bar->end <= *clock;
+}
+
 /* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
 static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bars *bars = brush->bars;
     const uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
-    size_t next = *i + 1;
-    FIND_NEXT(next, brush->bars->n, bars[next].end <= clock);
-    *i = next;
+    *i = lower_bound_near(*i + 1, &clock, bars->bars, bars->n, sizeof *bars->bars, bar_ends_up_to);
     return x + 1;
 }
 

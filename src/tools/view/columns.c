@@ -58,15 +58,21 @@ static const struct bar *longest_lit_bar(const struct brush *brush, size_t first
     return longest;
 }
 
+static bool is_lower(const void *item, const void *key)
+{
+    const uint32_t *bar = item;
+    const size_t *i = key;
+    return *bar < *i;
+}
+
 /* The bar of [i, end) whose colour the column has.  Any lit bar comes before one that is not lit. */
 static const struct bar *bar_of_column(const struct brush *brush, size_t i, size_t end)
 {
     const struct lit_bars *lit = brush->lit;
     size_t first = 0, next = 0;
     if (lit) {
-        FIND_FIRST(first, lit->n, lit->bars[first] < i);
-        next = first;
-        FIND_NEXT(next, lit->n, lit->bars[next] < end);
+        first = lower_bound(&i, lit->bars, lit->n, sizeof *lit->bars, is_lower);
+        next = lower_bound_near(first, &end, lit->bars, lit->n, sizeof *lit->bars, is_lower);
     }
     if (first < next)
         return longest_lit_bar(brush, first, next);

@@ -75,8 +75,10 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
 
 static void add_drawn_link(struct links *links, int64_t from, int64_t to)
 {
-    if (from != NONE && to != NONE)
-        *APPEND(links->links, links->n, links->cap) = (struct link_drawn){(size_t)from, (size_t)to};
+    if (from != NONE && to != NONE) {
+        links->links = grow(links->links, &links->cap, links->n + 1, sizeof *links->links);
+        links->links[links->n++] = (struct link_drawn){(size_t)from, (size_t)to};
+    }
 }
 
 struct links links_of_pick(const struct view *view, const struct pick *pick)
@@ -118,8 +120,11 @@ void find_critical_path(struct view *view)
     if (!step)
         return;
     struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->steps));
-    for (size_t i = 0; i < path.n; i++)
-        *APPEND(view->selection.path, view->selection.n_path, view->selection.cap_path) = path.hops[i].record;
+    for (size_t i = 0; i < path.n; i++) {
+        view->selection.path = grow(view->selection.path, &view->selection.cap_path, view->selection.n_path + 1,
+                                    sizeof *view->selection.path);
+        view->selection.path[view->selection.n_path++] = path.hops[i].record;
+    }
     free(path.hops);
     SORT(view->selection.path, view->selection.n_path, by_record);
 }
@@ -155,7 +160,8 @@ void forget_lit(struct view *view)
 static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
 {
     struct lit_bars *lane_bars = &lit->lanes[lane];
-    *APPEND(lane_bars->bars, lane_bars->n, lane_bars->cap) = (uint32_t)bar;
+    lane_bars->bars = grow(lane_bars->bars, &lane_bars->cap, lane_bars->n + 1, sizeof *lane_bars->bars);
+    lane_bars->bars[lane_bars->n++] = (uint32_t)bar;
 }
 
 /* Adds the bars of tasks that the search finds, or of those on the critical path. */

@@ -56,8 +56,7 @@ static size_t first_of_spans(const struct view *view, const struct track *track,
 {
     const struct trace_step *steps = track->steps->steps;
     const uint64_t from = clock_of(track, view->sight.from);
-    size_t i;
-    FIND_FIRST(i, track->steps->n, steps[i].work <= from);
+    size_t i = first_step_from(steps, track->steps->n, from + 1);
     if (i > 0)
         i--; /* this step is under way there */
     while (!begins_span(steps, i, span))
@@ -74,7 +73,8 @@ static uint64_t begin_of_step(const struct track *track, size_t i)
 
 static void add_edge(struct shares *shares, uint64_t clock)
 {
-    *APPEND(shares->edges, shares->n_edges, shares->cap_edges) = clock;
+    shares->edges = grow(shares->edges, &shares->cap_edges, shares->n_edges + 1, sizeof *shares->edges);
+    shares->edges[shares->n_edges++] = clock;
 }
 
 /* Finds the clocks between which the spans in sight lie. */
@@ -108,12 +108,24 @@ static int pixel_of_edge(const struct view *view, int track, size_t edge)
     return x_in_rows(view, axis_of(view->tracks[track], view->shares[track].edges[edge]));
 }
 
+/* The first of the track's edges that is right of x; n_edges: none is. */
+static size_t first_edge_after(const struct view *view, int track, int x)
+{
+    size_t low = 0, high = view->shares[track].n_edges;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (pixel_of_edge(view, track, middle) <= x)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int span_end(const struct view *view, int track, int x)
 {
-    const size_t n = view->shares[track].n_edges;
-    size_t i;
-    FIND_FIRST(i, n, pixel_of_edge(view, track, i) <= x);
-    return i > 0 && i < n ? pixel_of_edge(view, track, i) : x + 1;
+    const size_t i = first_edge_after(view, track, x);
+    return i > 0 && i < view->shares[track].n_edges ? pixel_of_edge(view, track, i) : x + 1;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------- */
@@ -139,10 +151,13 @@ static void update_sums(const struct view *view, const struct track *track, uint
         shares->n--;
     while (shares->n < n) {
         const size_t first = shares->n * BARS_IN_BLOCK;
-        struct share_block *block = APPEND(shares->blocks, shares->n, shares->cap);
+        shares->blocks = grow(shares->blocks, &shares->cap, shares->n + 1, sizeof *shares->blocks);
+        struct share_block *block = &shares->blocks[shares->n++];
         const struct bar *last = &bars->bars[first + BARS_IN_BLOCK - 1];
         if (shares->n > 1)
             memcpy(block->ns, block[-1].ns, sizeof block->ns);
+        else
+            memset(block->ns, 0, sizeof block->ns);
         for (const struct bar *bar = &bars->bars[first]; bar <= last; bar++)
             add_bar(view, track, bar, block->ns);
         block->end = last->end;

@@ -150,18 +150,28 @@ static void draw_ticks(const struct view *view)
     fill(view, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
+/* The first of steps [i, n) that begins right of what is in sight; n: none does. */
+static size_t first_step_right(const struct view *view, const struct track *track, size_t i, size_t n)
+{
+    size_t low = i, high = n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (axis_of(track, track->steps->steps[middle].work) < view->sight.to)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Steps [*from, *to) begin in sight.  Later ones than the newest that computes have not begun: only their batches have
  * been fetched. */
 static void find_steps_in_sight(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
     const struct trace_step *step = track->steps->steps, *newest = newest_step(track);
     const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
-    const uint64_t clock = clock_of(track, view->sight.from);
-    size_t i;
-    FIND_FIRST(i, n, step[i].work < clock);
-    *from = i;
-    FIND_NEXT(i, n, axis_of(track, step[i].work) < view->sight.to);
-    *to = i;
+    *from = first_step_from(step, n, clock_of(track, view->sight.from));
+    *to = first_step_right(view, track, *from, n);
 }
 
 /* The same, but none where there are so many that their lines would be too close to each other.  Far out only a few

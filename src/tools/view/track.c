@@ -8,8 +8,7 @@
 const struct trace_step *find_step(const struct track *track, uint32_t step)
 {
     const struct trace_step_list *steps = track->steps;
-    size_t n; /* steps up to that one */
-    FIND_FIRST(n, steps->n, steps->steps[n].step <= step);
+    const size_t n = first_step_of(steps, (uint64_t)step + 1); /* steps up to that one */
     if (steps->n == 0)
         return NULL;
     return n > 0 ? &steps->steps[n - 1] : &steps->steps[0];
@@ -35,10 +34,9 @@ struct interludes find_interludes(const struct track *track, uint64_t clock)
         const char *name = track->trace->header.list[k];
         const struct trace_step *runs = track->trace->steps[k].steps;
         const size_t n = track->trace->steps[k].n;
-        size_t i;
         if (k == track->list)
             continue;
-        FIND_FIRST(i, n, runs[i].work < clock);
+        const size_t i = first_step_from(runs, n, clock);
         if (i > 0 && runs[i - 1].work > found.before.start)
             found.before = (struct interlude){name, runs[i - 1].work};
         if (i < n && runs[i].work < found.after.start)
@@ -122,6 +120,14 @@ double axis_of(const struct track *track, uint64_t clock)
     return ns * track->trace->header.pace_scale;
 }
 
+/* key: a clock from which pauses are left out. */
+static bool pauses_before(const void *item, const void *key)
+{
+    const struct pause *pause = item;
+    const uint64_t *at = key;
+    return pause->start - pause->before < *at;
+}
+
 uint64_t clock_of(const struct track *track, double axis)
 {
     const struct trace *trace = track->trace;
@@ -130,8 +136,7 @@ uint64_t clock_of(const struct track *track, double axis)
     const uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
     const uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
     const uint64_t at = zero - before + after;
-    size_t n; /* the pauses before it */
-    FIND_FIRST(n, trace->n_pauses, trace->pauses[n].start - trace->pauses[n].before < at);
+    const size_t n = lower_bound(&at, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
     if (n == 0)
         return at;
     const struct pause *last = &trace->pauses[n - 1];

@@ -1,9 +1,12 @@
 /* array.h - arrays of any type that grow, are sorted or are searched: array.c.
  *
- * A function of C takes arrays of one type only.  So these are macros, which are given the array and its length.
+ * A function of C takes arrays of one type only.  So these functions take arrays as memory, as qsort() does, and are
+ * told how many bytes an element has.
  */
 #ifndef ARRAY_H
 #define ARRAY_H
+
+#include <stdbool.h>
 
 #include "allocate.h"
 
@@ -13,18 +16,15 @@ void fill_none(int *items, size_t n); /* each of the n becomes NONE */
 
 /* ---- arrays that grow -------------------------------------------------------------------------------------------- */
 
-/* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
- * makes room for one more and yields a pointer to the new, zeroed element. */
-#define APPEND(items, n, cap)                                                                                          \
-    ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)), (n)++, memset(&(items)[(n)-1], 0, sizeof *(items)),    \
-     &(items)[(n)-1])
-/* Makes room like APPEND(), but the new element gets index i, and those from there on move up.  It still has the value
- * of the one that it moves up. */
-#define INSERT(items, n, cap, i)                                                                                       \
-    ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)),                                                        \
-     memmove(&(items)[(i) + 1], &(items)[(i)], ((n) - (i)) * sizeof *(items)), (n)++, &(items)[(i)])
-/* Makes room for `wanted` elements of `size` bytes, and zeroes what is new.  It returns the array, which may move. */
+/* Makes room for `wanted` elements of `size` bytes, and zeroes what is new.  It returns the array, which may move:
+ *
+ *     list->tasks = grow(list->tasks, &list->cap, list->n + 1, sizeof *list->tasks);
+ *     list->tasks[list->n++] = task;
+ */
 void *grow(void *items, size_t *cap, size_t wanted, size_t size);
+
+/* Moves items[at] ... items[n - 1] up by one; there is room for n + 1.  items[at] still has its old value. */
+void open_gap(void *items, size_t n, size_t at, size_t size);
 
 /* ---- sorting ----------------------------------------------------------------------------------------------------- */
 
@@ -47,37 +47,24 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 
 /* ---- searching --------------------------------------------------------------------------------------------------- */
 
-/* Binary search: `i` becomes the first of low .. high - 1 for which the condition `before`, which names `i`, is false;
- * high when it is true for all. */
-#define FIND_BETWEEN(i, low, high, before)                                                                             \
-    do {                                                                                                               \
-        size_t low_ = (low);                                                                                           \
-        size_t high_ = (high);                                                                                         \
-        while (low_ < high_) {                                                                                         \
-            (i) = low_ + (high_ - low_) / 2;                                                                           \
-            if (before)                                                                                                \
-                low_ = (i) + 1;                                                                                        \
-            else                                                                                                       \
-                high_ = (i);                                                                                           \
-        }                                                                                                              \
-        (i) = low_;                                                                                                    \
-    } while (0)
-/* FIND_BETWEEN() among 0 .. n - 1. */
-#define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
+/* Binary search, as bsearch() does it, but for a place: the index of the first of n elements of `size` bytes that is
+ * not before the key; n: all are before it.  Those that are before it come first.
+ *
+ *     static bool ends_before(const void *item, const void *key)
+ *     {
+ *         const struct range *range = item;
+ *         const size_t *address = key;
+ *         return range->end < *address;
+ *     }
+ *     ...
+ *     size_t i = lower_bound(&address, taken->ranges, taken->n, sizeof *taken->ranges, ends_before);
+ */
+size_t lower_bound(const void *key, const void *items, size_t n, size_t size,
+                   bool (*is_before)(const void *item, const void *key));
 
-/* FIND_FIRST(), from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search
- * among all of a long array would miss them at each step. */
-#define FIND_NEXT(i, n, before)                                                                                        \
-    do {                                                                                                               \
-        size_t from_ = (i);                                                                                            \
-        size_t step_ = 1;                                                                                              \
-        while ((i) < (n) && (before)) {                                                                                \
-            from_ = (i) + 1;                                                                                           \
-            (i) += step_;                                                                                              \
-            step_ *= 2;                                                                                                \
-        }                                                                                                              \
-        size_t end_ = MIN((i), (n));                                                                                   \
-        FIND_BETWEEN(i, from_, end_, before);                                                                          \
-    } while (0)
+/* The same among items[from] ... items[n - 1], if the place is likely to be near `from`: by growing steps.  Elements
+ * near each other are in the caches; a binary search among all of a long array would miss them at each step. */
+size_t lower_bound_near(size_t from, const void *key, const void *items, size_t n, size_t size,
+                        bool (*is_before)(const void *item, const void *key));
 
 #endif

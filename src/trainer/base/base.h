@@ -23,7 +23,7 @@
 #define BASE_H
 
 #include "allocate.h" /* defines: allocate, MIN, MAX, PRINTF_LIKE */
-#include "array.h"    /* defines: APPEND, COUNT, NONE, SORT, COMPARE, FIND_FIRST */
+#include "array.h"    /* defines: grow(), COUNT, NONE, SORT, COMPARE, lower_bound() */
 #include "clock.h"    /* defines: now_ns */
 #include "error.h"    /* defines: fail, warn, note, must, attempt, problem, cleanup, CHECK */
 #include "hash.h"     /* defines: hash_bytes */

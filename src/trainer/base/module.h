@@ -150,7 +150,6 @@ const struct forecaster *find_forecaster(void);
 const struct archive *the_archive(void);
 const struct forecaster *the_forecaster(void);
 
-
 /* Which options make a model's tensors smaller, for messages. */
 extern const char ways_to_shrink[];
 

@@ -19,8 +19,10 @@ static struct commands list_commands(void)
 {
     struct commands all = {.n = 0};
     for (size_t i = 0; i < n_modules; i++)
-        for (size_t k = 0; k < modules[i]->n_commands; k++)
-            *APPEND(all.commands, all.n, all.cap) = &modules[i]->commands[k];
+        for (size_t k = 0; k < modules[i]->n_commands; k++) {
+            all.commands = grow(all.commands, &all.cap, all.n + 1, sizeof *all.commands);
+            all.commands[all.n++] = &modules[i]->commands[k];
+        }
     SORT(all.commands, all.n, by_help_place);
     return all;
 }

@@ -145,7 +145,8 @@ const char *file_of_data(const char *given)
 
 static void add_path(struct files *files, const char *path)
 {
-    *APPEND(files->paths, files->n, files->cap) = copy_string(path);
+    files->paths = grow(files->paths, &files->cap, files->n + 1, sizeof *files->paths);
+    files->paths[files->n++] = copy_string(path);
 }
 
 /* Adds the files that match the pattern.  Returns how many folders do, which are not read. */
@@ -214,9 +215,10 @@ struct files find_files(const char *given)
     struct files files = {.given = given, .maker = find_maker(given)};
     if (files.maker)
         files.made = files.maker->open(file_of_data(given));
-    if (files.maker || strcmp(given, "self") == 0)
-        *APPEND(files.paths, files.n, files.cap) = NULL;
-    else
+    if (files.maker || strcmp(given, "self") == 0) {
+        files.paths = grow(files.paths, &files.cap, files.n + 1, sizeof *files.paths);
+        files.paths[files.n++] = NULL;
+    } else
         find_paths(&files);
     return files;
 }

@@ -80,8 +80,10 @@ static struct text open_text(const struct files *files, const char *path, bool a
 struct texts open_texts(const struct files *files, bool as_bytes)
 {
     struct texts all = {0};
-    for (size_t i = 0; i < files->n; i++)
-        *APPEND(all.texts, all.n, all.cap) = open_text(files, files->paths[i], as_bytes);
+    for (size_t i = 0; i < files->n; i++) {
+        all.texts = grow(all.texts, &all.cap, all.n + 1, sizeof *all.texts);
+        all.texts[all.n++] = open_text(files, files->paths[i], as_bytes);
+    }
     return all;
 }
 
@@ -111,11 +113,13 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
     size_t at = 0; /* where the text begins in all texts together */
     for (const struct text *text = all->texts; text < all->texts + all->n; text++) {
         const size_t from = MAX(begin, at), until = MIN(end, at + text->n);
-        if (from < until)
-            *APPEND(to->texts, to->n, to->cap) = (struct text){.name = text->name,
-                                                               .bytes = text->bytes + (from - at),
-                                                               .n = until - from,
-                                                               .before = text->before + (from - at)};
+        if (from < until) {
+            to->texts = grow(to->texts, &to->cap, to->n + 1, sizeof *to->texts);
+            to->texts[to->n++] = (struct text){.name = text->name,
+                                               .bytes = text->bytes + (from - at),
+                                               .n = until - from,
+                                               .before = text->before + (from - at)};
+        }
         at += text->n;
     }
 }

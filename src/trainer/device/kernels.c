@@ -118,7 +118,9 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
         i++;
     if (i == context->n_programs) {
         struct program p = {copy_string(file), build_program(device, file)};
-        *APPEND(context->programs, context->n_programs, context->cap_programs) = p;
+        context->programs =
+            grow(context->programs, &context->cap_programs, context->n_programs + 1, sizeof *context->programs);
+        context->programs[context->n_programs++] = p;
     }
     cl_int code;
     cl_kernel k = clCreateKernel(context->programs[i].cl, kernel, &code);

@@ -48,7 +48,8 @@ struct lane *add_lane(struct machine *machine, struct device *device, enum lane_
         snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
     else
         snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
-    *APPEND(machine->lanes, n, machine->cap_lanes) = lane;
+    machine->lanes = grow(machine->lanes, &machine->cap_lanes, n + 1, sizeof *machine->lanes);
+    machine->lanes[n++] = lane;
     machine->n_lanes = (int)n;
     struct lane **end = &device->lanes[kind];
     while (*end)
@@ -96,7 +97,8 @@ struct link *add_link(struct machine *machine, double rate, double latency)
 {
     struct link *link = allocate(1, sizeof *link);
     *link = (struct link){.index = (int)machine->n_links, .rate = rate, .latency = latency};
-    *APPEND(machine->links, machine->n_links, machine->cap_links) = link;
+    machine->links = grow(machine->links, &machine->cap_links, machine->n_links + 1, sizeof *machine->links);
+    machine->links[machine->n_links++] = link;
     return link;
 }
 

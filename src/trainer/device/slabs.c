@@ -131,8 +131,9 @@ static struct problem *allocate_host_slab(const struct device *device, const str
 
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes)
 {
-    struct slab *slab = APPEND(device->slabs, device->n_slabs, device->cap_slabs);
-    slab->bytes = bytes;
+    device->slabs = grow(device->slabs, &device->cap_slabs, device->n_slabs + 1, sizeof *device->slabs);
+    struct slab *slab = &device->slabs[device->n_slabs++];
+    *slab = (struct slab){.bytes = bytes};
     struct problem *problem = NULL;
     if (device->is_host)
         problem = allocate_host_slab(device, copier ? copier : machine->devices, slab);
@@ -152,7 +153,8 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
     cl_mem part;
     pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
     CL_MAKE(part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
-    *APPEND(slab->parts, slab->n_parts, slab->cap_parts) = part;
+    slab->parts = grow(slab->parts, &slab->cap_parts, slab->n_parts + 1, sizeof *slab->parts);
+    slab->parts[slab->n_parts++] = part;
     pthread_mutex_unlock(&lock);
     return part;
 }

@@ -79,7 +79,8 @@ static void add_claim(const char *claimant, const char *path, enum file_use use,
         else
             expect_no_overwriting(&claims[i], &claim);
     }
-    *APPEND(claims, n_claims, cap_claims) = claim;
+    claims = grow(claims, &cap_claims, n_claims + 1, sizeof *claims);
+    claims[n_claims++] = claim;
 }
 
 void begin_claims(void)

@@ -117,7 +117,8 @@ struct op *record(struct builder *b, const char *name, gradient_rule *weights, g
     struct tape *tape = b->tape;
     if (!b->backward_wanted)
         return &b->unrecorded;
-    struct op *op = APPEND(tape->ops, tape->n, tape->cap);
+    tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
+    struct op *op = &tape->ops[tape->n++];
     *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;

@@ -51,7 +51,8 @@ static const char *without_prefixes(const char *name)
 
 static void add_named(struct weights *weights, const struct safetensors *file, const struct st_tensor *stored)
 {
-    *APPEND(weights->named, weights->n, weights->cap) =
+    weights->named = grow(weights->named, &weights->cap, weights->n + 1, sizeof *weights->named);
+    weights->named[weights->n++] =
         (struct named){.bare = without_prefixes(stored->name), .tensor = stored, .file = file};
 }
 
@@ -62,7 +63,8 @@ static struct safetensors *add_file(struct weights *weights, const char *path)
             return weights->files[i];
     refuse_foreign_file(path);
     struct safetensors *st = open_safetensors(path);
-    *APPEND(weights->files, weights->n_files, weights->cap_files) = st;
+    weights->files = grow(weights->files, &weights->cap_files, weights->n_files + 1, sizeof *weights->files);
+    weights->files[weights->n_files++] = st;
     return st;
 }
 
@@ -147,11 +149,16 @@ static void close_weights(struct weights *weights)
 
 /* ---- finding a tensor ------------------------------------------------------------------------------------------- */
 
+static bool is_named_before(const void *item, const void *key)
+{
+    const struct named *named = item;
+    return strcmp(named->bare, key) < 0;
+}
+
 /* The tensor of that bare name; NULL: there is none. */
 static struct named *find_named(struct weights *weights, const char *bare)
 {
-    size_t i;
-    FIND_FIRST(i, weights->n, strcmp(weights->named[i].bare, bare) < 0);
+    const size_t i = lower_bound(bare, weights->named, weights->n, sizeof *weights->named, is_named_before);
     if (i == weights->n || strcmp(weights->named[i].bare, bare) != 0)
         return NULL;
     if (i + 1 < weights->n && strcmp(weights->named[i + 1].bare, bare) == 0)

@@ -64,9 +64,15 @@ static void order_group(struct builder *b)
     free(positions);
 }
 
+static void add_rendezvous(struct builder *b, struct tensor *x)
+{
+    b->met = grow(b->met, &b->cap_met, b->n_met + 1, sizeof *b->met);
+    b->met[b->n_met++] = (struct rendezvous){.x = x};
+}
+
 void end_tp_rank(struct builder *b)
 {
-    *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.x = NULL};
+    add_rendezvous(b, NULL);
     end_part(b);
     if (b->tp_rank == 0)
         b->n_rendezvous = b->n_met;
@@ -82,7 +88,7 @@ static void meet(struct builder *b, const char *name, struct tensor *x, collecti
 {
     int n = b->model->mesh->tp;
     size_t nth = b->n_met - (size_t)b->tp_rank * b->n_rendezvous;
-    *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.x = x};
+    add_rendezvous(b, x);
     if (b->tp_rank == n - 1) {
         enum role role = b->list->tags.role;
         struct tensor **all = allocate((size_t)n, sizeof *all);

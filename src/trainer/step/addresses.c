@@ -62,12 +62,17 @@ void close_map(struct map *map)
     free(map);
 }
 
+static bool ends_before(const void *item, const void *key)
+{
+    const struct range *range = item;
+    const size_t *address = key;
+    return range->end < *address;
+}
+
 /* The first range that ends at this address or at a higher one. */
 static size_t find_range(const struct taken *taken, size_t address)
 {
-    size_t i;
-    FIND_FIRST(i, taken->n, taken->ranges[i].end < address);
-    return i;
+    return lower_bound(&address, taken->ranges, taken->n, sizeof *taken->ranges, ends_before);
 }
 
 /* Adds a range.  Ranges that meet it become one with it. */
@@ -81,7 +86,9 @@ static void add_range(struct taken *taken, size_t begin, size_t end)
         next++;
     }
     if (next == at) { /* the new range meets no other */
-        (void)INSERT(taken->ranges, taken->n, taken->cap, at);
+        taken->ranges = grow(taken->ranges, &taken->cap, taken->n + 1, sizeof *taken->ranges);
+        open_gap(taken->ranges, taken->n, at, sizeof *taken->ranges);
+        taken->n++;
     } else {
         memmove(&taken->ranges[at + 1], &taken->ranges[next], (taken->n - next) * sizeof *taken->ranges);
         taken->n -= next - at - 1;
@@ -120,18 +127,27 @@ static size_t free_of_lives(const struct node *stretch, const struct life *life,
     return at;
 }
 
+static bool lies_below(const void *item, const void *key)
+{
+    const struct life *life = item;
+    const struct life *part = key;
+    return life->arena_address < part->arena_address;
+}
+
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
 static void add_to_stretch(struct node *stretch, const struct life *part)
 {
-    size_t i;
-    FIND_FIRST(i, stretch->n, stretch->lives[i].arena_address < part->arena_address);
+    const size_t i = lower_bound(part, stretch->lives, stretch->n, sizeof *stretch->lives, lies_below);
     struct life *below = i ? &stretch->lives[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
     if (same_time && below->arena_address + below->bytes == part->arena_address) {
         below->bytes += part->bytes; /* the two become one */
         return;
     }
-    *INSERT(stretch->lives, stretch->n, stretch->cap, i) = *part;
+    stretch->lives = grow(stretch->lives, &stretch->cap, stretch->n + 1, sizeof *stretch->lives);
+    open_gap(stretch->lives, stretch->n, i, sizeof *stretch->lives);
+    stretch->n++;
+    stretch->lives[i] = *part;
 }
 
 enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };

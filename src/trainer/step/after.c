@@ -10,8 +10,10 @@
  */
 #include "list.h"
 
-static bool comes_before(const struct after *a, const struct after *b)
+static bool comes_before(const void *item, const void *key)
 {
+    const struct after *a = item;
+    const struct after *b = key;
     if (a->origin != b->origin)
         return a->origin < b->origin;
     if (a->previous != b->previous)
@@ -22,16 +24,17 @@ static bool comes_before(const struct after *a, const struct after *b)
 /* The index of x in list->after, or, if it is not there, the index at which it belongs. */
 static size_t find_after(const struct list *list, const struct after *x)
 {
-    size_t i;
-    FIND_FIRST(i, list->n_after, comes_before(&list->after[i], x));
-    return i;
+    return lower_bound(x, list->after, list->n_after, sizeof *list->after, comes_before);
 }
 
 void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which)
 {
     struct after new = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(list, &new);
-    *INSERT(list->after, list->n_after, list->cap_after, i) = new;
+    list->after = grow(list->after, &list->cap_after, list->n_after + 1, sizeof *list->after);
+    open_gap(list->after, list->n_after, i, sizeof *list->after);
+    list->n_after++;
+    list->after[i] = new;
 }
 
 bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which)
@@ -76,8 +79,10 @@ struct after_pair *find_after_pairs(const struct list *list, size_t *n)
     for (const struct after *a = list->after; a < list->after + list->n_after; a++)
         for (int k = origins.last[a->origin]; k != NONE; k = origins.before[k])
             for (int i = origins.last[a->waits_for]; i != NONE; i = origins.before[i])
-                if (i < k || a->previous)
-                    *APPEND(pairs, *n, cap) = (struct after_pair){.first = i, .second = k, .previous = a->previous};
+                if (i < k || a->previous) {
+                    pairs = grow(pairs, &cap, *n + 1, sizeof *pairs);
+                    pairs[(*n)++] = (struct after_pair){.first = i, .second = k, .previous = a->previous};
+                }
     SORT(pairs, *n, by_second);
     free(origins.last);
     free(origins.before);

@@ -34,17 +34,27 @@ struct touch { /* a read or a write */
     int before; /* the touch of the same bytes before it, or NONE; so segments that are cut share their past */
 };
 
+static bool begins_before(const void *item, const void *key)
+{
+    const struct segment *segment = item;
+    const size_t *byte = key;
+    return segment->begin < *byte;
+}
+
 /* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
 static size_t cut_segment(struct space *space, size_t byte)
 {
-    size_t i;
-    if (!space->n)
-        *APPEND(space->segments, space->n, space->cap) = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
-    FIND_FIRST(i, space->n, space->segments[i].begin < byte);
+    if (!space->n) {
+        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
+        space->segments[space->n++] = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
+    }
+    const size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
     if (i == space->n || space->segments[i].begin > byte) {
-        struct segment *segment = INSERT(space->segments, space->n, space->cap, i);
-        *segment = segment[-1];
-        segment->begin = byte;
+        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
+        open_gap(space->segments, space->n, i, sizeof *space->segments);
+        space->n++;
+        space->segments[i] = space->segments[i - 1];
+        space->segments[i].begin = byte;
     }
     return i;
 }
@@ -70,7 +80,8 @@ static void add_edge(struct walk *walk, int producer, int consumer, enum edge_ki
     if (producer == consumer || consumer < walk->n || walk->consumer[producer] == consumer)
         return;
     walk->consumer[producer] = consumer;
-    *APPEND(list->edges, list->n_edges, list->cap_edges) =
+    list->edges = grow(list->edges, &list->cap_edges, list->n_edges + 1, sizeof *list->edges);
+    list->edges[list->n_edges++] =
         (struct edge){.producer = (uint32_t)(producer % walk->n), .previous = producer < walk->n, .kind = kind};
 }
 
@@ -100,7 +111,8 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
         add_edges(walk, segment->writer, node, kind);
         if (writes)
             add_edges(walk, segment->reader, node, kind);
-        *APPEND(walk->touches, walk->n_touches, walk->cap_touches) = (struct touch){node, hides ? NONE : *latest};
+        walk->touches = grow(walk->touches, &walk->cap_touches, walk->n_touches + 1, sizeof *walk->touches);
+        walk->touches[walk->n_touches++] = (struct touch){node, hides ? NONE : *latest};
         *latest = (int)walk->n_touches - 1;
         if (hides)
             segment->reader = NONE;

@@ -50,13 +50,15 @@ void find_levels(struct list *list)
     memset(list->peak_total, 0, n_devices * sizeof *list->peak_total);
     list->n_levels = 0;
     for (size_t d = 0; d < n_devices; d++) {
-        *APPEND(list->levels, list->n_levels, list->cap_levels) = (struct level){.device = (int)d};
+        list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
+        list->levels[list->n_levels++] = (struct level){.device = (int)d};
         last[d] = d;
     }
     for (const struct holding *holding = holdings; holding < holdings + n; holding++) {
         int device = holding->tensor->device->index, class = (int)counted_as(holding->tensor);
         if (list->levels[last[device]].position < holding->position) {
-            struct level *next = APPEND(list->levels, list->n_levels, list->cap_levels);
+            list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
+            struct level *next = &list->levels[list->n_levels++];
             *next = list->levels[last[device]];
             next->position = holding->position;
             last[device] = list->n_levels - 1;

@@ -72,7 +72,8 @@ static void add_life(struct arena *arenas, struct tensor *tensor, struct list *c
     struct arena *arena = &arenas[tensor->device->index];
     if (tensor->device->is_host && tensor->copier)
         arena += tensor->copier->context->index;
-    struct life *life = APPEND(arena->lives, arena->n, arena->cap);
+    arena->lives = grow(arena->lives, &arena->cap, arena->n + 1, sizeof *arena->lives);
+    struct life *life = &arena->lives[arena->n++];
     *life =
         (struct life){.tensor = tensor, .last = SIZE_MAX, .bytes = round_up(tensor->bytes, tensor->device->alignment)};
     if (tensor->persistent)

@@ -33,7 +33,8 @@ void free_pool(struct pool *pool)
 static struct tensor *add_tensor(struct pool *pool, const char *name, struct shape shape)
 {
     struct tensor *tensor = allocate(1, sizeof *tensor);
-    *APPEND(pool->tensors, pool->n, pool->cap) = tensor;
+    pool->tensors = grow(pool->tensors, &pool->cap, pool->n + 1, sizeof *pool->tensors);
+    pool->tensors[pool->n++] = tensor;
     tensor->id = (int)pool->n - 1;
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     CHECK(shape.n_dims >= 1 && shape.n_dims <= MOST_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);

@@ -164,7 +164,8 @@ static bool is_repeated(const struct task *task)
     for (size_t i = 0; i < n; i++)
         if (seen[i] == key)
             return true;
-    *APPEND(seen, n, cap) = key;
+    seen = grow(seen, &cap, n + 1, sizeof *seen);
+    seen[n++] = key;
     return false;
 }
 

@@ -284,7 +284,8 @@ static void note_call(const char *what, const char *path, const char *other, con
 {
     if (!shim.recording || !path)
         return;
-    struct call *call = APPEND(tape.call, tape.n, tape.cap);
+    tape.call = grow(tape.call, &tape.cap, tape.n + 1, sizeof *tape.call);
+    struct call *call = &tape.call[tape.n++];
     *call = (struct call){.what = what, .path = copy_string(path), .other = other ? copy_string(other) : NULL, .n = n};
     call->bytes = bytes ? memcpy(allocate(n, 1), bytes, n) : NULL;
 }
@@ -337,8 +338,9 @@ static struct node **find_name(struct node *folder, const char *name)
     for (size_t i = 0; i < folder->n_names; i++)
         if (strcmp(folder->names[i].name, name) == 0)
             return &folder->names[i].node;
-    struct name *new = APPEND(folder->names, folder->n_names, folder->cap_names);
-    new->name = copy_string(name);
+    folder->names = grow(folder->names, &folder->cap_names, folder->n_names + 1, sizeof *folder->names);
+    struct name *new = &folder->names[folder->n_names++];
+    *new = (struct name){.name = copy_string(name)};
     return &new->node;
 }
 
@@ -391,10 +393,9 @@ static struct node *node_at(struct disk *disk, const char *path)
 static void change(struct disk *disk, struct node *folder, const char *name, struct node *node, const char *second_name,
                    struct node *second_node)
 {
-    struct change *change = APPEND(disk->change, disk->n, disk->cap);
-    change->folder = folder;
-    change->to[0].name = copy_string(name);
-    change->to[0].node = node;
+    disk->change = grow(disk->change, &disk->cap, disk->n + 1, sizeof *disk->change);
+    struct change *change = &disk->change[disk->n++];
+    *change = (struct change){.folder = folder, .to = {{copy_string(name), node}}};
     *find_name(folder, name) = node;
     if (second_name) {
         change->to[1].name = copy_string(second_name);

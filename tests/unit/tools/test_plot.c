@@ -120,18 +120,29 @@ TEST(equal_runs_are_named)
 
 /* ---- what is drawn --------------------------------------------------------------------------------------------- */
 
+static void add_point(struct series *series, struct point point)
+{
+    series->points = grow(series->points, &series->cap, series->n + 1, sizeof *series->points);
+    series->points[series->n++] = point;
+}
+
+static struct series *add_series(struct plot *plot, struct series series)
+{
+    plot->series = grow(plot->series, &plot->cap, plot->n + 1, sizeof *plot->series);
+    plot->series[plot->n++] = series;
+    return &plot->series[plot->n - 1];
+}
+
 /* A plot of one run with these training losses, at steps from 1 on, and that floor; 0: it has none. */
 static struct plot make_plot(const double *losses, size_t n, double floor)
 {
     struct plot made = {.unit = "loss"};
-    struct series *of_run = APPEND(made.series, made.n, made.cap);
-    *of_run = (struct series){.path = "run.jsonl", .kind = TRAIN};
+    struct series *of_run = add_series(&made, (struct series){.path = "run.jsonl", .kind = TRAIN});
     for (size_t i = 0; i < n; i++)
-        *APPEND(of_run->points, of_run->n, of_run->cap) = (struct point){(double)i + 1, losses[i]};
+        add_point(of_run, (struct point){(double)i + 1, losses[i]});
     if (floor > 0) {
-        of_run = APPEND(made.series, made.n, made.cap);
-        *of_run = (struct series){.path = "run.jsonl", .kind = FLOOR};
-        *APPEND(of_run->points, of_run->n, of_run->cap) = (struct point){1, floor};
+        of_run = add_series(&made, (struct series){.path = "run.jsonl", .kind = FLOOR});
+        add_point(of_run, (struct point){1, floor});
     }
     return made;
 }
@@ -272,8 +283,7 @@ TEST(a_floor_that_runs_share_is_drawn_once)
         struct plot both = make_plot(losses, COUNT(losses), 1);
         struct plot second = make_plot(losses, COUNT(losses), 1 + other);
         for (size_t i = 0; i < second.n; i++) {
-            struct series *added = APPEND(both.series, both.n, both.cap);
-            *added = second.series[i];
+            struct series *added = add_series(&both, second.series[i]);
             added->run_number = 1;
         }
         merge_floors(&both);

@@ -330,9 +330,10 @@ static void put_list(const struct view *view, uint32_t list, const char *name, u
 {
     struct trace *trace = (struct trace *)view->tracks[0]->trace;
     snprintf(trace->header.list[list], sizeof trace->header.list[list], "%s", name);
-    trace->steps[list].n = 0;
-    *APPEND(trace->steps[list].steps, trace->steps[list].n, trace->steps[list].cap) =
-        (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
+    struct trace_step_list *steps = &trace->steps[list];
+    steps->steps = grow(steps->steps, &steps->cap, 1, sizeof *steps->steps);
+    steps->steps[0] = (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
+    steps->n = 1;
 }
 
 static void expect_same_picture(const struct canvas *expected, struct view *view)
