@@ -167,6 +167,39 @@ TEST(a_signal_leaves_errno_as_it_was) { assert_int_equal(run_child(interrupt_wit
 
 /* ---- machine ---------------------------------------------------------------------------------------------------- */
 
+static bool is_smaller(const void *item, const void *key)
+{
+    const int *a = item;
+    const int *b = key;
+    return *a < *b;
+}
+
+/* The array has 0, 2, 4 ..., one more each time.  A search finds the place that a walk finds, from wherever it begins at
+ * or before that place; one that begins behind the end stays there. */
+TEST(places_in_arrays_are_found_and_made)
+{
+    enum { MOST = 40 };
+    int *items = NULL;
+    size_t cap = 0;
+    for (size_t n = 0; n <= MOST; n++) {
+        for (int key = -1; key <= 2 * (int)n; key++) {
+            size_t place = 0;
+            while (place < n && items[place] < key)
+                place++;
+            assert_int_equal(lower_bound(&key, items, n, sizeof *items, is_smaller), place);
+            for (size_t from = 0; from <= place; from++)
+                assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
+            assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);
+        }
+        items = grow(items, &cap, n + 1, sizeof *items);
+        open_gap(items, n, 0, sizeof *items);
+        for (size_t i = 1; i <= n; i++)
+            items[i] += 2;
+        items[0] = 0;
+    }
+    free(items);
+}
+
 static void reallocate_too_much(void *unused)
 {
     (void)unused;
