@@ -174,8 +174,8 @@ static bool is_smaller(const void *item, const void *key)
     return *a < *b;
 }
 
-/* The array has 0, 2, 4 ..., one more each time.  A search finds the place that a walk finds, from wherever it begins at
- * or before that place; one that begins behind the end stays there. */
+/* The array has 0, 2, 4 ..., one more each time.  A search finds the place that a walk finds, from wherever it begins
+ * at or before that place; one that begins behind the end stays there. */
 TEST(places_in_arrays_are_found_and_made)
 {
     enum { MOST = 40 };
