@@ -394,7 +394,7 @@ TEST(usage_mistakes_get_a_sentence)
                    "trace needs a word that says what to do: summary, export or diff");
     expect_refusal(run_in_child, COMMAND("summary"), EXIT_USAGE, "takes FILE");
     expect_refusal(run_in_child, COMMAND("diff", path), EXIT_USAGE, "takes A B");
-    expect_refusal(run_in_child, COMMAND("summary", path, "--chrome", "x"), EXIT_USAGE, "another command");
+    expect_refusal(run_in_child, COMMAND("summary", path, "--chrome", "x"), EXIT_USAGE, "yard trace export");
     expect_refusal(run_in_child, COMMAND("summary", path, "--list", "tain"), EXIT_USAGE, "train, eval");
     expect_refusal(run_in_child, COMMAND("export", path), EXIT_USAGE, "--chrome");
     expect_refusal(run_in_child, COMMAND("summary", temp_path("none.trace")), EXIT_IO, "none.trace");
