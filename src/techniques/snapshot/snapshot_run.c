@@ -17,6 +17,7 @@
 #include "snapfile.h"
 #include "snapshot.h"
 #include "techniques/checkpoint/resume.h"
+#include "trainer/train/log.h"
 #include "trainer/train/progress.h"
 
 struct snapshot_run {
@@ -169,9 +170,9 @@ static void show_commits(struct trainer *trainer)
     struct commit_times *commits;
     size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++)
-        write_log(trainer, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
-                                     1e-6 * (double)(commits[i].recoverable - run_began(trainer)), "durable_ms",
-                                     1e-6 * (double)(commits[i].durable - run_began(trainer))));
+        write_log(trainer->log, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
+                                          1e-6 * (double)(commits[i].recoverable - run_began(trainer)), "durable_ms",
+                                          1e-6 * (double)(commits[i].durable - run_began(trainer))));
     free(commits);
 }
 

@@ -5,9 +5,12 @@
  *
  * A log that can no longer be written does not end the run: it is given up with a warning, and changes the exit code.
  */
-#include "progress.h"
-#include "train_parts.h"
+#include "log.h"
+#include "trainer/base/base.h"
 #include "trainer/base/json.h"
+#include "trainer/data/data.h"
+#include "trainer/file/file.h"
+#include "trainer/settings/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,16 +19,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the
- * same file as stdout or stderr is left to open_shared_log(). */
-void open_log(struct trainer *trainer)
+struct log {
+    const char *path;
+    int file;    /* its descriptor; NONE: it is shared and has not begun, or it is lost */
+    bool locked; /* it is a regular file, which only this run writes */
+    bool lost;   /* a line could not be written, and no more are */
+};
+
+/* The lock is taken before anything of this run is written, since another run's log would be lost otherwise.  Only a
+ * regular file is locked.  A device, a pipe, or the file that is stdout or stderr too, is left to open_shared_log(). */
+struct log *open_log(const char *path)
 {
-    const char *path = trainer->settings->log;
+    if (!path)
+        return NULL;
+    struct log *log = allocate(1, sizeof *log);
+    *log = (struct log){.path = path, .file = NONE};
     if (leads_to(path, STDOUT_FILENO) || leads_to(path, STDERR_FILENO))
-        return;
-    trainer->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
-    if (trainer->log != NONE)
+        return log;
+    log->file = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
+    log->locked = log->file != NONE;
+    if (log->locked)
         expect_own_kind("--log", path, KIND_LOG, "log of yard's");
+    return log;
 }
 
 /* Opens a log that others may write too.  If stdout is the same file, both share one position in it. */
@@ -95,9 +110,8 @@ static void append_line(struct log *log, const char *line, size_t n)
     free(why);
 }
 
-void write_log(struct trainer *trainer, json_t *line)
+void write_log(struct log *log, json_t *line)
 {
-    struct log *log = log_of(trainer);
     if (log && log->file != NONE) {
         char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
         append_text(&text, "\n");
@@ -107,20 +121,18 @@ void write_log(struct trainer *trainer, json_t *line)
     json_decref(line);
 }
 
-/* The log's first line: the options, and what is known of the data. */
-static void log_run(struct trainer *trainer)
+static void log_run(struct log *log, const struct dataset *dataset)
 {
-    const struct dataset *dataset = trainer->data;
     json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
     if (!isnan(dataset->nats_per_byte)) {
         json_object_set_new(line, "rate", number_json(dataset->nats_per_byte * dataset->bytes_per_token));
         json_object_set_new(line, "floor", number_json(dataset->floor));
     }
     json_object_set_new(line, "bytes_per_token", number_json(dataset->bytes_per_token));
-    write_log(trainer, line);
+    write_log(log, line);
 }
 
-/* Does a resumed run find a log to add to?  The log of a killed run may end within a line, which is then ended. */
+/* Does a run that goes on find a log to add to?  The log of a killed run may end within a line, which is then ended. */
 static bool goes_on_with_log(struct log *log)
 {
     struct stat status;
@@ -132,33 +144,30 @@ static bool goes_on_with_log(struct log *log)
     return true;
 }
 
-void begin_log(struct trainer *trainer)
+void begin_log(struct log *log, bool goes_on, const struct dataset *dataset)
 {
-    struct log *log = log_of(trainer);
-    const struct settings *settings = trainer->settings;
-    const bool has_own_file = trainer->log != NONE; /* a regular file, locked by this run */
-    const bool goes_on = settings->resumed || this_process->restarts;
-    log->path = settings->log;
-    log->file = trainer->log;
-    if (!settings->log)
+    if (!log)
         return;
-    if (!has_own_file)
-        log->file = open_shared_log(settings->log);
+    if (!log->locked)
+        log->file = open_shared_log(log->path);
     if (log->file < 0)
-        fail(EXIT_IO, "cannot write the log %s: %s; give --log another file", settings->log, strerror(errno));
-    if (has_own_file && goes_on && goes_on_with_log(log))
+        fail(EXIT_IO, "cannot write the log %s: %s; give --log another file", log->path, strerror(errno));
+    if (log->locked && goes_on && goes_on_with_log(log))
         return;
-    if (has_own_file && ftruncate(log->file, 0) != 0)
-        fail(EXIT_IO, "cannot empty the log %s: %s; give --log another file", settings->log, strerror(errno));
-    log_run(trainer);
+    if (log->locked && ftruncate(log->file, 0) != 0)
+        fail(EXIT_IO, "cannot empty the log %s: %s; give --log another file", log->path, strerror(errno));
+    log_run(log, dataset);
 }
 
-bool end_log(struct trainer *trainer)
+bool end_log(struct log *log)
 {
-    struct log *log = log_of(trainer);
+    if (!log)
+        return true;
     const int file = log->file;
     log->file = NONE;
     if (file != NONE && close(file) != 0) /* a file system may put off writing until then (NFS) */
         lose_log(log, strerror(errno));
-    return !log->lost;
+    const bool whole = !log->lost;
+    free(log);
+    return whole;
 }

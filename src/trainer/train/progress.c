@@ -5,6 +5,7 @@
  */
 #include "progress.h"
 #include "hooks.h"
+#include "log.h"
 #include "train_parts.h"
 #include "trainer/base/json.h"
 #include "trainer/settings/archive.h"
@@ -14,7 +15,6 @@
 
 struct progress {
     struct trainer *trainer;
-    struct log log;
     uint32_t steps;    /* how many the training has */
     uint32_t last;     /* the last step of this run, which may stop earlier */
     int width;         /* how many digits `steps` has */
@@ -27,8 +27,6 @@ struct progress {
     uint32_t counted;  /* steps that have been shown */
     uint64_t begun_ns; /* when the run began */
 };
-
-struct log *log_of(const struct trainer *trainer) { return trainer->progress ? &trainer->progress->log : NULL; }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
@@ -121,7 +119,7 @@ struct progress *begin_progress(struct trainer *trainer)
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
     progress->flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens_per_step(trainer);
     trainer->progress = progress;
-    begin_log(trainer);
+    begin_log(trainer->log, settings->resumed || this_process->restarts, trainer->data);
     print_training(progress);
     progress->begun_ns = now_ns();
     progress->last_ns = progress->begun_ns;
@@ -190,7 +188,7 @@ static void log_step(struct progress *progress, uint32_t step, const struct resu
     json_object_set_new(line, "lr", number_json(result->lr));
     json_object_set_new(line, "ms", number_json(ms));
     json_object_set_new(line, "tokens_per_s", number_json(tokens_per_step(progress->trainer) / ms * 1e3));
-    write_log(progress->trainer, line);
+    write_log(progress->trainer->log, line);
 }
 
 void show_step(struct progress *progress, uint32_t step, const struct result *result)
@@ -223,8 +221,8 @@ void show_evaluation(struct progress *progress, uint32_t step, double loss)
         printf("  %.4f bits a byte", bits);
     printf("\n");
     fflush(stdout);
-    write_log(progress->trainer, json_pack("{s:i, s:o, s:o}", "step", (int)step, "val_loss", number_json(loss),
-                                           "val_bits_per_byte", number_json(bits)));
+    write_log(progress->trainer->log, json_pack("{s:i, s:o, s:o}", "step", (int)step, "val_loss", number_json(loss),
+                                                "val_bits_per_byte", number_json(bits)));
     progress->last_ns = now_ns(); /* the evaluation's time is not the next step's */
     progress->held_ns = execution.held_ns;
 }
@@ -253,7 +251,8 @@ enum exit_code end_progress(struct progress *progress)
 {
     if (shows_rate(progress))
         print_rate(progress);
-    const bool log_is_whole = end_log(progress->trainer);
+    const bool log_is_whole = end_log(progress->trainer->log);
+    progress->trainer->log = NULL;
     progress->trainer->progress = NULL;
     free(progress);
     return log_is_whole ? EXIT_OK : EXIT_IO;

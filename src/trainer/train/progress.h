@@ -4,10 +4,6 @@
 
 #include "train.h"
 
-#include <jansson.h>
-
-/* ---- progress.c -------------------------------------------------------------------------------------------------- */
-
 /* Begins the log, and prints what is trained.  For end_progress(). */
 struct progress *begin_progress(struct trainer *trainer);
 
@@ -24,12 +20,5 @@ enum exit_code end_progress(struct progress *progress);
 /* Says what the run has kept, and with which command it goes on.  step: the last one. */
 void show_end(struct trainer *trainer, uint32_t step);
 uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
-
-/* ---- log.c ------------------------------------------------------------------------------------------------------- */
-
-void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
-
-/* For other folders: adds a line to the log, if there is one; takes over the JSON. */
-void write_log(struct trainer *trainer, json_t *line);
 
 #endif

@@ -99,8 +99,8 @@ struct trainer {
     int sample_position;          /* where the last token is in that window */
 
     /* what it writes */
-    int lock; /* the descriptor that locks --save's folder; NONE: it is not locked */
-    int log;  /* --log's file, which it locks; NONE: there is none, or a device or pipe, which is not open yet */
+    int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
+    struct log *log;           /* the file of --log, see log.h; NULL: not given */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
 

@@ -64,21 +64,4 @@ void build_sample(struct trainer *trainer);
  * the source's; 0: there is none. */
 struct dataset *open_training_data(const struct settings *settings, int vocab);
 
-/* ---- log.c: the file of --log ------------------------------------------------------------------------------------ */
-
-struct log {
-    const char *path; /* NULL: there is no log */
-    int file;         /* its descriptor; NONE: there is no log, or it is lost or closed */
-    bool lost;        /* it could not be written to its end */
-};
-
-/* Begins the log of a new run, which is emptied no earlier than now, or goes on with that of a resumed one.  The
- * trainer has data. */
-void begin_log(struct trainer *trainer);
-bool end_log(struct trainer *trainer); /* closes it; false: it was lost, now or before */
-
-/* ---- progress.c -------------------------------------------------------------------------------------------------- */
-
-struct log *log_of(const struct trainer *trainer); /* NULL: its progress has not begun, or has ended */
-
 #endif

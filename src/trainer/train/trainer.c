@@ -2,7 +2,7 @@
  * batch are checked in sizes.c.
  */
 #include "hooks.h"
-#include "progress.h"
+#include "log.h"
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
 
@@ -168,7 +168,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
                                         struct dataset *data, unsigned wanted)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
-    *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
+    *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE};
     trainer->is_draft = wanted & ONLY_DRAFT;
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     trainer->machine = ask_machine(trainer);
@@ -212,8 +212,7 @@ static void make_ready(struct trainer *trainer)
     must(finish_lists(trainer->pool, all, n));
     if (trainer->settings->save)
         open_folder_of_save(trainer);
-    if (trainer->settings->log)
-        open_log(trainer);
+    trainer->log = open_log(trainer->settings->log);
     tell_lists_ready(trainer);
 }
 
