@@ -26,11 +26,37 @@ static void choose_earliest(const struct update_survey *survey, unsigned char *s
         side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
 }
 
+/* ---- a plan as a choice ------------------------------------------------------------------------------------------ */
+
+/* The decisions are the side of each bucket, and then the sharing.  Only these three functions know that. */
+
+void set_decisions(struct update_survey *survey)
+{
+    const size_t n = survey->buckets.n;
+    for (size_t b = 0; b < n; b++)
+        survey->decisions[b] = (struct decision){.options = SIDES, .group = NONE};
+    survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
+    survey->n_decisions = n + 1;
+}
+
+static void plan_to_choice(const struct update_plan *plan, size_t n_decisions, unsigned char *choice)
+{
+    memcpy(choice, plan->side, n_decisions - 1);
+    choice[n_decisions - 1] = (unsigned char)plan->sharing;
+}
+
+void choice_to_plan(const unsigned char *choice, size_t n_decisions, struct update_plan *plan)
+{
+    memcpy(plan->side, choice, n_decisions - 1);
+    plan->sharing = choice[n_decisions - 1];
+}
+
+/* ---- trying a plan ----------------------------------------------------------------------------------------------- */
+
 void score_plan(const struct question *question, struct update_plan *plan)
 {
-    unsigned char choice[MOST_BUCKETS + 1];
-    memcpy(choice, plan->side, question->n - 1);
-    choice[question->n - 1] = (unsigned char)plan->sharing;
+    unsigned char choice[MOST_DECISIONS];
+    plan_to_choice(plan, question->n, choice);
     plan->score = score_choice(question, choice);
 }
 
@@ -131,15 +157,15 @@ static size_t count_shares(const struct update_survey *survey)
 }
 
 /* Writes a row of starts to starts[]: 0/shares, 1/shares ... of the buckets are on that side, the others on the device.
- * A start has a byte for each bucket, and then one for `sharing`.  Returns where the row ends. */
+ * Returns where the row ends. */
 static unsigned char *add_row(const struct update_survey *survey, unsigned char *starts, size_t shares,
                               enum sharing sharing, enum side side)
 {
-    const size_t n = survey->buckets.n;
+    struct update_plan plan = {.sharing = sharing};
     for (size_t k = 0; k <= shares; k++) {
-        choose_earliest(survey, starts, n * k / shares, side);
-        starts[n] = (unsigned char)sharing;
-        starts += n + 1;
+        choose_earliest(survey, plan.side, survey->buckets.n * k / shares, side);
+        plan_to_choice(&plan, survey->n_decisions, starts);
+        starts += survey->n_decisions;
     }
     return starts;
 }
@@ -148,20 +174,19 @@ static unsigned char *add_row(const struct update_survey *survey, unsigned char 
  * share bytes, where all on the CPU do not fit otherwise. */
 static void search_plan(const struct update_survey *survey, const struct question *question, struct update_plans *plans)
 {
-    const size_t n = survey->buckets.n;
+    const size_t n = survey->n_decisions;
     const size_t shares = count_shares(survey);
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
     struct update_plan *best = &plans->by_mode[OVERLAP_PLAN];
-    unsigned char found[MOST_BUCKETS + 1];
-    unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * (n + 1), 1);
+    unsigned char found[MOST_DECISIONS];
+    unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * n, 1);
     unsigned char *end = starts;
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++)
             end = add_row(survey, end, shares, sharing, side);
-    const size_t n_starts = (size_t)(end - starts) / (n + 1);
+    const size_t n_starts = (size_t)(end - starts) / n;
     best->score = choose(question, starts, n_starts, found);
-    memcpy(best->side, found, n);
-    best->sharing = found[n];
+    choice_to_plan(found, n, best);
     free(starts);
 }
 

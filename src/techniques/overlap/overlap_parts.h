@@ -72,6 +72,7 @@ struct moved move_slice(struct update_mover *mover, const struct task *update, s
 
 enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
+enum { MOST_DECISIONS = MOST_BUCKETS + 1 };
 struct update_plan {
     unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
     enum sharing sharing;
@@ -89,8 +90,9 @@ struct update_survey { /* what is known of a list's updates, for a plan to be ch
     const struct costs *costs;
     struct uses *uses;
     struct update_buckets buckets;
-    int cores;                                   /* CPU cores that no device computes on: updates take them in turn */
-    struct decision decisions[MOST_BUCKETS + 1]; /* the side of each bucket; the last one is the sharing */
+    int cores;                                 /* CPU cores that no device computes on: updates take them in turn */
+    struct decision decisions[MOST_DECISIONS]; /* what there is to decide about a plan: see set_decisions() */
+    size_t n_decisions;
     bool timed;                                  /* is it known how long tasks take? */
     struct bucket_seconds seconds[MOST_BUCKETS]; /* by bucket */
     double serial;       /* seconds of a step with all updates on the CPU, if tasks ran one after another */
@@ -100,6 +102,11 @@ struct update_survey { /* what is known of a list's updates, for a plan to be ch
 struct update_plans {
     struct update_plan by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
 };
+
+/* Fills in the survey's decisions, after its buckets. */
+void set_decisions(struct update_survey *survey);
+/* Fills in the sides and the sharing of the plan that is this choice of the search. */
+void choice_to_plan(const unsigned char *choice, size_t n_decisions, struct update_plan *plan);
 
 /* Fills in plan->sharing and plan->score.  Gradients have bytes of their own; or, where the list does not fit
  * then, they share bytes. */

@@ -64,9 +64,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     const size_t n = survey->buckets.n;
     survey->cores = MAX((int)spare_cores(list->pool->machine), 1);
     survey->timed = n > 0 && has_times(list, costs);
-    for (size_t b = 0; b < n; b++)
-        survey->decisions[b] = (struct decision){.options = SIDES, .group = NONE};
-    survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
+    set_decisions(survey);
     planner->rule = (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey};
     return planner;
 }

@@ -25,9 +25,8 @@ static void carry_out_to_score(void *context, struct edit *edit, const unsigned 
     const struct scoring *scoring = context;
     struct update_planner *planner = scoring->planner;
     struct list *list = planner->survey.list;
-    const size_t n = planner->survey.buckets.n;
-    struct update_plan plan = {.sharing = choice[n], .n_left_to_step = scoring->n_left_to_step};
-    memcpy(plan.side, choice, n);
+    struct update_plan plan = {.n_left_to_step = scoring->n_left_to_step};
+    choice_to_plan(choice, planner->survey.n_decisions, &plan);
     carry_out_plan(planner, edit, &plan);
     if (planner->remade)
         free(remake(edit, list->pool, planner->survey.uses, planner->remade, REMAKE_AT_BACKWARD));
@@ -43,7 +42,7 @@ struct question question_of(struct scoring *scoring, double work)
                              .costs = survey->costs,
                              .activity = "looking for the updates to give to the CPU",
                              .decisions = survey->decisions,
-                             .n = survey->buckets.n + 1,
+                             .n = survey->n_decisions,
                              .apply = carry_out_to_score,
                              .context = scoring,
                              .least_period = survey->least_period,

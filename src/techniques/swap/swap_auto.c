@@ -93,8 +93,8 @@ static void list_decisions(struct swapper *swapper)
         sorted[i] = &swapper->facts[i];
     SORT(sorted, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
-    const int orders = swapper->n_moves > 0 ? ORDERS : 1; /* else the clock's order is the list's */
-    swapper->decisions[LAYOUT] = (struct decision){.options = (unsigned char)(orders * HOLD_RULES), .group = NONE};
+    const bool has_moves = swapper->n_moves > 0; /* else the clock's order is the list's */
+    swapper->decisions[LAYOUT] = (struct decision){.options = has_moves ? N_LAYOUTS : N_LISTED_LAYOUTS, .group = NONE};
     swapper->n = 1;
     const struct gap_facts *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -175,7 +175,7 @@ static void start_with_share(const struct swapper *swapper, unsigned char *start
 /* The choice with which devices hold the fewest bytes. */
 static void start_with_all(const struct swapper *swapper, unsigned char *start, enum action action)
 {
-    start[LAYOUT] = layout(HOLD_FOR_USES, AS_LISTED);
+    start[LAYOUT] = LAYOUT_OF_FEWEST_BYTES;
     for (size_t i = 1; i < swapper->admitted; i++)
         start[i] = option_for(&swapper->decisions[i], action);
 }
@@ -224,7 +224,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
                                 .context = swapper,
                                 .least_period = least_period};
     memset(best, KEEP, swapper->n);
-    best[LAYOUT] = layout(HOLD_FOR_COPIES, AS_LISTED);
+    best[LAYOUT] = FIRST_LAYOUT;
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
             continue;

@@ -6,20 +6,13 @@
  */
 #include "swap_parts.h"
 
-static const struct hold_rule hold_rules[HOLD_RULES] = {
-    [HOLD_FOR_COPIES] = {1, 0},
-    [HOLD_FOR_SLOW_COPIES] = {2, 0},
-    [HOLD_FOR_USES] = {0, 0},
-    [HOLD_WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
-    [HOLD_SPARING_3_PERCENT] = {1, 0.03},
-    [HOLD_SPARING_12_PERCENT] = {1, 0.12},
+/* By option of the decision LAYOUT. */
+static const struct layout layouts[N_LAYOUTS] = {
+    [FIRST_LAYOUT] = {AS_LISTED, {1, 0}},       {AS_LISTED, {2, 0}},    [LAYOUT_OF_FEWEST_BYTES] = {AS_LISTED, {0, 0}},
+    {AS_LISTED, {AS_LONG_AS_THERE_IS_ROOM, 0}}, {AS_LISTED, {1, 0.03}}, {AS_LISTED, {1, 0.12}},
+    [N_LISTED_LAYOUTS] = {BY_CLOCK, {1, 0}},    {BY_CLOCK, {2, 0}},     {BY_CLOCK, {0, 0}},
+    {BY_CLOCK, {AS_LONG_AS_THERE_IS_ROOM, 0}},  {BY_CLOCK, {1, 0.03}},  {BY_CLOCK, {1, 0.12}},
 };
-
-static const struct hold_rule *hold_rule_of(const unsigned char *choice)
-{
-    return &hold_rules[choice[LAYOUT] % HOLD_RULES];
-}
-static enum task_order order_of_tasks(const unsigned char *choice) { return choice[LAYOUT] / HOLD_RULES; }
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
@@ -222,17 +215,17 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct hold_rule *rule = hold_rule_of(choice);
-    if (order_of_tasks(choice) == BY_CLOCK)
+    const struct layout *layout = &layouts[choice[LAYOUT]];
+    if (layout->order == BY_CLOCK)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
     struct span *spans = find_gaps_again(swapper, uses);
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
-    if (rule->copy_times > 0 && swapper->gaps.bare.spans)
+    if (layout->hold.copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            set_copy_positions(&machine->devices[i], rule, list->pool, uses, spans, &swaps);
+            set_copy_positions(&machine->devices[i], &layout->hold, list->pool, uses, spans, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(spans);

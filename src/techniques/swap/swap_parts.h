@@ -5,26 +5,20 @@
 #include "planning/search/search.h"
 #include "swap.h"
 
-/* How long bytes are held for copies, from which the copies' positions follow (swap_positions.c).  HOLD_FOR_USES holds
- * the fewest bytes. */
-enum holding {
-    HOLD_FOR_COPIES,
-    HOLD_FOR_SLOW_COPIES,
-    HOLD_FOR_USES,
-    HOLD_WHILE_ROOM,
-    HOLD_SPARING_3_PERCENT,
-    HOLD_SPARING_12_PERCENT,
-    HOLD_RULES
-};
-enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
-
-/* The decision about the positions of copies and the order of tasks.  It is one decision about both, so that the
- * search, which gives a decision each of its options once, tries all pairs of the two. */
+/* The decision about the layout.  It is one decision about two things, so that the search, which gives a decision each
+ * of its options once, tries all pairs of the two. */
 enum { LAYOUT = 0, NO_DECISION = LAYOUT }; /* NO_DECISION: none is about the gap, as LAYOUT is about no gap */
-static inline unsigned char layout(enum holding holding, enum task_order order)
-{
-    return (unsigned char)(order * HOLD_RULES + holding);
-}
+
+enum task_order { AS_LISTED, BY_CLOCK };
+
+struct layout {
+    enum task_order order;
+    struct hold_rule hold; /* how long bytes are held for copies, from which the copies' positions follow */
+};
+
+/* The options of LAYOUT are numbers of layouts[], a table in swap_choice.c.  The first N_LISTED_LAYOUTS of them leave
+ * the tasks in the order of the list, and the others bring them into that of the clock. */
+enum { FIRST_LAYOUT = 0, LAYOUT_OF_FEWEST_BYTES = 2, N_LISTED_LAYOUTS = 6, N_LAYOUTS = 12 };
 
 struct gap_facts { /* a gap, as the search sees it */
     const struct gap *gap;
