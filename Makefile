@@ -121,7 +121,7 @@ $(PICTURES:%=$(SHARED)/%.c): $(SHARED)/%.c: % $(EMBED_BYTES)
 $(SHARED)/$(TABLE).c: FORCE
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
 
-# gdb loads it by its name, which src/main.c writes into the program.
+# gdb loads it by its name, which src/gdb_script.c writes into the program.
 $(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
 	@mkdir -p $(@D)
 	@cp $< $@
@@ -187,7 +187,7 @@ PART   = $(if $T,all,test)
 # one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
 $(TESTS): $(BUILD)/tests/support/main.o
 .SECONDEXPANSION:
-$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)

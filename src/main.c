@@ -35,32 +35,45 @@ static int finish_output(int code)
     return code;
 }
 
-#ifdef __ELF__ /* tells gdb to load build/yard-gdb.py, which is made from tutorials/gdb/yard.py */
-__asm__(
-    ".pushsection \".debug_gdb_scripts\", \"MS\", %progbits, 1\n.byte 1\n.asciz \"build/yard-gdb.py\"\n.popsection");
-#endif
+static int run_command(const char *name, int argc, char **argv)
+{
+    const struct subcommand *command = find_command(name);
+    if (!command)
+        refuse_command(name);
+    return command->run(argc, argv);
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+/* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
+static int run_help_of(const char *name, int n, char **words)
+{
+    char **with_help = allocate((size_t)n + 2, sizeof *with_help);
+    memcpy(with_help, words, (size_t)n * sizeof *words);
+    with_help[n] = "--help";
+    const int code = run_command(name, n + 1, with_help);
+    free(with_help);
+    return code;
+}
 
 int main(int argc, char **argv)
 {
+    int code = EXIT_OK;
     prepare_process(argv[0]);
-    if (argc > 2 && strcmp(argv[1], "help") == 0) { /* `yard help train` is `yard train --help` */
-        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
-        argv[argc - 1] = "--help";
-    }
     if (argc < 2) {
         print_help(stderr);
-        return finish_output(EXIT_USAGE);
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return finish_output(EXIT_OK);
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+        code = EXIT_USAGE;
+    } else if (strcmp(argv[1], "--version") == 0) {
         printf("yard " YARD_VERSION "\n");
-        return finish_output(EXIT_OK);
+    } else if (argc > 2 && strcmp(argv[1], "help") == 0 && !asks_for_help(argv[2])) {
+        code = run_help_of(argv[2], argc - 3, argv + 3);
+    } else if (asks_for_help(argv[1])) {
+        print_help(stdout);
+    } else {
+        code = run_command(argv[1], argc - 2, argv + 2);
     }
-    const struct subcommand *command = find_command(argv[1]);
-    if (!command)
-        refuse_command(argv[1]);
-    return finish_output(command->run(argc - 2, argv + 2));
+    return finish_output(code);
 }
