@@ -189,6 +189,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
     local float *sum = top + columns;               /* (columns) */
     local float *factor = sum + columns;            /* (columns): f, by which the sums so far shrink */
 
+    /* 1. Load the queries, and begin the sums. */
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     for (int i = FIRST; i < hs * columns; i += STRIDE)
         PUT((vec)0.0f, result + i);
@@ -198,12 +199,15 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
     }
     for (int begin = 0; begin < min(first + columns, T); begin += rows) {
         const int live = min(rows, min(first + columns, T) - begin);
+        /* 2. Load a part of the keys. */
         load_stream(stream, qkv + h.qkv + C, h.wide, begin, live, hs);
         wait_for_all();
+        /* 3. Compute scores: keys times queries. */
         multiply(square, live, columns, stream, hs + 1, 1, q, hs, false);
         wait_for_all();
+        /* 4. Load the values of these keys.  Find top and factor. */
         load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
-        for (int n = FIRST; n < columns; n += STRIDE) { /* top and factor */
+        for (int n = FIRST; n < columns; n += STRIDE) {
             const vec old = GET(top + n);
             vec most = old;
             for (int m = 0; m < live; m++)
@@ -212,7 +216,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             PUT(exp((old - most) * scale), factor + n);
         }
         wait_for_all();
-        /* Scores become powers of e; later keys than the query get 0. */
+        /* 5. Make powers of e of the scores; keys later than the query get 0.  Scale the result so far. */
         for (int m = first_row(columns); m < live; m += rows_apart(columns))
             for (int n = first_column(columns); n < columns; n += STRIDE) {
                 local float *at = square + m * columns + n;
@@ -223,7 +227,8 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             for (int n = first_column(columns); n < columns; n += STRIDE)
                 PUT(GET(result + d * columns + n) * GET(factor + n), result + d * columns + n);
         wait_for_all();
-        for (int n = FIRST; n < columns; n += STRIDE) { /* this part's sum */
+        /* 6. Add the powers of this part to sum, and powers times values to the result. */
+        for (int n = FIRST; n < columns; n += STRIDE) {
             vec part = 0;
             IN_ORDER for (int m = 0; m < live; m++)
                 part += GET(square + m * columns + n);
@@ -232,10 +237,12 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         multiply(result, hs, columns, stream, 1, hs + 1, square, live, true);
         wait_for_all();
     }
+    /* 7. Divide the result by the sum. */
     for (int d = first_row(columns); d < hs; d += rows_apart(columns))
         for (int n = first_column(columns); n < columns; n += STRIDE)
             PUT(GET(result + d * columns + n) / GET(sum + n), result + d * columns + n);
     wait_for_all();
+    /* 8. Write out and lse. */
     store_columns(result, out + h.out, C, first, columns, T, hs);
     for (int n = FIRST; n < min(columns, T - first); n += STRIDE)
         store(GET(top + n) * scale + log(GET(sum + n)), lse + h.row + first + n, T - first - n);
@@ -263,10 +270,12 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
     local float *dp = square + rows * columns;      /* (rows,columns) */
     local float *dot = dp + rows * columns;         /* (columns): delta */
 
+    /* 1. Load the queries, dout and out. */
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     load_columns(dy, dout + h.out, C, first, columns, T, hs);
-    load_columns(result, out + h.out, C, first, columns, T, hs); /* for delta only */
+    load_columns(result, out + h.out, C, first, columns, T, hs);
     wait_for_all();
+    /* 2. Compute delta from dout and out. */
     for (int n = FIRST; n < columns; n += STRIDE) {
         vec sum = 0;
         for (int d = 0; d < hs; d++)
@@ -275,16 +284,20 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
         store(sum, delta + h.row + first + n, T - first - n);
     }
     wait_for_all();
+    /* 3. Begin dq, where out was. */
     for (int i = FIRST; i < hs * columns; i += STRIDE)
         PUT((vec)0.0f, result + i);
     for (int begin = 0; begin < min(first + columns, T); begin += rows) {
         const int live = min(rows, min(first + columns, T) - begin);
+        /* 4. Load a part of the keys, and their values. */
         load_stream(keys, qkv + h.qkv + C, h.wide, begin, live, hs);
         load_stream(values, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
         wait_for_all();
+        /* 5. Compute scores and dp: keys times queries, values times dout. */
         multiply(square, live, columns, keys, hs + 1, 1, q, hs, false);
         multiply(dp, live, columns, values, hs + 1, 1, dy, hs, false);
         wait_for_all();
+        /* 6. Make ds of both. */
         for (int m = first_row(columns); m < live; m += rows_apart(columns))
             for (int n = first_column(columns); n < columns; n += STRIDE) {
                 const vec known = load(lse + h.row + first + n, T - first - n, 0);
@@ -293,9 +306,11 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
                 PUT(begin + m <= first + n + NUMBERS ? ds : (vec)0.0f, square + m * columns + n);
             }
         wait_for_all();
+        /* 7. Add ds times keys to dq. */
         multiply(result, hs, columns, keys, 1, hs + 1, square, live, true);
         wait_for_all();
     }
+    /* 8. Write dq. */
     store_columns(result, dqkv + h.qkv, h.wide, first, columns, T, hs);
 }
 
@@ -320,18 +335,22 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
     local float *square = dy + rows * (hs + 1);  /* (rows,columns): scores, then p */
     local float *dp = square + rows * columns;   /* (rows,columns): dp, then ds */
 
+    /* 1. Load the keys and their values, and begin dk and dv. */
     load_columns(k, qkv + h.qkv + C, h.wide, first, columns, T, hs);
     load_columns(v, qkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
-    for (int i = FIRST; i < 2 * hs * columns; i += STRIDE) /* dk and dv */
+    for (int i = FIRST; i < 2 * hs * columns; i += STRIDE)
         PUT((vec)0.0f, dk + i);
     for (int begin = first; begin < T; begin += rows) {
         const int live = min(rows, T - begin);
+        /* 2. Load a part of the queries, and their rows of dout. */
         load_stream(queries, qkv + h.qkv, h.wide, begin, live, hs);
         load_stream(dy, dout + h.out, C, begin, live, hs);
         wait_for_all();
+        /* 3. Compute scores and dp: queries times keys, dout times values. */
         multiply(square, live, columns, queries, hs + 1, 1, k, hs, false);
         multiply(dp, live, columns, dy, hs + 1, 1, v, hs, false);
         wait_for_all();
+        /* 4. Make p of the scores, and ds of both. */
         for (int m = first_row(columns); m < live; m += rows_apart(columns))
             for (int n = first_column(columns); n < columns; n += STRIDE) {
                 const size_t row = h.row + begin + m;
@@ -342,10 +361,12 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
                 PUT(seen ? ds : (vec)0.0f, dp + m * columns + n);
             }
         wait_for_all();
+        /* 5. Add p times dout to dv, and ds times queries to dk. */
         multiply(dv, hs, columns, dy, 1, hs + 1, square, live, true);
         multiply(dk, hs, columns, queries, 1, hs + 1, dp, live, true);
         wait_for_all();
     }
+    /* 6. Write dk and dv. */
     store_columns(dk, dqkv + h.qkv + C, h.wide, first, columns, T, hs);
     store_columns(dv, dqkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
 }

@@ -53,8 +53,11 @@ KERNEL void loss_forward(global float *losses,       /* (N) */
     int n = get_group_id(0);
     logits += (size_t)n * W;
 
+    /* 1. Find the maximum. */
     float max_logit = largest_logit(logits, V, scratch);
+    /* 2. Add up the powers of e. */
     float total = sum_of_powers(logits, V, max_logit, scratch);
+    /* 3. Write the two numbers of the row. */
     if (get_local_id(0) == 0) {
         lse[n] = max_logit + log(total);
         losses[n] = lse[n] - logits[targets[n]];
@@ -74,8 +77,11 @@ KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
     logits += live ? (size_t)n * W : 0;
 
     int words = live ? V : 0;
+    /* 1. Find the maximum. */
     float max_logit = largest_logit(logits, words, scratch);
+    /* 2. Add up the powers of e. */
     float total = sum_of_powers(logits, words, max_logit, scratch);
+    /* 3. Write the three numbers of the row. */
     if (get_local_id(0) == 0) {
         int target = live ? targets[n] - first : -1;
         part[PART_MAXIMUM * P + n] = live ? max_logit : 0;
@@ -92,15 +98,19 @@ KERNEL void loss_join(global float *losses,      /* (N) */
 {
     int end = block_end(N);
     for (int i = block_begin() + FIRST; i < end; i += STRIDE) {
-        vec top = -INFINITY, sum = 0, target = 0;
+        /* 1. Find the maximum of all devices. */
+        vec top = -INFINITY;
         for (int d = 0; d < devices; d++)
             top = larger(top, load(parts + (d * PART_NUMBERS + PART_MAXIMUM) * P + i, end - i, 0));
+        /* 2. Add up the powers of e, and find the target's logit: all devices but one have 0 for it. */
+        vec sum = 0, target = 0;
         for (int d = 0; d < devices; d++) {
             const global float *part = parts + d * PART_NUMBERS * P + i;
             vec below = load(part + PART_MAXIMUM * P, end - i, 0) - top;
             sum += load(part + PART_SUM * P, end - i, 1) * exp(below);
             target += load(part + PART_TARGET * P, end - i, 0);
         }
+        /* 3. Write lse and the losses. */
         vec all = top + log(sum);
         store(all, lse + i, end - i);
         store(all - target, losses + i, end - i);
@@ -137,8 +147,10 @@ KERNEL void loss_sum(global float *total,        /* (1) */
     float sum = accumulate && adds ? total[0] : 0.0f;
     for (int begin = 0; begin < N; begin += TILE) {
         int left = N - begin;
+        /* 1. All work-items load losses. */
         load_stretch(tile, losses + begin, TILE, left);
         wait_for_all();
+        /* 2. One adds them in order. */
         IN_ORDER for (int i = 0; i < min((int)TILE, left) && adds; i++)
             sum += from_stretch(tile, losses + begin, i);
         wait_for_all();

@@ -37,11 +37,13 @@ KERNEL void softmax_forward(global float *att,          /* (rows,T) */
     att += (size_t)r * T;
     scores += (size_t)r * T;
 
+    /* 1. Find the maximum of the row. */
     vec top = -INFINITY;
     for (int i = FIRST; i < live; i += STRIDE)
         top = larger(top, load(scores + i, live - i, -INFINITY));
     float max_score = group_max(top, scratch);
 
+    /* 2. Write the powers of e, and add them up. */
     vec sum = 0;
     for (int i = FIRST; i < live; i += STRIDE) {
         vec e = exp((load(scores + i, live - i, -INFINITY) - max_score) * scale); /* past the diagonal: e^-inf = 0 */
@@ -50,6 +52,7 @@ KERNEL void softmax_forward(global float *att,          /* (rows,T) */
     }
     float inv_sum = 1.0f / group_sum(sum, scratch);
 
+    /* 3. Divide them by their sum. */
     for (int i = FIRST; i < live; i += STRIDE)
         store(load(att + i, T - i, 0) * inv_sum, att + i, T - i);
     zero_rest(att, live, T);
@@ -67,11 +70,13 @@ KERNEL void softmax_backward(global float *dscores,    /* (rows,T) */
     datt += (size_t)r * T;
     att += (size_t)r * T;
 
+    /* 1. Add up att[k] datt[k]. */
     vec products = 0;
     for (int i = FIRST; i < live; i += STRIDE)
         products = fma(load(att + i, live - i, 0), load(datt + i, live - i, 0), products);
     float dot_row = group_sum(products, scratch);
 
+    /* 2. Write dscores. */
     for (int i = FIRST; i < live; i += STRIDE) {
         vec d = load(datt + i, live - i, dot_row) - dot_row; /* past the diagonal: 0 */
         store(load(att + i, live - i, 0) * d * scale, dscores + i, T - i);

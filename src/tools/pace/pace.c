@@ -22,8 +22,13 @@ static void sleep_until(uint64_t when)
     }
 }
 
-/* Where the latest padded end of task i is kept; slot > 0: its end in the iteration that has this slot.  This end is
- * kept apart: a task that stands aside, and waits for task i, may come when task i has run once more. */
+/* Where the padded end of task i's latest run is kept; slot > 0: where that of its run in the iteration with this slot
+ * is kept.
+ *
+ * They differ where another task stands aside.  Say iterations 1 and 2 have slots 1 and 2, task i copies an update into
+ * the iteration's slot, and the other task writes a slot to the disk.  When that writes slot 1, task i may have run in
+ * iteration 2 already.  So the latest end is that of iteration 2, while what the other task has waited for is the end
+ * in iteration 1. */
 static uint64_t *end_of(const struct pace *pace, size_t i, int slot)
 {
     return &pace->ended[(size_t)slot * pace->list->n + i];

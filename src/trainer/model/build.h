@@ -79,7 +79,7 @@ struct builder {
     /* forward and backward */
     bool backward_wanted;
     struct tape *tape;     /* operations are recorded there, if a backward is wanted */
-    struct op unrecorded;  /* what record() returns, to be filled in to no effect, if none is wanted */
+    struct op unrecorded;  /* what record() returns if none is wanted: scratch, which nobody reads */
     struct tensor **grads; /* by id of a tensor: its gradient, as far as it has arrived */
     int *summed;           /* by id of a gradient: the gradient group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;

@@ -83,7 +83,7 @@ void drain_but_disk(struct list *list);
 
 /* ---- serial.c -------------------------------------------------------------------------------------------------- */
 
-/* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
+/* Runs the tasks of a serial run in its own way: perhaps several times; the result is as if each ran once. */
 struct serial_runner {
     void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
     void (*run)(void *begun, const struct task *task, uint32_t iteration, struct task_flight *flight);

@@ -162,7 +162,8 @@ struct host_version {
 struct own_commands {
     issue_function *issue;
     void (*compile)(const struct task *task); /* called before the first run, so that issue need not compile; or NULL */
-    bool only_last_event; /* its event is that of the last command alone: it is drawn from the lane's last end on */
+    /* Its event is that of its last command alone, so its bar begins where the lane's task before it ended. */
+    bool only_last_event;
 };
 
 /* A part of the model's state. */

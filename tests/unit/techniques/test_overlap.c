@@ -259,8 +259,12 @@ TEST(the_examples_take_what_a_hand_finds)
         expect_number(expected[i].key, number_at(pass, expected[i].key), expected[i].ms);
 }
 
-/* When the third is released the CPU has 8 ms of the first and 10 ms of the second to do.  Ties go to the CPU, and so
- * does what has no room on the device. */
+/* Backward tasks take 1 ms, so the third update is released at 3 ms.  The CPU has worked on the first one since 1 ms:
+ *
+ *     10 - (3 - 1) = 8 ms of it are left, and 10 ms of the second, 18 ms together
+ *
+ * If the device takes as long (18), the CPU gets the third update too; if it takes less (17.9), the device keeps it.  But
+ * the CPU also gets what has no room on the device (memory=22). */
 TEST(the_local_rule_takes_the_side_that_ends_first)
 {
     static const struct {

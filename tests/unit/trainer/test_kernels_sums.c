@@ -22,8 +22,8 @@ ALWAYS(machines_open) { open_shapes(); }
 static void check_norm(int n, float clip, float *first_shape)
 {
     int n_blocks = (int)blocks_of(n);
-    struct twins partial = twins(n_blocks, 1), result = twins(4, 2);
-    float *grad = random_floats((size_t)n, 3), control[16] = {[CONTROL_CLIP] = clip}, loss = 0;
+    struct twins partial = twins(n_blocks, 1), result = twins(STATE_SIZE, 2);
+    float *grad = random_floats((size_t)n, 3), control[CONTROL_SIZE] = {[CONTROL_CLIP] = clip}, loss = 0;
     RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
     ref_norm_blocks(partial.expected, grad, n);
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
@@ -32,8 +32,8 @@ static void check_norm(int n, float clip, float *first_shape)
     /* All real devices have one of the two: the tree is the same on CPU and GPU. */
     if (device->shape.vector == 1 || device->shape.work_group == 1)
         expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
-    RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16),
-        A(&loss, 1), I(1));
+    RUN("norm.cl", "norm_finish", 1, A(result.ours, STATE_SIZE), A(partial.expected, n_blocks), I(n_blocks),
+        A(control, CONTROL_SIZE), A(&loss, 1), I(1));
     ref_norm_finish(result.expected, partial.expected, n_blocks, control);
     close_by("norm_finish", &result, 1e-6);
     free(partial.ours);
@@ -54,22 +54,25 @@ TEST(the_norm_is_near_plain_c_and_alike_in_all_shapes)
     }
 }
 
-/* A bad block sum, or a bad loss, which leaves the norm at 2. */
+/* A block sum or a loss is bad.  Otherwise the norm is sqrt(1 + 1 + 2) = 2. */
 static void check_halting(float bad, int at, bool by_loss)
 {
-    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[CONTROL_CLIP] = 1}, loss[2] = {3, 4};
+    float state[STATE_SIZE] = {0}, control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
+    float partial[3] = {1, 1, 2}, loss[2] = {3, 4};
     float *word = by_loss ? &loss[at % 2] : &partial[at], good = *word;
     *word = bad;
-    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
+    RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(partial, 3), I(3), A(control, CONTROL_SIZE), A(loss, 2),
+        I(2));
     if (by_loss)
-        assert_close(result[0], 2, 0);
+        assert_close(state[STATE_NORM], 2, 0);
     else
-        assert_true(!isfinite(result[0]));
-    assert_close(result[2], 1, 0);
+        assert_true(!isfinite(state[STATE_NORM]));
+    assert_close(state[STATE_HALTED], 1, 0);
     *word = good; /* a good step after a bad one does not clear it */
-    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
-    assert_close(result[0], 2, 0);
-    assert_close(result[2], 1, 0);
+    RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(partial, 3), I(3), A(control, CONTROL_SIZE), A(loss, 2),
+        I(2));
+    assert_close(state[STATE_NORM], 2, 0);
+    assert_close(state[STATE_HALTED], 1, 0);
 }
 
 /* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
@@ -90,19 +93,20 @@ static void check_sums(int N, int C, bool accumulate)
     struct twins dw = twins(C, 2);
     struct twins db = twins(C, 3);
     struct twins total = twins(1, 4);
-    struct twins norm = twins(4, 5);
+    struct twins norm = twins(STATE_SIZE, 5);
     float *d = random_floats((size_t)n, 6);
     float *x = random_floats((size_t)n, 7);
     float *mean = random_floats((size_t)N, 8);
-    float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10),
-          control[16] = {[CONTROL_CLIP] = 0.5f};
+    float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10);
+    float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 0.5f};
     for (int i = 0; i < n; i++)
         squares[i] *= squares[i];
     RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(sum.ours, C), A(d, n), I(N), I(C), I(accumulate));
     RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C), A(d, n),
         A(x, n), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
     RUN("loss.cl", "loss_sum", 1, A(total.ours, 1), A(d, n), I(n), I(accumulate));
-    RUN("norm.cl", "norm_finish", 1, A(norm.ours, 4), A(squares, n), I(n), A(control, 16), A(mean, N), I(N));
+    RUN("norm.cl", "norm_finish", 1, A(norm.ours, STATE_SIZE), A(squares, n), I(n), A(control, CONTROL_SIZE),
+        A(mean, N), I(N));
     ref_column_sum(sum.expected, d, N, C, accumulate);
     ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
     ref_loss_sum(total.expected, d, n, accumulate);
@@ -144,7 +148,8 @@ TEST(the_longest_sums_are_right)
 
 static void check_adamw(int n, int n_decay, float halted, int side)
 {
-    float *g = random_floats((size_t)n, 4), control[16], state[4] = {1, 0.37f, halted, 0};
+    float *g = random_floats((size_t)n, 4), control[CONTROL_SIZE];
+    float state[STATE_SIZE] = {[STATE_NORM] = 1, [STATE_SCALE] = 0.37f, [STATE_HALTED] = halted};
     struct twins p = twins(n, 1);
     struct twins m = twins(n, 2);
     struct twins v = twins(n, 3);
@@ -155,8 +160,8 @@ static void check_adamw(int n, int n_decay, float halted, int side)
     for (int step = 1; step <= 3; step++) {
         const double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
         ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
-        RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
-            A(state, 4), I(n), I(n_decay), A(&side, 1));
+        RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n),
+            A(control, CONTROL_SIZE), A(state, STATE_SIZE), I(n), I(n_decay), A(&side, 1));
         if (side == SIDE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
