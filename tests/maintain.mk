@@ -15,7 +15,7 @@ drivers: $(YARD) $(DRIVER_TESTS) ## Runs tests, or those of T=, on Intel's and M
 
 kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## Kills training at N= moments and resumes it: every bit as if not killed.
-	@YARD=./$(YARD) KILLS=$(N) SEED=$(or $(SEED),1) $(BUILD)/tests/test_kills
+	@YARD=./$(YARD) YARD_CASES=$(N) SEED=$(or $(SEED),1) $(BUILD)/tests/test_kills
 
 SECONDS = 60
 FILES   = 1000000

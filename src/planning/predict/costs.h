@@ -127,8 +127,8 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
 
 /* ---- paper.c ----------------------------------------------------------------------------------------------------- */
 
-/* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller
- * frees it with close_machine(). */
+/* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller frees it with
+ * close_machine(). */
 struct machine *virtual_machine(const struct costs *costs, int n_devices);
 
 /* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */

@@ -72,8 +72,7 @@ bool is_state(const struct access *access);
 void start_snapshots(struct trainer *trainer);
 struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drain */
 
-/* The report's thread calls it.  sound: the step's numbers are finite; a step is not committed where
- * they are not. */
+/* The report's thread calls it.  sound: the step's numbers are finite; a step is not committed where they are not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
 /* The commits since the last call; the caller frees them. */

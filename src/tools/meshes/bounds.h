@@ -39,8 +39,8 @@ struct sketch {
     struct unit_work *units;  /* [layers + 2]: the embedding, the layers, the head */
 };
 
-/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.  The
- * caller frees the sketch with free_sketch(). */
+/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.  The caller frees the
+ * sketch with free_sketch(). */
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch);
 void free_sketch(struct sketch *sketch);
 

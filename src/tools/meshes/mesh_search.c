@@ -11,8 +11,8 @@
  * the bound of its time, and needs no more than the bound of its memory.  So no row of the front is lost.
  *
  * The search of many devices takes long.  An interrupt ends it early: the table then has the front of what was
- * simulated, and says how short a step of the others could be.  Since the least bounds come first, the
- * fast rows come early.
+ * simulated, and says how short a step of the others could be.  Since the least bounds come first, the fast rows come
+ * early.
  */
 #include "mesh_search.h"
 #include "planning/console/table.h"

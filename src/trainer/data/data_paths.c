@@ -52,11 +52,6 @@ static void refuse_foreign(const char *path, enum data_format format, bool named
 
 /* ---- a folder of nanoGPT's -------------------------------------------------------------------------------------- */
 
-static char *join_path(const char *folder, const char *name)
-{
-    return format_string(ends_with(folder, "/") ? "%s%s" : "%s/%s", folder, name);
-}
-
 static bool holds_file(const char *folder, const char *name)
 {
     char *path = join_path(folder, name);

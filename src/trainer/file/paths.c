@@ -62,10 +62,15 @@ char *behind_links(const char *path)
     return copy_string(real);
 }
 
+char *join_path(const char *folder, const char *name)
+{
+    return format_string(ends_with(folder, "/") ? "%s%s" : "%s/%s", folder, name);
+}
+
 char *file_beside(const char *path, const char *name)
 {
     char *copy = copy_string(path);
-    char *result = format_string("%s/%s", dirname(copy), name);
+    char *result = join_path(dirname(copy), name);
     free(copy);
     return result;
 }

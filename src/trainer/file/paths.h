@@ -5,6 +5,7 @@
 #include "trainer/base/base.h"
 
 const char *last_part(const char *path);               /* the name after the last slash, within `path` */
+char *join_path(const char *folder, const char *name); /* FOLDER/NAME; the caller frees it */
 char *file_beside(const char *path, const char *name); /* NAME in the folder of PATH; the caller frees it */
 bool is_folder(const char *path);
 bool exists(const char *path); /* true also for a link that leads nowhere: opening it says so */

@@ -2,7 +2,7 @@
  *
  *     the list says        b after a            of origins, so that passes need not know of it
  *     the list has         a  b.0  c  b.1       b was cut into two slices
- *     find_after_pairs()        a -> b.0, a -> b.1
+ *     find_after_pairs()   a -> b.0, a -> b.1
  *
  * Slices, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
  * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it

@@ -88,7 +88,7 @@ static void expect_folder_for_runs(const char *folder)
     if (!entries)
         return;
     while ((entry = readdir(entries))) {
-        char *path = format_string("%s/%s", folder, entry->d_name);
+        char *path = join_path(folder, entry->d_name);
         if (begins_with(entry->d_name, "step-") || strcmp(entry->d_name, MODEL_FILE) == 0)
             has_run = true;
         else if (entry->d_name[0] != '.' && !other && is_folder(path))

@@ -8,6 +8,8 @@
  * To see it fail: in broadcast.c, exchange the two values of first_sending_queue().
  *
  * What is expected is the run or the list without slices.
+ *
+ *     YARD_CASES=N build/tests/test_broadcast      N ways and delays for each mesh, instead of one
  */
 #include "planning/predict/predict.h"
 #include "techniques/broadcast/broadcast.h"
@@ -184,7 +186,7 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 LAW(meshes_keep_their_bits)
 {
     need_own_products();
-    const size_t rounds = (size_t)number_from("BROADCAST_ROUNDS", 1); /* other ways and delays, for each mesh */
+    const size_t rounds = (size_t)number_from("YARD_CASES", 1); /* other ways and delays, for each mesh */
     const struct cases some = cases_of(FEW, COUNT(meshes));
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);

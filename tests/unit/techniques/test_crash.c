@@ -12,7 +12,7 @@
  * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
  *
- *     YARD_CUTS=100000 YARD_EVERY_CALL=1 build/tests/test_crash     so many power cuts; every call, else each 7th
+ *     YARD_CASES=100000 YARD_EVERY_CALL=1 build/tests/test_crash     so many power cuts; every call, else each 7th
  *
  * To see it fail: in publish.c, let sync_file() return 0 at once.
  */
@@ -559,7 +559,7 @@ static void cut_the_power(bool simple)
     shim.simple = simple;
     clear_tape();
     const char *folder = watch_folder(simple ? "simple" : "recorded");
-    int cuts = number_from("YARD_CUTS", simple ? 60 : 150);
+    int cuts = number_from("YARD_CASES", simple ? 60 : 150);
     shim.calls.fault = FAULT_NONE;
     shim.recording = true;
     for (uint32_t step = 1; step <= 3; step++)

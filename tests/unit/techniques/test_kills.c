@@ -253,7 +253,7 @@ static char *make_reference(struct chain *chain)
 LAW(what_is_killed_is_resumed)
 {
     const struct cases some = cases_of(1, COUNT(courses));
-    int kills = number_from("KILLS", 8), n = (int)COUNT(courses);
+    int kills = number_from("YARD_CASES", 8), n = (int)COUNT(courses);
     for (int i = some.begin; i < some.end; i++) {
         struct chain chain = begin_chain(&courses[i]);
         char *reference = make_reference(&chain);
@@ -333,7 +333,7 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
 
 LONG_TEST(what_is_killed_is_restarted)
 {
-    int kills = number_from("KILLS", 6);
+    int kills = number_from("YARD_CASES", 6);
     int killed = 0;
     int runs = 0;
     if (!find_child(getppid())) /* /proc does not name even this process */

@@ -9,8 +9,8 @@
  *
  * All plans of small random instances are written out as lists of their own, and simulated.
  *
- *     YARD_CASES=N build/tests/test_overlap      N random instances, and larger ones, instead of a few
- *     YARD_SEEDS=N build/tests/test_overlap      N random choices of sides for each training, instead of one
+ *     YARD_CASES=N build/tests/test_overlap      N random instances, and larger ones, instead of a few; N random
+ *                                                choices of sides for each training, instead of one
  */
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
@@ -698,7 +698,7 @@ TEST(sides_are_chosen_when_gradients_are_there)
 LAW(no_bit_depends_on_sides)
 {
     need_own_products();
-    size_t seeds = (size_t)number_from("YARD_SEEDS", 1);
+    size_t seeds = (size_t)number_from("YARD_CASES", 1);
     const struct cases some = cases_of(4, COUNT(choosing));
     for (size_t i = (size_t)some.begin; i < (size_t)some.end; i++) {
         char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);
@@ -757,9 +757,9 @@ static double planned_ms(const char *words)
     return number_at(yard_json("plan %s --simulate --verify --json", words), "simulation.step_ms");
 }
 
-/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.
- * It has both sides of each update that is chosen in the step, and parameters that live for a part of the
- * step, as gathered ones. */
+/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.  It has both
+ * sides of each update that is chosen in the step, and parameters that live for a part of the step, as gathered
+ * ones. */
 TEST(lists_are_printed_and_read)
 {
     static const char *const words[][2] = {

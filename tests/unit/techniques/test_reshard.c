@@ -10,7 +10,7 @@
  * Models and meshes are drawn by chance (support_state.h): uneven heads, layers and vocabularies.  Each value follows
  * from a seed, the number of its tensor, and its place in it.
  *
- *     YARD_PAIRS=300 build/tests/test_reshard      so many random pairs of meshes
+ *     YARD_CASES=300 build/tests/test_reshard      so many random pairs of meshes
  *
  * (Damaged checkpoints: test_checkpoint_strict.c.  Runs that go on: test_resume.c.  yard ckpt: test_ckpt.c.)
  */
@@ -191,7 +191,7 @@ TEST(resharded_and_back_is_the_same)
     const char *first = temp_path("k");
     const char *cut = temp_path("n");
     const char *again = temp_path("again");
-    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_PAIRS", 8); i++) {
+    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_CASES", 8); i++) {
         struct random_case chosen = random_case(i);
         uint64_t bytes = 0;
         remove_folder(first);
@@ -226,7 +226,7 @@ TEST(merged_pieces_keep_the_strategy)
     const char *trained = temp_path("trained");
     const char *merged = temp_path("merged");
     const char *cut = temp_path("recut");
-    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_PAIRS", 8); i++) {
+    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_CASES", 8); i++) {
         struct random_case chosen = random_case(3000 + i);
         remove_folder(trained);
         remove_folder(merged);

@@ -14,7 +14,7 @@
  * holds in memory.  After each life the newest iteration that was acknowledged, or a later one, is read back, all
  * of it of one life and iteration.
  *
- *     YARD_LIVES=100000 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th trial on
+ *     YARD_CASES=100000 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th trial on
  *
  * (Sound files, and readers beside a writer: test_snapfile_kept.c.  Damaged ones: test_snapfile_damage.c.)
  */
@@ -505,7 +505,7 @@ LONG_TEST(a_life_cut_after_a_rename_is_read)
 
 LAW(lives_end_at_any_moment)
 {
-    const struct cases some = cases_of(600, number_from("YARD_LIVES", 3000));
+    const struct cases some = cases_of(600, number_from("YARD_CASES", 3000));
     int done, ends = some.end;
     int lost = count_lost(ends, false, &done);
     printf("# %d ends of lives: %d lost\n", done, lost);

@@ -8,6 +8,8 @@
  *
  * What is expected comes from a calculation here that keeps every slot in view, and for shipped lists from paper.  (In
  * a run: test_snaprun.c, killed: test_kills.c.)
+ *
+ *     YARD_CASES=N build/tests/test_snapshot      N random lists
  */
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
@@ -258,7 +260,7 @@ static void expect_advice(const char *words, int every)
 
 LAW(snapshots_of_random_lists_are_as_reckoned)
 {
-    const struct cases some = cases_of(12, number_from("SNAPSHOT_CASES", 60));
+    const struct cases some = cases_of(12, number_from("YARD_CASES", 60));
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         struct scene scene = random_scene(seed);
         scene.on_device = seed & 1;

@@ -9,7 +9,7 @@
  * The two fixed orders were worked out by hand.  (Against all plans: test_swap_plans.c.  Random lists and budgets:
  * test_swap_budgets.c.)
  *
- *     SWAP_RUNS=N build/tests/test_swap      N random trainings
+ *     YARD_CASES=N build/tests/test_swap      N random lists, and N random trainings
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"
@@ -153,8 +153,8 @@ TEST(copies_of_a_swap_hide_where_there_is_time)
     }
 }
 
-/* What comes back is needed when the first task that reads it starts, a repeat perhaps; returns how
- * many such there are. */
+/* What comes back is needed when the first task that reads it starts.  Returns how many of these tasks are repeated
+ * ones. */
 static size_t expect_needed(struct list *list)
 {
     size_t n, i, repeats = 0;
@@ -188,9 +188,9 @@ static size_t expect_needed(struct list *list)
 TEST(needed_is_when_its_first_reader_starts)
 {
     char *six = six_layers(240 * MIB, "# link=\n"), *rest = strstr(six, "tensor w");
-    assert_true(expect_needed(
-                    read_list_text("%.*slink gpu up 20e9\nlink gpu down 20e9\n%s", (int)(rest - six), six, rest)) > 0);
-    for (int i = 0; i < number_from("SWAP_CASES", 4); i++) {
+    char *linked = lasting("%.*slink gpu up 20e9\nlink gpu down 20e9\n%s", (int)(rest - six), six, rest);
+    assert_above(expect_needed(read_list_text("%s", linked)), 0);
+    for (int i = 0; i < number_from("YARD_CASES", 4); i++) {
         char *text = random_list("chain", i + 1, 5);
         expect_needed(read_list_text("%s", text));
         free(text);
@@ -388,7 +388,7 @@ TEST(a_trial_gives_a_swap_plan_its_times)
     expect_yard(EXIT_OK, "stall", "train --steps 1 --sample-tokens 0 " TINY AUTO " --device-mem %zu", budget[1]);
 }
 
-/* SWAP_RUNS=N: so many meshes, orders, classes and budgets at random. */
+/* YARD_CASES=N: so many meshes, orders, classes and budgets at random. */
 TEST(training_in_less_memory_has_the_same_bits)
 {
     static const char *const meshes[] = {"-d 0:0",
@@ -403,7 +403,7 @@ TEST(training_in_less_memory_has_the_same_bits)
     need_own_products();
     expect_same_training("-d 0:0 --micro-batch 2", AUTO " --swap-what " ALL_CLASSES, 0, 2); /* no room for state */
     expect_same_training("-d 0:0 --clip 0", STREAMED, 0, 3);
-    for (int i = 0; i < number_from("SWAP_RUNS", 3); i++) {
+    for (int i = 0; i < number_from("YARD_CASES", 3); i++) {
         const bool is_drawn = i >= 2; /* the first two runs have the first two meshes, and activations leave */
         size_t mesh = is_drawn ? (size_t)(draw_kth(77 + i, 0) * (double)COUNT(meshes)) : (size_t)i;
         size_t class = is_drawn ? (size_t)(draw_kth(77 + i, 1) * (double)COUNT(what)) : 0;

@@ -7,7 +7,7 @@
  *
  * To see it fail: in shortage.c, name a byte too few: device->budget - 1 in refuse_and_name_budgets().
  *
- *     SWAP_CASES=N build/tests/test_swap_budgets      N random cases of each law
+ *     YARD_CASES=N build/tests/test_swap_budgets      N random cases of each law
  */
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
@@ -70,8 +70,8 @@ static void try_budgets(struct more_classes *classes, const char *what, double s
 LAW(budgets_that_refusals_name_are_enough)
 {
     static const char *const other[] = {"optimizer", "optimizer,parameters", "gradients", "parameters"};
-    const struct cases some = cases_of(1, number_from("SWAP_CASES", 5));
-    const int layers = getenv("SWAP_CASES") ? 0 : 3;
+    const struct cases some = cases_of(1, number_from("YARD_CASES", 5));
+    const int layers = getenv("YARD_CASES") ? 0 : 3;
     int longer = 0, tries = 0;
     for (int i = some.begin; i < some.end; i++) {
         struct more_classes classes = {
@@ -154,7 +154,7 @@ static int count_returns(const json_t *plan, char first_letter)
  * their parameters once, however many of them are on the device too.  They come up for their readers and no more. */
 LAW(any_depth_in_the_same_memory)
 {
-    const struct cases some = cases_of(1, number_from("SWAP_CASES", 2));
+    const struct cases some = cases_of(1, number_from("YARD_CASES", 2));
     for (int i = some.begin; i < some.end; i++) {
         const int layers = 4 + (int)(4 * draw_kth(i, 5));
         const char *options = lasting(STREAMED " --clip %d", i % 2);
@@ -184,7 +184,7 @@ LAW(named_budgets_work)
     static const char *const how[] = {"--recompute auto", AUTO, "--swap layer", "--swap microbatch"};
     static const char *const meshes[] = {"dp=2 --zero 3", "pp=2 --micro-batch 1", "dp=2,pp=2 --zero 3 --micro-batch 1",
                                          "dp=3 --zero 3 --batch 6"};
-    const struct cases some = cases_of(4, number_from("SWAP_CASES", 12));
+    const struct cases some = cases_of(4, number_from("YARD_CASES", 12));
     size_t refused = 0;
     for (int i = some.begin; i < some.end; i++) {
         char *text = random_list("training", i + 1, 3), *options = lasting("%s", how[(size_t)(draw_kth(i, 0) * 4)]);

@@ -9,7 +9,7 @@
  *
  * Plans are carried out by the verbs of edits, not by the pass, and simulated.
  *
- *     SWAP_CASES=N build/tests/test_swap_plans      N random chains
+ *     YARD_CASES=N build/tests/test_swap_plans      N random chains
  */
 #include "planning/lists/lists.h"
 #include "tests/support/support_paper.h"
@@ -126,7 +126,7 @@ static double planned_period(struct list *list, unsigned classes)
 TEST(a_plan_is_as_good_as_the_best_of_all)
 {
     enum { N = 4 };
-    int cases = number_from("SWAP_CASES", 8);
+    int cases = number_from("YARD_CASES", 8);
     int equal = 0;
     int possible = 0;
     for (int i = 0; i < cases; i++) {
