@@ -222,12 +222,11 @@ static bool fits_list(const struct option *option)
     return strcmp(option->group, GROUP_TECHNIQUES) == 0 || (option->classes & OF_STEP_FILE);
 }
 
-static void check_plan_options(struct settings *settings)
+static void check_plan_options(void)
 {
     const bool simulates = predict_options.simulate, has_list = plan_options.list;
     const bool has_times = predict_options.profile || predict_options.hardware || has_list;
     const char *unfit = has_list ? first_unfit(fits_list) : NULL;
-    (void)settings;
     if (unfit)
         fail(EXIT_USAGE, "--list %s has its own machine, sizes and times: leave --%s out", plan_options.list, unfit);
     if ((simulates || plan_options.print_list) && !has_times)

@@ -68,9 +68,8 @@ static void free_all_reports(struct trainer *trainer)
     free(reports);
 }
 
-static void check_pass_options(struct settings *settings)
+static void check_pass_options(void)
 {
-    (void)settings;
     if (given.after && !find_pass(given.after))
         fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", given.after, pass_names());
 }

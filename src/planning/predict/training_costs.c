@@ -95,10 +95,9 @@ static double predict_task(const struct trainer *trainer, const struct task *tas
     return costs ? task_seconds(costs, task, &source) : NAN;
 }
 
-static void check_predict_options(struct settings *settings)
+static void check_predict_options(void)
 {
     const struct predict_options *options = &predict_options;
-    (void)settings;
     if (options->what_if && strstr(options->what_if, "mem=") && was_given("device-mem"))
         fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out",
              options->what_if);

@@ -79,6 +79,6 @@ const struct module module_proof = {
     .name = "proof",
     .options = options,
     .n_options = COUNT(options),
-    .check = check_proof_options,
+    .check_settings = check_proof_options,
     .hooks = &hooks,
 };

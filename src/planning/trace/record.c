@@ -308,6 +308,6 @@ const struct module module_trace = {
     .n_options = COUNT(options),
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
-    .check = check_record_options,
+    .check_settings = check_record_options,
     .hooks = &hooks,
 };

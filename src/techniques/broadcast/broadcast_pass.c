@@ -256,9 +256,8 @@ static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queue
                                            {"broadcast-deal", "broadcast-queues", NULL},
                                            {"broadcast-main", "broadcast-queues", NULL}};
 
-static void check_broadcast_options(struct settings *settings)
+static void check_broadcast_options(void)
 {
-    (void)settings;
     if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
 }

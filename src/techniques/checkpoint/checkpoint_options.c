@@ -25,9 +25,8 @@ static const struct option options[] = {
 };
 
 /* A restart goes on from its own checkpoint, whatever --resume says. */
-static void check_checkpoint_options(struct settings *settings)
+static void check_checkpoint_options(void)
 {
-    (void)settings;
     if (this_process->from)
         checkpoint_options.resume = this_process->from;
 }

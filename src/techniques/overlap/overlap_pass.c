@@ -297,9 +297,8 @@ static const struct pass pass = {
     .traits = &traits,
 };
 
-static void check_overlap_options(struct settings *settings)
+static void check_overlap_options(void)
 {
-    (void)settings;
     if (overlap_options.plan_file && overlap_options.mode != OVERLAP_PLAN)
         fail(EXIT_USAGE, "--overlap-plan %s is for --overlap plan: add that option", overlap_options.plan_file);
 }

@@ -40,9 +40,8 @@ static bool run_recompute(struct list *list, const struct costs *costs, const st
     return search(list, costs, facts, report);
 }
 
-static void check_recompute_options(struct settings *settings)
+static void check_recompute_options(void)
 {
-    (void)settings;
     if (recompute_options.mode == RECOMPUTE_AUTO && !find_search())
         fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
              left_out);

@@ -169,7 +169,7 @@ const struct module module_snapshot = {
     .unrecorded = "snapshot",
     .rules = rules,
     .n_rules = COUNT(rules),
-    .check = check_snapshot_options,
+    .check_settings = check_snapshot_options,
     .hooks = &snapshot_hooks,
     .checkpoint_form = &snapfile_form,
 };

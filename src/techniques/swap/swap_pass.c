@@ -93,9 +93,8 @@ static const char *way_to_make_room(bool on_host)
     return *more_classes ? more_classes : NULL;
 }
 
-static void check_swap_options(struct settings *settings)
+static void check_swap_options(void)
 {
-    (void)settings;
     char *text = copy_string(classes), *rest = text;
     swap_options.classes = 0;
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {

@@ -426,5 +426,5 @@ const struct module module_bench = {
     .n_commands = 1,
     .options = options,
     .n_options = COUNT(options),
-    .check = check_bench_options,
+    .check_settings = check_bench_options,
 };

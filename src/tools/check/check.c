@@ -252,9 +252,8 @@ static bool fits_gradients(const struct option *option)
     return choice_number(unfit, option->name) < 0 && strcmp(option->group, GROUP_TRAINING) != 0;
 }
 
-static void check_gradients_options(struct settings *settings)
+static void check_gradients_options(void)
 {
-    (void)settings;
     if (!check_options.gradients)
         return;
     const char *unfit = first_unfit(fits_gradients);

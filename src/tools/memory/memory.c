@@ -321,9 +321,8 @@ static struct {
 
 static bool is_wanted(void) { return given.memory; }
 
-static void check_memory_options(struct settings *settings)
+static void check_memory_options(void)
 {
-    (void)settings;
     if (given.memory &&
         (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
         fail(EXIT_USAGE,

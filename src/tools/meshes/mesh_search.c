@@ -359,6 +359,6 @@ const struct module module_meshes = {
     .n_options = COUNT(options),
     .rules = rules,
     .n_rules = COUNT(rules),
-    .check = check_search_options,
+    .check_settings = check_search_options,
     .plan = &plan,
 };

@@ -217,6 +217,6 @@ const struct module module_pace = {
     .n_options = COUNT(options),
     .rules = rules,
     .n_rules = COUNT(rules),
-    .check = check_pace_options,
+    .check_settings = check_pace_options,
     .hooks = &hooks,
 };

@@ -128,9 +128,8 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static void check_restart_options(struct settings *settings)
+static void check_restart_options(void)
 {
-    (void)settings;
     if (given.restart && !snapshot_options.file)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }

@@ -111,9 +111,8 @@ static int print_schedule(const struct settings *settings)
 
 static const struct other_plan plan = {.is_wanted = is_wanted, .run = print_schedule};
 
-static void check_schedule_options(struct settings *settings)
+static void check_schedule_options(void)
 {
-    (void)settings;
     if (given.times && plan_options.list && !ends_with(plan_options.list, form.ending))
         fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv; %s has times of its own: leave --times out",
              plan_options.list);

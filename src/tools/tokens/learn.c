@@ -118,12 +118,6 @@ static void count_word(void *learner, const char *bytes, size_t n)
     count_piece(learner, bytes, n);
 }
 
-static void pass_added(void *learner, int token)
-{
-    (void)learner;
-    (void)token;
-}
-
 static void lay_out_words(struct learner *learner)
 {
     uint32_t place = 0;
@@ -319,8 +313,7 @@ static void count_pairs(struct learner *learner)
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
 {
     struct learner learner = {.b = begin_tokens(n, added), .found = new_map()};
-    const struct visitor visitor = {
-        .word = count_word, .added = pass_added, .context = &learner, .activity = "counting words"};
+    const struct visitor visitor = {.word = count_word, .context = &learner, .activity = "counting words"};
     for (size_t i = 0; i < n_texts; i++)
         visit_text(learner.b, &texts[i], &visitor);
     lay_out_words(&learner);

@@ -154,7 +154,8 @@ static void cut_part(const struct cutting *cutting, int level, const char *part,
             continue;
         }
         cut_part(cutting, level + 1, part + begin, at - begin);
-        cutting->v->added(cutting->v->context, token);
+        if (cutting->v->added)
+            cutting->v->added(cutting->v->context, token);
         at += cutting->b->tokens[token].n;
         begin = at;
     }

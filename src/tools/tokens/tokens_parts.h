@@ -31,7 +31,7 @@ uint8_t *unicode_classes(void);   /* [CODE_POINTS] enum char_class; the caller f
 /* Functions that are called for the words and added tokens of a text, from its beginning to its end. */
 struct visitor {
     void (*word)(void *context, const char *bytes, size_t n);
-    void (*added)(void *context, int token);
+    void (*added)(void *context, int token); /* NULL: they are passed over */
     void *context;
     const char *activity; /* what the line of progress says, "encoding" */
 };

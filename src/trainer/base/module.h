@@ -109,8 +109,9 @@ struct module {
     size_t n_foreign;
     const struct option_rule *rules; /* rules between its own options and any others */
     size_t n_rules;
-    /* Called when all options are known; ends the program when they make no sense together. */
-    void (*check)(struct settings *s);
+    /* Both are called when all options are known, and end the program when these make no sense together. */
+    void (*check)(void);
+    void (*check_settings)(struct settings *settings); /* it may also set settings->demands */
 
     /* for the trainer */
     const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */

@@ -112,9 +112,12 @@ static void set_order(void)
 
 static void check_together(void)
 {
-    for (size_t i = 0; i < n_modules; i++)
+    for (size_t i = 0; i < n_modules; i++) {
         if (modules[i]->check)
-            modules[i]->check(&own_settings);
+            modules[i]->check();
+        if (modules[i]->check_settings)
+            modules[i]->check_settings(&own_settings);
+    }
     for (size_t i = 0; i < COUNT(rules); i++)
         apply_rule(&rules[i]);
     for (size_t i = 0; i < n_modules; i++)
