@@ -98,8 +98,8 @@ static bool bring_beside(struct edit *edit, const struct message *message, struc
     return copy_target(copy)->persistent && hoist(edit, copy, behind);
 }
 
-/* The copy is a hop of the message whose number it has.  Where it cannot be, it begins a message: it would send other
- * bytes, as a step file may say, or run in other steps, or it cannot stand beside the others (bring_beside()). */
+/* Adds the copy to the hops of the message whose number it has.  It begins a message where it sends other bytes or runs
+ * in other steps, as a step file may say; where it must wait for a whole copy; or where it cannot be a neighbour. */
 static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task *copy)
 {
     struct message *message = NULL;
@@ -256,11 +256,12 @@ static void deal_at_random(const struct broadcast *broadcast, struct layer_shard
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth)
 {
     const struct layer_shard *shard = &broadcast->shards[message->shard];
-    /* A grain is as many bytes as a slice is a multiple of. */
+    /* Slice k of n has the grains from k * grains / n on.  A grain has as many bytes as a slice must begin at a multiple
+     * of. */
     const size_t grains = ceil_div(shard->bytes, broadcast->align);
     const size_t n = (size_t)shard->slices, k = (size_t)nth;
-    size_t begin = k * grains / n * broadcast->align;
-    size_t end = (k + 1) * grains / n * broadcast->align;
+    const size_t begin = (k * grains / n) * broadcast->align;
+    const size_t end = ((k + 1) * grains / n) * broadcast->align;
     return (struct message_part){.message = message,
                                  .nth = nth,
                                  .queue = shard->queue[nth],
@@ -294,7 +295,7 @@ static struct lane *queue_lane(const struct broadcast *broadcast, const struct t
     char purpose[16];
     if (j == 0)
         return device->lanes[LANE_COMPUTE];
-    if (j == 1 && copy->lane->kind == kind)
+    if (j == 1 && copy->lane->kind == kind) /* a step file may have put the copy on a lane of its own */
         return copy->lane;
     if (j == 1)
         return device->lanes[kind];
@@ -364,7 +365,7 @@ static void send_on(const struct broadcast *broadcast, struct edit *edit, const 
     int n = broadcast->list->pool->machine->n_devices;
     int owner = message->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
-        int place = 0;
+        int place = 0; /* first the host */
         if (turn > 0)
             place = 1 + (part->nth + turn - 1) % (n - 1);
         for (size_t h = 0; h < message->n; h++)

@@ -50,8 +50,8 @@ static void stop_storing(struct snapfile_writer *writer, char *failure)
     free(failure);
 }
 
-/* This is not write_all() of publish.c, which writes where the file stands, and cuts the bytes: then writing past the
- * page cache would take twice as long.  false: the file has failed. */
+/* Writes n bytes at that place of the file, with one call where the system takes them all.  (write_all() of publish.c
+ * needs several calls, with which writing past the page cache would take twice as long.)  false: the file has failed. */
 static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {
@@ -216,7 +216,7 @@ bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool so
 {
     const int slot = slot_of(writer->slots, iteration);
     const struct held_slot *held = &writer->held[slot];
-    const bool has_name = !writer->beside; /* without its name nobody finds the file */
+    const bool had_name = !writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (slot == NO_SLOT) /* an audit runs the task several times */
         return false;
@@ -227,7 +227,7 @@ bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool so
     times->recoverable = now_ns();
     bool durable = recoverable && make_durable(writer);
     times->durable = now_ns();
-    if (!has_name)
+    if (!had_name)
         times->recoverable = times->durable;
     return_and_count(writer, iteration, durable, times->durable - begin);
     return durable;

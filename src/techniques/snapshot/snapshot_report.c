@@ -14,7 +14,8 @@ struct outcome {        /* what becomes of an iteration; all in seconds */
     double durable;     /* the end of its commit, whose time is that of the flush */
 };
 
-/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see pattern.c. */
+/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever (see pattern.c): so an
+ * iteration that was not simulated is as one that was, some rounds of the pattern earlier. */
 static struct outcome outcome_at(const struct simulation *sim, int iteration)
 {
     struct outcome outcome = {.begin = INFINITY};
@@ -71,11 +72,13 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
                    const struct outcome *first)
 {
     char **text = &telling->report->reason;
-    int under_way = telling->options->slots - 1; /* the newest commit keeps one slot */
+    int under_way = telling->options->slots - 1; /* iterations at a time: the newest commit keeps one slot */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;
     }
+    /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
+     * slot must be free. */
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
     double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - 1e-6), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";

@@ -80,7 +80,8 @@ void note_reported(struct trainer *trainer, uint32_t iteration, bool sound)
         return;
     pthread_mutex_lock(&snapshot_run->lock);
     snapshot_run->reported = iteration;
-    snapshot_run->bad_step = sound ? snapshot_run->bad_step : MIN(snapshot_run->bad_step, iteration);
+    if (!sound)
+        snapshot_run->bad_step = MIN(snapshot_run->bad_step, iteration);
     pthread_cond_broadcast(&snapshot_run->changed);
     pthread_mutex_unlock(&snapshot_run->lock);
 }

@@ -58,8 +58,11 @@ static size_t append_layer(const struct list *list, size_t begin, size_t end, si
     return n;
 }
 
-/* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
- * side, layer by layer: what all ranks need for a layer can be sent when the first of them begins it. */
+/* Puts the forwards of all ranks side by side, layer by layer: what all ranks need for a layer can be sent when the
+ * first of them begins it.  Rank k's forward is at the positions from begin[k] on, before begin[k + 1].
+ *
+ *     before   rank 0: layer 0, 1, 2             rank 1: layer 0, 1, 2
+ *     after    layer 0: rank 0, 1     layer 1: rank 0, 1     layer 2: rank 0, 1 */
 static void put_abreast(struct list *list, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], n = begin[ranks] - first;
@@ -233,8 +236,8 @@ static void add_stages(struct builder *b, const struct feed *feed, int dp_rank, 
         }
 }
 
-/* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  tapes: see
- * add_stages(). */
+/* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  All tensor-parallel
+ * ranks have them, and the last one's go there.  tapes: see add_stages(). */
 static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer, int dp_rank, struct tape *tapes)
 {
     struct feed *feed = &trainer->eval_feeds[dp_rank];

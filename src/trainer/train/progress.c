@@ -191,11 +191,13 @@ static void log_step(struct progress *progress, uint32_t step, const struct resu
     write_log(progress->trainer->log, line);
 }
 
+/* A step has taken `ms` from the end of the step before.  The run may have been held since, by a viewer: for no longer
+ * than `ms` in this step, and for the rest of `held` in steps that will be shown later. */
 void show_step(struct progress *progress, uint32_t step, const struct result *result)
 {
     const double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;
     const double held = 1e-6 * (double)(execution.held_ns - progress->held_ns);
-    const double held_here = fmax(fmin(held, ms), 0); /* the rest was held in later steps */
+    const double held_here = fmax(fmin(held, ms), 0);
     const bool first = progress->counted == 0;
     progress->last_ns = result->ended_ns;
     progress->held_ns += (uint64_t)(1e6 * held_here);

@@ -101,10 +101,10 @@ static void check_batch(const struct trainer *trainer)
 {
     const int dp = trainer->mesh.dp;
     const int micro_batch = trainer->micro_batch;
-    const bool is_given = trainer->settings->micro_batch; /* for micro-batches of this size */
+    const bool has_own_size = trainer->settings->micro_batch; /* else a rank's share is one micro-batch */
     if (trainer->batch % (dp * micro_batch) == 0)
         return;
-    if (!is_given)
+    if (!has_own_size)
         fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is --batch %d", trainer->batch,
              dp, nearest_multiple(trainer->batch, dp));
     const int near = nearest_multiple(trainer->batch, dp * micro_batch);

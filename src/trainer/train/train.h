@@ -12,7 +12,8 @@
  *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, build_lists.c, feed.c,
  *                                                                         control.c
  *     vocabulary  which tokenizer a run has                               vocabulary.c
- *     loop        steps, evaluation, saving                               loop.c, which shows them by progress.h
+ *     loop        steps, evaluation, saving                               loop.c
+ *     what it shows, on the terminal and in the log                       progress.h, log.h
  *     sampler     text from the model                                     sampler.c
  */
 #ifndef TRAIN_H
