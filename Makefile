@@ -170,6 +170,7 @@ debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 # Tests that are programs; and what each of them is linked with besides the trainer.  Scripts build the shims.
 TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
+WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
 TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
@@ -187,7 +188,7 @@ PART   = $(if $T,all,test)
 # one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
 $(TESTS): $(BUILD)/tests/support/main.o
 .SECONDEXPANSION:
-$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
+$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(WITHOUT_MAIN)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)

@@ -256,8 +256,7 @@ static void deal_at_random(const struct broadcast *broadcast, struct layer_shard
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth)
 {
     const struct layer_shard *shard = &broadcast->shards[message->shard];
-    /* Slice k of n has the grains from k * grains / n on.  A grain has as many bytes as a slice must begin at a multiple
-     * of. */
+    /* Slice k of n has the grains from k * grains / n on.  A grain is `align` bytes: slices begin at its multiples. */
     const size_t grains = ceil_div(shard->bytes, broadcast->align);
     const size_t n = (size_t)shard->slices, k = (size_t)nth;
     const size_t begin = (k * grains / n) * broadcast->align;

@@ -51,7 +51,7 @@ static void stop_storing(struct snapfile_writer *writer, char *failure)
 }
 
 /* Writes n bytes at that place of the file, with one call where the system takes them all.  (write_all() of publish.c
- * needs several calls, with which writing past the page cache would take twice as long.)  false: the file has failed. */
+ * makes several calls, and then writing past the page cache would take twice as long.)  false: the file has failed. */
 static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {

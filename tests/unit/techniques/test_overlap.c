@@ -263,8 +263,8 @@ TEST(the_examples_take_what_a_hand_finds)
  *
  *     10 - (3 - 1) = 8 ms of it are left, and 10 ms of the second, 18 ms together
  *
- * If the device takes as long (18), the CPU gets the third update too; if it takes less (17.9), the device keeps it.  But
- * the CPU also gets what has no room on the device (memory=22). */
+ * If the device takes as long (18), the CPU gets the third update too; if it takes less (17.9), the device keeps it.
+ * But the CPU also gets what has no room on the device (memory=22). */
 TEST(the_local_rule_takes_the_side_that_ends_first)
 {
     static const struct {
