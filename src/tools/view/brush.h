@@ -17,11 +17,16 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     struct seen *drawn;     /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
-/* ---- bars.c ----------------------------------------------------------------------------------------------------- */
+/* ---- brush.c ---------------------------------------------------------------------------------------------------- */
 
-double bar_x(const struct brush *brush, uint64_t clock);
-uint64_t clock_at(const struct brush *brush, int x);
-int edge_x(const struct brush *brush, uint64_t clock); /* the pixel of a clock, or the edge of the rows */
+double bar_x(const struct brush *brush, uint64_t clock); /* in pixels, also outside of the rows */
+uint64_t clock_at(const struct brush *brush, int x);     /* of a pixel in left .. right */
+int edge_x(const struct brush *brush, uint64_t clock);   /* the pixel of a clock, or the edge of the rows */
+
+/* Notes that the legend must have the colour of this task's bar. */
+void note_colour(const struct brush *brush, uint32_t task);
+
+/* The bar's colour, paler if it is not lit; it is noted as note_colour() does. */
 uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar);
 
 /* ---- columns.c --------------------------------------------------------------------------------------------------- */

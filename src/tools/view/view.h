@@ -20,7 +20,8 @@
  *                 popup        over the rows: a box of text beside what it is about
  *                 legend       below the rows: what colours and lines mean
  *                 frame        the whole picture: state, names of rows, details, help
- *     brush.h     columns      those bars that are too narrow to be drawn one by one, for bars.c
+ *     brush.h     brush        the lane that is drawn: its pixels, the colours of its bars
+ *                 columns      those bars that are too narrow to be drawn one by one, for bars.c
  *     act.h       actions      the table of keys, and the mouse: all that changes a view
  *                 move         a task of a step file that is dragged elsewhere
  *                 window       the only file that uses SDL

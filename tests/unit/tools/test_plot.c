@@ -120,17 +120,17 @@ TEST(equal_runs_are_named)
 
 /* ---- what is drawn --------------------------------------------------------------------------------------------- */
 
-static void add_point(struct series *series, struct point point)
+static void add_point(struct series *to, struct point point)
 {
-    series->points = grow(series->points, &series->cap, series->n + 1, sizeof *series->points);
-    series->points[series->n++] = point;
+    to->points = grow(to->points, &to->cap, to->n + 1, sizeof *to->points);
+    to->points[to->n++] = point;
 }
 
-static struct series *add_series(struct plot *plot, struct series series)
+static struct series *add_series(struct plot *to, struct series added)
 {
-    plot->series = grow(plot->series, &plot->cap, plot->n + 1, sizeof *plot->series);
-    plot->series[plot->n++] = series;
-    return &plot->series[plot->n - 1];
+    to->series = grow(to->series, &to->cap, to->n + 1, sizeof *to->series);
+    to->series[to->n++] = added;
+    return &to->series[to->n - 1];
 }
 
 /* A plot of one run with these training losses, at steps from 1 on, and that floor; 0: it has none. */
