@@ -180,7 +180,11 @@ command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in
 prepare | grade | report | questions | nothing)
-    lab_number=${1:?which lab?  Type N= and its number, such as make lab N=3}
+    if [ -z "${1-}" ]; then
+        echo "which lab?  Type N= and its number, such as make lab N=3" >&2
+        exit 2
+    fi
+    lab_number=$1
     lab_number=${lab_number#0} # 07 is lab 7
     lab=$(folder_of "$lab_number") || exit 2
     ;;
