@@ -39,6 +39,7 @@ struct cases {
     int begin, end;
 };
 struct cases cases_of(int few, int all);
+
 /* The number in this environment variable, such as how many cases are tried; without the variable, `usual`. */
 int number_from(const char *variable, int usual);
 
@@ -87,6 +88,7 @@ static inline void expect_refusal(void (*body)(void *), void *argument, int code
 
 /* A text that lives as long as the program. */
 char *lasting(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* A path in this test's own folder, and a file there; the paths last. */
 char *temp_path(const char *name);
 char *write_file(const char *name, const void *bytes, size_t n);

@@ -101,6 +101,7 @@ void run_kernel(const char *file, const char *kernel, size_t n_groups, const str
 }
 
 size_t blocks_of(int n) { return ceil_div((size_t)n, BLOCK); }
+
 size_t columns_of_groups(int n)
 {
     return ceil_div((size_t)n, device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS);

@@ -21,6 +21,7 @@ extern struct device *device;            /* the device whose kernels are tested 
 
 void open_shapes(void);  /* call it in an ALWAYS() before the first test, */
 void close_shapes(void); /* and this one after the last */
+
 /* Puts that shape under test; false behind the last one. */
 bool take_shape(size_t shape);
 

@@ -10,11 +10,14 @@ struct speeds {
     int per_link; /* devices that share a link */
     double bytes_per_s, launch, link, latency;
 };
+
 /* A byte takes a millisecond wherever it goes, and nothing else takes time: a tensor of 4 bytes is 4 ms of work. */
 extern const struct speeds slow_speeds;
+
 /* Like a machine of today, but for links so slow that copies count. */
 extern const struct speeds plausible_speeds;
 char *hardware_text(const struct speeds *s); /* describes eight devices; the caller frees it */
+
 /* The same in a file of this test's folder; valid until four more are made. */
 const char *write_hardware(const char *name, const struct speeds *s);
 
@@ -31,9 +34,11 @@ struct paper new_paper(int n_devices, const struct speeds *s);
 void end_paper(struct paper *p);
 struct tensor *new_words(struct paper *p, struct device *device, const char *name, int64_t words,
                          enum lifetime lifetime);
+
 /* Nothing on paper is run, so any lane will do.  The task writes one tensor and reads up to two; NULL: none. */
 struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too);
+
 /* Gives addresses and edges to the list, which must then be sound. */
 void finish_paper(struct paper *p);
 
@@ -58,10 +63,13 @@ void expect_number(const char *what, double found, double expected);
 struct list *read_text_list(const char *text);
 struct simulation *simulate_text(const char *text); /* of that list; end_simulation() frees both */
 void end_simulation(struct simulation *sim);
+
 /* Fails unless the simulation settles in this pattern of steps, with this mean time of a step in seconds. */
 void expect_period(const char *text, double period, int pattern);
+
 /* The step file that is written of a list with these durations (seconds, per task); the caller frees it. */
 char *list_as_text(const struct list *list, const double *seconds);
+
 /* The file that is written of a list is simulated to the same times, and written again to the same bytes. */
 void expect_round_trip(const struct list *list, const struct simulation *sim);
 

@@ -10,8 +10,10 @@
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 struct machine *open_one(void);
+
 /* Two devices; `apart` gives each a context of its own, as two GPUs have. */
 struct machine *open_two(bool apart);
+
 void close_used(struct machine *machine); /* stops the threads of its lanes first */
 
 /* ---- making lists ------------------------------------------------------------------------------------------------ */
@@ -20,11 +22,13 @@ void close_used(struct machine *machine); /* stops the threads of its lanes firs
 struct list *new_list_on(struct machine *machine);
 void end_list(struct list *list);
 struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, enum lifetime lifetime);
+
 /* Kernels of elementwise.cl: out = a + b, out = value, sum += x. */
 struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
 struct task *add_fill(struct list *list, const char *name, struct tensor *out, float value);
 enum { FILL_ELEMENTS = 2 }; /* the argument of a fill that says how many elements it writes */
 struct task *add_accumulate(struct list *list, const char *name, struct tensor *sum, struct tensor *tensor);
+
 void no_work(void *context, const struct task *task, uint32_t iteration); /* a host_function */
 
 /* ---- the journey ------------------------------------------------------------------------------------------------- */
@@ -44,6 +48,7 @@ struct journey {
     struct list *list;
     struct tensor *h, *d, *o, *p, *r;
 };
+
 /* `make` is what task 0 does. */
 struct journey new_journey(host_function *make, void *context);
 void end_journey(struct journey *j);

@@ -37,6 +37,7 @@ extern const struct task_run example_runs[20];
 
 /* Writes the run into a trace that begins at `zero` ns; its times are multiplied by `scale`. */
 void put_run(struct trace_writer *w, const struct task_run *x, uint64_t zero, unsigned scale);
+
 /* A file of this test's folder with these tables and runs; returns its path. */
 const char *make_trace(const char *name, const struct trace *with, const struct task_run *runs, size_t n);
 const char *make_example(const char *name); /* the same of the example */
@@ -55,6 +56,7 @@ struct command {
 #define COMMAND(...) (&(struct command){COUNT(((char *[]){__VA_ARGS__})), {__VA_ARGS__}, NULL})
 
 void run_in_child(void *command); /* runs `yard trace`, and ends the process with its exit code */
+
 /* What the command writes on stdout, in a process of its own; the caller frees it. */
 char *run_for_output(struct command *c, int expected);
 json_t *run_for_json(struct command *c, int expected); /* the same, as JSON */

@@ -14,15 +14,21 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
 };
 struct state read_state(struct trainer *trainer, int rank); /* the caller frees the values */
 struct state read_whole_state(struct trainer *trainer);     /* the state of all ranks, as on one device */
+
 /* Fails unless verify() finds nothing wrong. */
 void expect_sound(const char *what, const struct list *list, const struct values *plain);
+
 /* Fails unless a proof has found this problem, in a sentence that contains `part`.  Frees it. */
 void expect_wrong(const char *what, struct problem *problem, const char *part);
+
 /* Fails if verify() accepts the list without one of its waits; every nth is tried.  Returns how many waits it has. */
 size_t expect_waits_needed(struct list *list, size_t nth);
+
 /* Gives addresses and edges to a list that was read or edited. */
 void finish_list(struct list *list);
+
 struct list *read_list_text(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
+
 /* Opens a trainer with random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *settings, unsigned lists);
 #define TINY_SIZES "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 " /* a small model's, and its batch */
@@ -30,11 +36,15 @@ struct trainer *open_training(struct settings *settings, unsigned lists);
  * further options. */
 struct trainer *open_tiny_training(const char *more);
 void run_steps(struct trainer *trainer, uint32_t from, uint32_t to);
+
 void begin_anew(struct trainer *trainer); /* sets the first values of seed 1337, and Adam's state to 0 */
+
 /* Fails unless the last step's loss is finite, replicas are equal, and no task wrote past its memory. */
 void check_training(struct trainer *trainer, uint32_t last);
+
 /* Opens, trains and checks; returns the state of all ranks. */
 struct state train(struct settings *settings, uint32_t steps);
+
 /* Fails unless what ranks keep alike is the same to the bit: all of a parameter that is not cut, and the same part of
  * one that is. */
 void expect_equal_replicas(const struct trainer *trainer, const char *words);

@@ -11,8 +11,10 @@
 /* The simulation of a step file as a trace, in this test's folder.  Another one is written over it. */
 char *trace_of_list(const char *list);        /* its path, always the same, which the caller frees */
 char *second_trace_of_list(const char *list); /* the same with another path, to be shown below the first */
+
 /* A view of one trace or two; other: NULL or the second. */
 struct view *open_test_view(const char *trace, const char *other, int width, int height, int scale);
+
 struct view *view_of_list(const char *list, int width, int height, int scale); /* of a step file: tasks can be moved */
 void end_view(struct view *view);
 
@@ -20,8 +22,10 @@ void end_view(struct view *view);
 
 const char *selected_name(const struct view *view); /* of the selected task; "": none is */
 double period_of(const struct view *view);          /* in ms, of the list that is edited */
+
 /* The middle of the nth bar of the anchor step on a lane: returns x, and sets y. */
 int bar_at(const struct view *view, const char *lane, size_t nth, int *y);
+
 struct canvas *new_picture(struct view *view);            /* the caller frees it */
 bool has_sign(const struct view *view, const char *name); /* is it in the legend? */
 
@@ -35,6 +39,7 @@ void expect_lit(const struct view *view);
  * task 11.  It keeps 200 records, and older ones are lost. */
 enum { LANES = 3, TASKS = 12 };
 struct trace_writer *begin_trace(const char *path);
+
 /* Writes a step of one task after another, of `ns` each, from `clock` on; returns the clock at its end. */
 uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint64_t ns);
 

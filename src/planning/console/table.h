@@ -51,6 +51,7 @@ static inline struct cell number_cell(double number) { return (struct cell){NULL
 /* One cell per column, in their order. */
 #define ROW(table, ...) add_row((table), (struct cell[]){__VA_ARGS__})
 void add_row(struct table *table, const struct cell *cells);
+
 void sort_table(struct table *table, size_t column); /* by its numbers, the largest first */
 bool shows_colour(void);                             /* is stdout a terminal that has some, and NO_COLOR not set? */
 

@@ -15,6 +15,7 @@
 /* The list that a step file, or a file of a folder's form, describes, on a machine and in a pool of its own, not yet
  * placed.  Ends the program (EXIT_USAGE) with the line and the word that are wrong. */
 struct list *read_list(const char *path);
+
 void free_list_and_machine(struct list *list); /* frees its pool and its machine too */
 bool names_list(const char *path);             /* is it, by its name, such a file? */
 

@@ -139,6 +139,7 @@ static void remember(struct edit *edit, void *where, size_t n)
     change->n = n;
     memcpy(change->old, where, n);
 }
+
 /* Sets a field of a task or tensor, and notes what it was. */
 #define CHANGE(e, place, value)                                                                                        \
     do {                                                                                                               \

@@ -111,6 +111,7 @@ void links_of(const struct task *task, const struct link *links[2]);
 /* Bytes per second of a copy on such links, where copies[i] copies are on links[i], itself one of them; NULL: it is
  * alone.  INFINITY: it has no link. */
 double link_rate(const struct link *const links[2], const size_t *copies);
+
 double link_latency(const struct link *const links[2]); /* seconds, the sum of both */
 double given_seconds(const struct task *task); /* what a step file says; of a copy without a time, that of its links */
 
@@ -120,6 +121,7 @@ double seconds_alone(const struct costs *costs, const struct task *task);
 /* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */
 double seconds_of_copy(const struct costs *costs, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes);
+
 bool has_times(const struct list *list, const struct costs *costs); /* are the times of all tasks known? */
 
 /* Writes a profile of what costs has, in place of any file of that path.  `shape` describes the configuration. */

@@ -17,6 +17,7 @@ struct trainer *try_to_plan(const struct settings *settings, unsigned wanted, st
 
 /* try_to_plan() in three calls, for a caller that wants to know something between them. */
 struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **problem);
+
 struct problem *place_draft(struct trainer *trainer); /* NULL: all lists have their addresses, but no edges yet */
 void depend_draft(struct trainer *trainer);
 

@@ -50,6 +50,7 @@ int n_paper_devices(const struct settings *settings);
 
 /* The trainer's costs, from --profile, --hardware, --pace or a trial; NULL: none.  The trainer owns them. */
 struct costs *costs_of(const struct trainer *trainer);
+
 void use_trial_costs(struct costs *costs); /* takes over the costs of a trial, which later trainers have too */
 
 /* ---- trial.c ----------------------------------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ struct simulation {
  * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets *sim, which
  * the caller frees with free_simulation().  If the times make no sense together, it returns the problem. */
 struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **sim);
+
 struct simulation *must_simulate(const struct list *list, const struct costs *costs); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
 
@@ -40,6 +41,7 @@ void free_simulation(struct simulation *sim);
 
 /* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
 size_t *simulated_peaks(const struct simulation *sim);
+
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *costs); /* for people */
 json_t *simulation_json(const struct simulation *sim); /* "simulation" of plan --json; the caller owns it */
 

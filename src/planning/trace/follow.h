@@ -13,6 +13,7 @@ struct trace_follow;
 /* Returns NULL, and the follower, which has taken all records so far; or the problem: EXIT_IO: the file cannot be read;
  * EXIT_FAILED: it is not a trace, or damaged. */
 struct problem *trace_follow_open(const char *path, struct trace_follow **follow);
+
 void trace_follow_close(struct trace_follow *follow); /* withdraws a pause that it asked for */
 
 /* Does another trace have its path by now? */

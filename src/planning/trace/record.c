@@ -83,6 +83,7 @@ static uint64_t tasks_asked(const struct trace_control *control)
 {
     return __atomic_load_n(&control->tasks, __ATOMIC_RELAXED);
 }
+
 static uint64_t steps_asked(const struct trace_control *control)
 {
     return __atomic_load_n(&control->steps, __ATOMIC_RELAXED);

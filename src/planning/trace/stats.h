@@ -13,6 +13,7 @@
 /* Opens a trace for comparisons: times of a paced trace become modelled ones (x pace_scale, from start_ns), and the
  * time in which a viewer paused the trainer is cut out.  The caller frees it with free_trace(). */
 struct trace *trace_open_modelled(const char *path);
+
 const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
 
 /* The index of the task list with that name; where there is none, it ends the program (EXIT_USAGE), and names the trace
@@ -47,6 +48,7 @@ double trace_length_ns(const struct trace_steps *steps);
  *
  * The caller frees the table with free_table(). */
 struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps);
+
 void print_beside(struct table *beside); /* prints nothing for a table without rows */
 
 /* The chain of tasks that the step waited for, found from its last end back to the end of the step before, always by
@@ -70,6 +72,7 @@ struct trace_path trace_critical_path(const struct trace *trace, const struct tr
 /* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */
 enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
 struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);
+
 size_t trace_median_step(const struct trace_steps *steps); /* index of the counted step with the median period */
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */

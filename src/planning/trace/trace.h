@@ -121,6 +121,7 @@ void free_trace(struct trace *trace);
 
 /* A whole trace, for free_trace().  Ends the program where trace_follow_open() would find a problem. */
 struct trace *trace_open(const char *path);
+
 void trace_sort(struct trace_record *records, size_t n); /* into the order that struct trace has */
 
 /* ---- index.c ----------------------------------------------------------------------------------------------------- */
@@ -158,11 +159,13 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
 
 /* Updates trace->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
 void trace_update_memory(struct trace *trace, size_t first);
+
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock); /* the one that is valid at that clock */
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock);   /* the first after it, from index i on */
 
 /* The first with the largest sum of amounts [from, end), which are one or more. */
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end);
+
 uint64_t trace_peak(const struct memory_use *use); /* the most bytes held at a time */
 
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the

@@ -160,8 +160,10 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 /* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
  * pieces do not cover each element once, or do not have their hashes. */
 void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
+
 /* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
 struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
+
 /* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);

@@ -105,6 +105,7 @@ struct update_plans {
 
 /* Fills in the survey's decisions, after its buckets. */
 void set_decisions(struct update_survey *survey);
+
 /* Fills in the sides and the sharing of the plan that is this choice of the search. */
 void choice_to_plan(const unsigned char *choice, size_t n_decisions, struct update_plan *plan);
 

@@ -60,6 +60,7 @@ struct pieces *uncut_state(const struct config *config);
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
  * the first of them gets pieces. */
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held);
+
 size_t count_pieces(const struct pieces *pieces); /* all tensors' */
 void free_pieces(struct pieces *pieces);
 

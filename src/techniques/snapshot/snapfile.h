@@ -75,6 +75,7 @@ struct snapfile {
 
 /* The file of a checkpoint that was opened from a snapshot file, or is written to one. */
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint);
+
 uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
 uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE]);

@@ -70,6 +70,7 @@ bool is_state(const struct access *access);
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void start_snapshots(struct trainer *trainer);
+
 struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drain */
 
 /* The report's thread calls it.  sound: the step's numbers are finite; a step is not committed where they are not. */

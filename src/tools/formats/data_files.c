@@ -68,6 +68,7 @@ static bool is_riff(const struct glimpse *glimpse)
 {
     return glimpse_has(glimpse, 0, "RIFF", 4) && glimpse_word(glimpse, 4) <= glimpse->size;
 }
+
 static bool is_mp4(const struct glimpse *glimpse) { return glimpse_has(glimpse, 0, "\0\0", 2); }
 
 /* ---- formats with a signature ----------------------------------------------------------------------------------- */

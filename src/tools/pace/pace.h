@@ -25,6 +25,7 @@ struct pace *start_pacing(struct list *list, const double *seconds, double perio
 
 /* Delays the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct list *list, uint64_t seed);
+
 void stop_lengthening(struct list *list); /* ends padding or delays */
 
 struct pace_options {

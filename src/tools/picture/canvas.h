@@ -64,6 +64,7 @@ void draw_text(struct canvas *canvas, int x, int y, enum font font, const char *
  * digits would be in front of that. */
 void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour,
                       int right);
+
 int text_width(enum font font, const char *text); /* pixels */
 
 /* ---- png.c ------------------------------------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ struct plot {
 
 /* Adds the series of a log.  A file without losses ends the program. */
 void read_run(struct plot *plot, size_t run, const char *path);
+
 void empty_plot(struct plot *plot); /* frees what it has */
 
 /* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program --------------------------- */
@@ -52,6 +53,7 @@ void empty_plot(struct plot *plot); /* frees what it has */
 /* Replaces training losses by means: of `by` steps around, or, below 1, exponential ones.  Single losses are kept as a
  * series of their own. */
 void smooth_losses(struct plot *plot, double by);
+
 void begin_at(struct plot *plot, double step);  /* leaves out the points before that step */
 void choose_unit(struct plot *plot, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
 
@@ -60,6 +62,7 @@ void take_logarithms(struct plot *plot);
 
 /* The series of an earlier run whose curve lies under this one's, since all its points are the same; NULL: none. */
 const struct series *same_before(const struct plot *plot, const struct series *series);
+
 void merge_floors(struct plot *plot); /* keeps one floor where all runs have the same */
 
 /* ---- plot_axes.c ------------------------------------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doi
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
 #define fail_cell(s, c, ...)                                                                                           \
     fail(EXIT_USAGE, "%s, %s: \"%s\": %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
+
 /* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *cell); /* "row 2, cell 5", or, of a list, "task 12 backward" */
 char *cell_text(const struct turn_cell *cell);  /* "1B3" */
@@ -70,6 +71,7 @@ extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
 struct schedule *read_schedule(const char *path, const char *text);
 void free_schedule(struct schedule *schedule);
 void add_cell(struct row *row, struct turn_cell cell);
+
 char *format_schedule(const struct schedule *schedule); /* as such a file; the caller frees it */
 
 /* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch

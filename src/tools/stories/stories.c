@@ -179,10 +179,12 @@ static void *open_stories(const char *file)
 
 static char *make_text(const void *stories, size_t n) { return tell_stories(stories, n); }
 static double nats_per_byte(const void *stories) { return stories_rate(stories); }
+
 static double floor_of(const void *stories, const uint16_t *bytes, size_t n, int seq_len)
 {
     return stories_floor(stories, bytes, n, seq_len);
 }
+
 static void close_stories(void *stories) { free_stories(stories); }
 
 static const struct text_maker maker = {

@@ -43,6 +43,7 @@ struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; the caller fre
 
 /* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
+
 const char *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */
 const char *add_added(struct bpe *bpe, const struct added *added, const char *text, size_t n);
 

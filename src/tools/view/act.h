@@ -38,6 +38,7 @@ void take_up(struct view *view, const struct pick *pick);
 /* Moves the task to the mouse; the list is simulated again if the place has changed. */
 void carry_task(struct view *view);
 void put_down(struct view *view);
+
 void call_off(struct view *view); /* puts the task back where it was */
 void undo_last_move(struct view *view);
 void save_list(struct view *view);

@@ -25,6 +25,7 @@ uint32_t task_colour(const struct view *view, const struct track *track, uint32_
 
 /* Do colours stand for layers, or for micro-batches, and has the task none? */
 bool is_plain(const struct view *view, const struct track *track, uint32_t number);
+
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
 enum { DENSE = 5, SPARSE = 10 };       /* dots from stripe to stripe */
@@ -40,6 +41,7 @@ uint32_t colour_number(const struct view *view, int64_t i);
 /* The group of a task's colour, below GROUPS, and the colour that stands for a group. */
 size_t colour_group(const struct view *view, const struct track *track, uint32_t number);
 uint32_t group_colour(const struct view *view, const struct track *track, size_t group);
+
 size_t colour_stride(const struct view *view); /* how many layers or micro-batches each named colour stands for */
 
 /* ---- shares.c --------------------------------------------------------------------------------------------------- */
@@ -84,6 +86,7 @@ void draw_memory(const struct view *view, const struct view_row *row, struct see
 
 /* The budget of the row's device; 0: it is not on the axis. */
 double budget_in_sight(const struct view *view, const struct view_row *row);
+
 void draw_axis_labels(const struct view *view, const struct view_row *row); /* beside its memory */
 
 /* ---- pen.c ------------------------------------------------------------------------------------------------------ */
@@ -132,6 +135,7 @@ void draw_popup(const struct view *view, int x, int y, const char *text);
 
 /* Where a box of that size hides the least of what is selected, a stretch or a place. */
 struct box place_panel(const struct view *view, struct box size);
+
 void draw_panel(const struct view *view); /* the text about the selected stretch or place */
 
 /* Draws what is under the mouse, unless that moves something or a table is shown. */
@@ -143,6 +147,7 @@ void draw_strip(const struct view *view); /* overview and ruler */
 
 /* Draws a line where each step begins, through the rows [y, y + height). */
 void draw_borders(const struct view *view, const struct track *track, int y, int height);
+
 bool shows_borders(const struct view *view); /* are any in sight? */
 bool shows_loss(const struct view *view);
 uint32_t step_at_overview(const struct view *view, int x);

@@ -29,6 +29,7 @@ double x_of(const struct view *view, double axis);
 int pixel_of(const struct view *view, double axis);
 int x_in_rows(const struct view *view, double axis);
 double axis_at(const struct view *view, double x);
+
 bool is_in_sight(const struct view *view, const struct view_row *row); /* from top to bottom: rows are not cut */
 const struct view_row *row_at(const struct view *view, int x, int y);  /* NULL outside of the rows */
 const struct view_row *row_of_lane(const struct view *view, int track, uint32_t lane);

@@ -42,10 +42,12 @@ char *describe_briefly(const struct view *view, const struct pick *pick);
 /* The gap before a task; and the text about that gap, in the same form. */
 struct trace_gap gap_before(const struct view *view, const struct pick *pick);
 char *describe_gap(const struct view *view, const struct pick *after);
+
 bool is_hovered(const struct view *view); /* is a task under the mouse, and none dragged? */
 
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
 char *find_details(const struct view *view);
+
 int count_details_lines(const struct view *view); /* a picture has as many as it needs, a window always three */
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */

@@ -75,6 +75,7 @@ struct track {
 
 /* Opens a trace, or with a board the list at `path`; ends the program if anything is wrong with it. */
 struct track *open_track(const char *path, struct board *board);
+
 void renew_track(struct track *track); /* reads another trace that has the path, or that the board shows */
 void close_track(struct track *track);
 bool is_living(const struct track *track); /* may there be something new? */
@@ -108,6 +109,7 @@ struct interlude find_interlude(const struct track *track, const struct trace_st
 /* The length of a step: from where its work begins to where that of the next step does.  Where another list runs in
  * between, the step ends with its own last task, or where the other list begins. */
 double step_ns(const struct track *track, const struct trace_step *step);
+
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
 double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
 double axis_of(const struct track *track, uint64_t clock);                  /* nanoseconds on the axis */
@@ -303,6 +305,7 @@ static inline const char *name_of_track(const struct view *view, int track)
 /* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 void close_view(struct view *view);
+
 bool is_followed(const struct view *view); /* may there be something new? */
 bool poll_view(struct view *view);         /* takes what is new in its traces; returns whether to draw it again */
 void refresh(struct view *view);           /* updates what follows from the selection, the traces and the mouse */

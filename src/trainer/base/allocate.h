@@ -14,6 +14,7 @@
 void *allocate(size_t count, size_t size);
 void *reallocate(void *old, size_t count, size_t size);
 char *copy_string(const char *text);
+
 void *copy_bytes(const void *from, size_t n); /* NULL when n is 0 */
 
 /* Each makes a new string by printf rules.  The caller frees it. */

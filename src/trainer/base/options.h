@@ -118,10 +118,12 @@ bool option_given(const struct option_table *table, const char *name);          
 
 /* The option's present value as text, "" when unset; the caller frees it. */
 char *option_text(const struct option *option);
+
 bool is_output(const struct option *option); /* is its value a path that is written? */
 
 /* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *option);
+
 int choice_number(const char *const *words, const char *word); /* the word's index in `words`; -1: it is not there */
 
 /* What stands for the option's value in the help: "a|b|c" for an OPT_CHOICE, else the value's name, such as "N".  The

@@ -12,6 +12,7 @@ int screen_width(int fd); /* the terminal's columns; 80 when it does not say */
  * that STAYS is not drawn over: the next line begins below it. */
 enum drawn_line { IS_DRAWN_OVER, STAYS };
 void write_over(int fd, const char *text, enum drawn_line fate);
+
 bool may_redraw(void); /* true ten times a second; asked before a line is made that does not stay */
 void erase_line(void); /* erases the last drawn line, unless it stays; may be called in a signal's handler */
 

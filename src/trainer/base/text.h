@@ -47,6 +47,7 @@ char *join_texts(char out[64], const char *a, const char *b);
 char *fold_text(const char *text, int columns);
 bool begins_with(const char *text, const char *begin);
 bool ends_with(const char *text, const char *end);
+
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 
 /* Cuts the white space off the end of `text`, in place; returns its first character that is no white space. */
@@ -63,6 +64,7 @@ const char *nearest_word(const char *typed, const char *const *words, size_t n);
 
 /* `x` with that many decimal `places`; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
 char *format_number(char out[32], double x, int places);
+
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
 char *format_seconds(char out[32], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
@@ -80,6 +82,7 @@ enum { UTF8_BYTES = 4 };         /* bytes of the longest character */
 /* Decode the character that begins at `text`, where `left` bytes are.  Returns its length in bytes, or 0 when it is
  * invalid: a stray or missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
 size_t utf8_decode(const char *text, size_t left, uint32_t *character);
+
 size_t utf8_encode(uint32_t c, char out[UTF8_BYTES]); /* returns how many bytes the character has */
 size_t valid_utf8(const char *text, size_t n);        /* how many of the n bytes, from the first on, are valid UTF-8 */
 

@@ -82,6 +82,7 @@ struct tokenizer id_tokenizer(int n); /* its ids are those below n */
 /* What --tokens says: NAME or NAME:... of a kind, or a FILE.  Checked early, since it ends the program when it is
  * wrong. */
 void check_tokens(const char *word);
+
 const char *file_of_tokens(const char *word); /* NULL: it names no file */
 
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
@@ -111,6 +112,7 @@ uint16_t *encode_ids(const struct tokenizer *tokenizer, const struct text *text,
 
 /* The *n bytes that a token stands for; they may be written to `own`.  Where only the ids are known, they are "17 ". */
 const char *decode_token(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n);
+
 int end_of_text(const struct tokenizer *tokenizer); /* the token that ends a text; -1: there is none */
 
 /* One line of text for a checkpoint: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The caller frees it.

@@ -232,6 +232,7 @@ unsigned own_vector_width(cl_device_id id);
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);
 int count_lanes(const struct device *device, enum lane_kind kind);
+
 bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
 void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
 
@@ -240,6 +241,7 @@ struct machine *new_machine(int n_devices);
 
 /* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
+
 void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
 
 /* Adds a lane without a queue.  The machine owns it. */
@@ -247,6 +249,7 @@ struct lane *add_lane(struct machine *machine, struct device *device, enum lane_
 
 /* Adds a link to a described machine, which owns it; rate: bytes/s, latency: seconds. */
 struct link *add_link(struct machine *machine, double rate, double latency);
+
 void drop_links(struct machine *machine); /* frees all links, and its copies take no time of their own then */
 
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
@@ -259,6 +262,7 @@ size_t default_budget(const struct device *device);
 
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
 const char *format_budget(char out[128], const struct device *device);
+
 size_t guard_bytes(const struct device *device); /* the size of the guard behind each of its slabs */
 
 /* The usable bytes of the biggest slab that the device allows. */

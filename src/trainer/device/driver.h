@@ -36,6 +36,7 @@ enum { MOST_PLATFORMS = 16, MOST_PER_PLATFORM = 32 };
 /* List the drivers in `out`, or a driver's devices; both return how many there are. */
 cl_uint get_platforms(cl_platform_id out[MOST_PLATFORMS]);
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MOST_PER_PLATFORM]);
+
 uint64_t device_number(cl_device_id id, cl_device_info property); /* a property of any of OpenCL's integer types */
 void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes); /* a property, made printable */
 cl_platform_id platform_of(const struct device *device);

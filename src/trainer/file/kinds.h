@@ -28,6 +28,7 @@ struct file_kind {
 /* The kind that a file's first and last bytes say; NULL: they say nothing. */
 const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
+
 bool is_foreign(const struct file_kind *kind); /* is it a format that is neither text nor token numbers? */
 
 /* The part of a file by which its kind is known: its first bytes, and its last ones. */
@@ -52,6 +53,7 @@ struct formats {
 /* Reads a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
  * byte, more than 16 MiB or another format.  The caller frees the text. */
 char *read_text(const char *path);
+
 bool begins_json(const char *head);  /* do the first bytes of a file, with a 0 after them, begin a JSON object? */
 bool is_json(const char *path);      /* does the file begin a JSON object, and no safetensors file? */
 json_t *read_json(const char *path); /* the JSON object in a file; fails where there is none */

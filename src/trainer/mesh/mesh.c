@@ -9,6 +9,7 @@ const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_lay
 
 int n_ranks(const struct mesh *mesh) { return mesh->dp * mesh->pp * mesh->tp; }
 int n_stages(const struct mesh *mesh) { return mesh->pp * mesh->chunks; }
+
 int pp_of(const struct mesh *mesh, int stage)
 {
     int coordinate = stage % mesh->pp;
@@ -17,13 +18,16 @@ int pp_of(const struct mesh *mesh, int stage)
         return mesh->pp - 1 - coordinate;
     return coordinate;
 }
+
 int rank_at(const struct mesh *mesh, int dp, int stage) { return (dp * mesh->pp + pp_of(mesh, stage)) * mesh->tp; }
 int dp_of(const struct mesh *mesh, int rank) { return rank / (mesh->pp * mesh->tp); }
 int tp_of(const struct mesh *mesh, int rank) { return rank % mesh->tp; }
+
 bool has_stage(const struct mesh *mesh, int rank, int stage)
 {
     return rank / mesh->tp % mesh->pp == pp_of(mesh, stage);
 }
+
 void free_mesh(struct mesh *mesh) { free(mesh->first_layer); }
 
 /* ---- what the user writes -------------------------------------------------------------------------------------- */

@@ -43,6 +43,7 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
 /* cut_layers() for stages that are recorded, perhaps of another mesh: they are kept if they fit this one. */
 struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages);
 void free_mesh(struct mesh *mesh);
+
 char *format_mesh(char out[64], const struct mesh *mesh);     /* "dp=2,pp=1,tp=2" into `out`, which is returned */
 int n_ranks(const struct mesh *mesh);                         /* dp * pp * tp, one for each device */
 int n_stages(const struct mesh *mesh);                        /* of a pipeline: pp, or some for each device */
@@ -55,6 +56,7 @@ bool has_stage(const struct mesh *mesh, int rank, int stage); /* is the stage, f
 /* Part k of n of a tensor with `elements` elements, perhaps none.  A part is a whole number of grains, of `grain`
  * elements each. */
 struct range flat_part(size_t elements, size_t grain, int k, int n);
+
 struct range shard_of(size_t elements, int k, int n); /* flat_part() whose grain is a block of the norm */
 
 /* How a tensor of two dimensions is cut among the ranks of a tensor-parallel group. */

@@ -108,6 +108,7 @@ void on_rank(struct builder *b, int rank, int micro, enum role role);
 
 /* The operations that follow are of this unit, and their tasks are labelled with its layer. */
 void begin_unit(struct builder *b, int unit);
+
 void end_unit(struct builder *b); /* the tasks that follow are of no layer */
 void end_build(struct builder *b);
 
@@ -131,6 +132,7 @@ struct grid column_blocks(const struct builder *b, size_t n); /* for n columns: 
 
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
 struct tensor *activation(struct builder *b, const char *name, struct shape shape);
+
 int rows_of(const struct tensor *x);     /* product of all dimensions but the last */
 int columns_of(const struct tensor *x);  /* the last dimension */
 int rank_vocab(const struct builder *b); /* the number of words for which this rank has rows of the head */

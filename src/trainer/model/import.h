@@ -32,6 +32,7 @@ enum tensor_names {
  * parameter whole, in the table's order, and then publishes the file. */
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
                                    enum tensor_names names);
+
 void write_to_model_file(struct st_writer *writer, const struct param *param, float *values); /* frees the values */
 
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
@@ -44,6 +45,7 @@ void save_model(struct model *model, const char *path, uint32_t step, const char
  * what is not computed here, or contradicts the shapes, is refused by its name. */
 struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *model, const char *path);
+
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
 void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files of the model at `path` */
 

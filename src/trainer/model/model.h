@@ -66,6 +66,7 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
 
 /* A model without devices and tensors, which says only which rank has what: replica is NULL. */
 struct model *outline_model(const struct config *config, const struct mesh *mesh);
+
 void free_model(struct model *model); /* the tensors belong to the pool */
 int stage_of(const struct model *model, int unit);
 int first_unit(const struct model *model, int stage);                /* stage n_stages(): the end of all units */

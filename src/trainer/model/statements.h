@@ -36,6 +36,7 @@ int count_heads(const struct statements *statements, const char *path, int chann
 
 /* The last statement that says whether the head is tied; NULL: none does. */
 const struct statement *find_tied_field(const struct statements *statements);
+
 bool says_tied(const struct statement *statement); /* does the statement say that the head is tied? */
 
 #endif

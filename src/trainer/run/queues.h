@@ -28,6 +28,7 @@ extern pthread_mutex_t flights_lock; /* held while flights change, and while the
 /* The nth run that the lane was given, counted from 0, if it is not retired; and its flight. */
 struct queued_run *queued_run(const struct queue *queue, uint64_t nth);
 struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);
+
 bool has_ended(const struct task_flight *flight); /* has its work ended, well or with an error? */
 
 #endif

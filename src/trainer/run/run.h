@@ -117,6 +117,7 @@ void retire_until(struct list *list, const struct task *task, uint32_t iteration
 
 /* Have all runs up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct list *list, uint32_t iteration);
+
 void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
 void retire_all(struct list *list);   /* submits what was issued, and waits until all of it has been retired */
 void retire_ended(struct list *list); /* retires runs that have ended, without waiting */

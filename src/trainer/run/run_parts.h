@@ -42,6 +42,7 @@ void report_run(struct list *list, const struct task *task, const struct task_fl
 /* Issues the commands of a device's task; *done gets the event of the last one, which the caller releases. */
 void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
+
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 
 /* Ends the program, since the task has failed with that status. */
@@ -87,12 +88,14 @@ struct job *take_job(struct job_queue *queue); /* takes the first one out of the
 
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);
+
 struct job *copy_job(const struct job *job); /* a copy, with its events; give it to a thread, or to free_job() */
 
 /* Gives a job to the thread at *place, which takes it over.  The thread is started if there is none; `name` is that of
  * its lane. */
 void give_job(struct host_thread **place, const char *name, struct job *job);
 void free_job(struct job *job);
+
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
 /* ---- serial.c ---------------------------------------------------------------------------------------------------- */

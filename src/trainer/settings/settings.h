@@ -117,11 +117,13 @@ enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
 /* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
  * texts. */
 json_t *options_json(enum options_wanted wanted);
+
 bool was_given(const char *option); /* has this run's command line or its config file the option of this name? */
 int given_heads(void);              /* the number of --heads, for a model that does not say its own; 0: not given */
 
 /* Ends the program if --heads says another number than the model (sample, check). */
 void expect_heads(const struct config *config, const char *path);
+
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 
 /* What messages say to a user who looks for a command that evaluates. */

@@ -22,6 +22,7 @@ struct source {
  * heads: see read_config(). */
 struct source open_source(const char *path, int heads);
 void close_source(struct source *source);
+
 void init_from_source(struct model *model, const struct source *source); /* the values only */
 char *saved_model(const struct settings *settings); /* the path in --save DIR for other programs; the caller frees it */
 

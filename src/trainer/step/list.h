@@ -175,6 +175,7 @@ enum edges_wanted { DATA_EDGES, ALL_EDGES };
 /* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
  * addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
+
 int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */
 
 /* ---- place.c ----------------------------------------------------------------------------------------------------- */

@@ -257,6 +257,7 @@ const char *layer_and_micro(char out[64], const struct task *task);
 /* Do `when` or its slot leave it out in some iterations?  A side word does not count: what it leaves out ends only
  * after what it waits for. */
 bool is_conditional(const struct task *task);
+
 bool writes_side_word(const struct task *task);       /* does it write a side word? */
 struct tensor *side_word_of(const struct task *task); /* the side word that it reads or writes; NULL: none */
 

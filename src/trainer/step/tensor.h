@@ -165,6 +165,7 @@ struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const c
  * its bytes as buffers, whatever its class: counted_as().  Returns the tensor. */
 struct tensor *as_buffer(struct tensor *tensor);
 enum memory_class counted_as(const struct tensor *tensor);
+
 bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* are they overlapping parts of one storage? */
 size_t count_elements(const struct tensor *tensor);
@@ -186,6 +187,7 @@ int take_slot(struct slots *slots, uint32_t iteration);
 
 /* The iteration gives its slot back.  durable: the slot stays taken until a later iteration's is durable. */
 void return_slot(struct slots *slots, uint32_t iteration, bool durable);
+
 int slot_of(const struct slots *slots, uint32_t iteration);  /* 0: the iteration has none */
 struct tensor *tensor_in_slot(struct tensor *tensor, int k); /* given the one in slot 1, or a part of it */
 

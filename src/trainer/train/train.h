@@ -146,11 +146,13 @@ void run_step(struct trainer *trainer, uint32_t step);
 
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *trainer, uint32_t step);
+
 bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() return at once? */
 
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
+
 double tokens_per_step(const struct trainer *trainer); /* of all ranks together */
 
 /* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
@@ -158,6 +160,7 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
+
 const char *not_finite_advice(const struct trainer *trainer); /* ends a sentence on what is not finite: what to try */
 
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of

@@ -133,6 +133,7 @@ static int sync_model(int fd)
         disk_sync(disk_file);
     return sound ? 0 : -1;
 }
+
 int fsync(int fd) { return sync_model(fd); }
 int fdatasync(int fd) { return sync_model(fd); }
 

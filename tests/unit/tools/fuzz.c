@@ -106,6 +106,7 @@ static int use_tokenizer(struct bpe *bpe)
     free_bpe(bpe);
     return 0;
 }
+
 static int read_tokenizer(int n, char **words)
 {
     (void)n;

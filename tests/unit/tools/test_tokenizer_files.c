@@ -102,6 +102,7 @@ static json_t *edited(const struct edit *edit)
         json_object_del(at, key);
     return json;
 }
+
 static void read_edited(void *edit) { bpe_from_json(edited(edit), "t.json"); }
 
 TEST(what_is_not_computed_is_refused_by_its_name)

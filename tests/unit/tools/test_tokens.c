@@ -73,6 +73,7 @@ static void list_word(void *argument, const char *bytes, size_t n)
     struct listing *listing = argument;
     append_text(&listing->text, "%.*s|", (int)n, bytes);
 }
+
 static void list_added(void *argument, int token)
 {
     struct listing *listing = argument;
@@ -168,6 +169,7 @@ static void merge_slowly(void *argument, const char *bytes, size_t n)
     }
     textbook->n += n;
 }
+
 static void put_added(void *argument, int token)
 {
     struct textbook *textbook = argument;
@@ -366,6 +368,7 @@ static void add_word(void *argument, const char *bytes, size_t n)
     course->tokens[course->n + n] = END;
     course->n += n + 1;
 }
+
 static void pass_added(void *course, int token)
 {
     (void)course;

@@ -142,6 +142,7 @@ TEST(a_norm_alone_is_not_finite)
         expect_yard(EXIT_FAILED, "not finite", "train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
     assert_null(strstr(ran.err, "no parameter was changed"));
 }
+
 /* The loss and the norm are those of the positions that are used: only the look before saving finds the bad one. */
 TEST(a_bad_model_is_not_saved)
 {
