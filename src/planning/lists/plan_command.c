@@ -8,6 +8,7 @@
 #include "planning/proof/proof.h"
 #include "planning/trace/record.h"
 #include "planning/trace/trace.h"
+#include "trainer/train/hooks.h"
 
 struct plan_options plan_options;
 

@@ -2,7 +2,7 @@
 #ifndef PLAN_COMMAND_H
 #define PLAN_COMMAND_H
 
-#include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 struct plan_options {
     bool print, print_list;

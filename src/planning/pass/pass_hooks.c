@@ -5,6 +5,7 @@
 #include "fetch.h"
 #include "pass.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 static struct {
     const char *after; /* a pass; NULL: all passes are done */

@@ -2,6 +2,7 @@
 #include "planning/pass/pass.h"
 #include "predict.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <math.h>
 

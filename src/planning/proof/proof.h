@@ -10,7 +10,7 @@
 #ifndef PROOF_H
 #define PROOF_H
 
-#include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 /* ---- values.c ---------------------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
  * audits a serial run.
  */
 #include "proof.h"
+#include "trainer/train/hooks.h"
 
 struct proof_options proof_options;
 extern const struct module module_proof;

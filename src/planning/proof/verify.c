@@ -80,7 +80,7 @@ static struct problem *describe_conflict(const struct list *list, int first, int
                            "task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
                            later->name, i, earlier->name, together ? "" : " of the step before");
     return new_problem(EXIT_FAILED, "task %d %s and task %d %s%s touch the same bytes and nothing orders them", i,
-                       earlier->name, k, later->name, together ? "" : " of the next iteration");
+                       earlier->name, k, later->name, together ? "" : " of the next step");
 }
 
 static void add_pair(struct proof *proof, int first, int second)

@@ -2,7 +2,7 @@
 #ifndef RECORD_H
 #define RECORD_H
 
-#include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 struct record_options {
     const char *file; /* the file that is kept; NULL: none is */

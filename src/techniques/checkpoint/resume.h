@@ -5,6 +5,7 @@
 #include "checkpoint.h"
 #include "trainer/settings/archive.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 /* ---- save_and_load.c: the state of the devices ------------------------------------------------------------------- */
 

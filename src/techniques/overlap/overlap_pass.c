@@ -20,6 +20,7 @@
 #include "planning/pass/traits.h"
 #include "planning/search/choice_text.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -1,47 +1,16 @@
-/* snapfile.h - the snapshot file: where its bytes lie, and how it is read and written.  snapshot.h explains the words.
+/* snapfile.h - what other folders see of a snapshot file: its newest commit (snapfile_read.c).  snapshot.h explains the
+ * words, and snapshot_parts.h has the rest of the file.
  *
  * To checkpoint/ the file is another form of a checkpoint (struct checkpoint_form): the same pieces, the same manifest,
  * read and verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot,
  * since they change with each iteration.
- *
- * Writing it:
- *
- *     open_snapfile_writer()
- *     for each iteration:
- *         snapfile_begin()           takes a slot
- *         snapfile_write()           for one payload after another
- *         snapfile_finish()          commits the iteration
- *     close_snapfile_writer()        after a drain
  */
 #ifndef SNAPFILE_H
 #define SNAPFILE_H
 
-#include "techniques/checkpoint/checkpoint.h"
-#include "trainer/file/bytes.h"  /* defines: reader */
-#include "trainer/step/tensor.h" /* defines: MOST_SLOTS */
-
-#include <pthread.h>
-
-/* ---- snapfile_layout.c: the file --------------------------------------------------------------------------------- */
+#include <stdint.h>
 
 enum { NO_SLOT = 0 }; /* slots count from 1 */
-enum { SNAPFILE_PAGE = 4096, MANIFEST_AT = 2 * SNAPFILE_PAGE };
-enum { MAGIC_BYTES = 8, HASH_BYTES = sizeof(uint64_t) };
-enum { PAGE_HASH_AT = SNAPFILE_PAGE - HASH_BYTES }; /* a page ends with its hash */
-
-struct snapfile_plan { /* says what a run stores of an iteration */
-    const struct config *config;
-    const struct mesh *mesh;
-    struct slots *slots;        /* which iteration has which slot */
-    int64_t batch;              /* sequences of an iteration */
-    struct state_range *ranges; /* by payload: the part of the state that it has */
-    size_t n;
-};
-uint64_t payload_bytes(const struct state_range *range); /* what the payload takes in a slot */
-
-/* The pieces that lie in these payloads.  Their file_offset counts from the slot's beginning.  Fails where the pieces
- * are not the whole state. */
-struct pieces *cut_stored(const struct snapfile_plan *plan);
 
 /* A commit.  Its bytes lie in a page of the file as they lie in this struct, so the struct must stay as it is. */
 struct snapfile_commit {
@@ -52,146 +21,7 @@ struct snapfile_commit {
     uint64_t hash;            /* XXH64 of the hashes of its pieces */
 };
 
-/* How a page begins, byte for byte, as the head of snapfile_layout.c draws it. */
-struct snapfile_page {
-    char magic[MAGIC_BYTES];
-    uint32_t version, endian;
-    uint64_t file_bytes, run_id, zero;
-    uint32_t slots, pieces;
-    uint64_t manifest_bytes, manifest_hash;
-    struct snapfile_commit commit;
-};
-extern const struct checkpoint_form snapfile_form;
-struct snapfile {
-    struct single_file base; /* its `bytes` is the size of a slot */
-    uint64_t run_id;         /* id of the run that writes the file, or that made its newest commit */
-    int slots;
-    uint64_t manifest_bytes, manifest_hash;
-    uint64_t slots_at;             /* offset of the first slot in the file */
-    struct snapfile_commit newest; /* the newest commit that can be recovered */
-    int page;                      /* the page that has it, 0 or 1; NONE: no page */
-    uint64_t last_seq;             /* the highest seq of a commit on any page */
-};
-
-/* The file of a checkpoint that was opened from a snapshot file, or is written to one. */
-struct snapfile *snapfile_of(const struct checkpoint *checkpoint);
-
-uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
-uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
-void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE]);
-
-/* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with it; NULL: nothing. */
-const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE], const struct reader *reader);
-
-/* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
-bool is_snapshot(const char *path);
-
-/* ---- snapfile_read.c: reading it --------------------------------------------------------------------------------- */
-
 /* The commit of the newer page, which is all that is read; its slot is NO_SLOT where there is none. */
 struct snapfile_commit look_for_commit(const char *path);
-
-/* Recovers a snapshot.  Where no commit is whole, newest.slot is NO_SLOT, and hashes and places of pieces mean
- * nothing. */
-struct checkpoint *read_snapshot(const char *path);        /* a run may be writing: a page that changes is read again */
-struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
-
-/* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
-struct checkpoint *read_locked_snapshot(const char *path);
-
-/* ---- snapfile_open.c, snapfile_write.c: a file that is being written --------------------------------------------- */
-
-struct snapfile_counts {
-    uint32_t stored;  /* commits */
-    uint32_t dropped; /* iterations that found no free slot, or were given up */
-    uint32_t newest;  /* the iteration of the last commit; it counts only if some were stored */
-    uint64_t bytes;   /* size of all payloads that were written */
-    uint64_t ns;      /* time that writing and flushing took */
-    bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
-};
-
-struct held_slot { /* a slot, for the last iteration that had it */
-    uint32_t iteration;
-    bool not_finite;  /* a value in it is not finite */
-    size_t payloads;  /* the number that have been written: they come in their order */
-    uint64_t *hashes; /* by piece, in the manifest's order */
-};
-typedef void *persist_bytes(void *to, const void *from, size_t n);
-
-struct snapfile_writer {     /* a file that is being written */
-    struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
-    int64_t batch;           /* sequences of an iteration */
-    size_t n;                /* payloads */
-    uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
-    int fd;
-    int direct_fd;          /* the same file, opened to write past the page cache; NONE: the system cannot */
-    char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
-    persist_bytes *persist; /* writes to `memory` */
-    struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
-    int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */
-
-    /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
-     * Which slot an iteration has is looked up without it, since `iteration` of struct slots is atomic.  The thread
-     * that writes reads `failed` without it, since no other sets it before the file is closed. */
-    pthread_mutex_t lock;
-    struct slots *slots; /* which iteration has which slot */
-    bool failed;
-    struct snapfile_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
-
-    /* used by the thread that writes; a slot also by the one that takes it */
-    struct held_slot held[MOST_SLOTS + 1];
-    int page;     /* the page that has the newest commit; NONE: no page */
-    uint64_t seq; /* the commit's */
-};
-
-/* ---- snapfile_open.c: opening it to write, and closing it -------------------------------------------------------- */
-
-/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
- * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
- * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
- * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
- * returns, but not its slots.
- * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
-struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
-                                     const struct snapfile_plan *plan, struct snapfile_writer **out);
-
-/* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
-struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
-
-/* For snapfile_write.c, as is the next one: the new file takes the name of the old one.  attempt() may call it, with a
- * struct snapfile_writer as its argument. */
-void take_name(void *argument);
-
-/* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
-bool give_up_if_lost(struct snapfile_writer *writer);
-
-/* ---- snapfile_write.c: the protocol ------------------------------------------------------------------------------ */
-
-/* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
- * then the iteration is dropped. */
-int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
-
-/* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
- * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
- * snapfile_finish() drops the iteration. */
-void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
-
-struct commit_times { /* the times of a step that was committed */
-    uint32_t step;
-    uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
-};
-
-/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
- * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
-
-/* ---- snapfile_system.c: calls of the system ---------------------------------------------------------------------- */
-
-int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
-void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
-void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
-
-/* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
-char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 
 #endif

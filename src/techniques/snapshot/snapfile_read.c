@@ -15,7 +15,7 @@
  * read and hashed once here, to choose the commit, and once more when it is loaded: in between a run may have begun to
  * write the slot again, and then the hash shows it.
  */
-#include "snapfile.h"
+#include "snapshot_parts.h"
 #include "techniques/checkpoint/files.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  *
  *     snapshot.c           the technique: puts the tasks that store an update into the list
  *     snapshot_run.c       what these tasks do in a run
- *     snapfile.h           the file:
+ *     snapshot_parts.h     the file; snapfile.h has what other folders see of it:
  *       snapfile_write.c     writing it: the protocol, by which no crash loses a commit
  *       snapfile_open.c      opening a file to write into it, and closing it: its name, its lock
  *       snapfile_system.c    calls of the system, where Linux and macOS differ
@@ -39,8 +39,8 @@ struct snapshot_options {
     enum snapshot_place place;
 };
 
-struct snapfile_counts; /* snapfile.h */
-struct commit_times;    /* snapfile.h */
+struct snapfile_counts; /* snapshot_parts.h */
+struct commit_times;    /* snapshot_parts.h */
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 

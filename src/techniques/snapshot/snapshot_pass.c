@@ -1,8 +1,8 @@
 /* snapshot_pass.c - --snapshot as a pass: its options, and its run.  The technique itself is in snapshot.c. */
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
-#include "snapfile.h" /* defines: snapfile_form */
 #include "snapshot.h"
+#include "snapshot_parts.h" /* defines: snapfile_form */
 #include "trainer/settings/settings.h"
 
 #include <math.h>

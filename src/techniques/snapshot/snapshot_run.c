@@ -14,8 +14,8 @@
  * Else the iteration is given up, which the run counts as dropped too.  After a step that is not sound no iteration is
  * committed.
  */
-#include "snapfile.h"
 #include "snapshot.h"
+#include "snapshot_parts.h"
 #include "techniques/checkpoint/resume.h"
 #include "trainer/train/log.h"
 #include "trainer/train/progress.h"

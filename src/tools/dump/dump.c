@@ -14,6 +14,7 @@
 #include "trainer/file/file.h"
 #include "trainer/run/run.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <ctype.h>
 

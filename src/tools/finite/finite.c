@@ -4,6 +4,7 @@
  */
 #include "trainer/run/run.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <math.h>
 

@@ -9,6 +9,7 @@
 #include "pace.h"
 #include "planning/console/numbers.h"
 #include "planning/predict/predict.h"
+#include "trainer/train/hooks.h"
 
 #include <math.h>
 #include <time.h>

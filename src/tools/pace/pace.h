@@ -2,7 +2,7 @@
 #ifndef PACE_H
 #define PACE_H
 
-#include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 struct pace {
     const struct list *list;

@@ -18,6 +18,7 @@
 #include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

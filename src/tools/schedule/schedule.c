@@ -3,6 +3,7 @@
 #include "planning/lists/lists.h"
 #include "planning/lists/plan_command.h"
 #include "planning/predict/plan.h"
+#include "trainer/base/module.h"
 
 static struct {
     bool print;

@@ -142,7 +142,7 @@ static void mark_time(struct view *view)
     const struct box rows = places_of(view).rows;
     struct view_selection *selection = &view->selection;
     if (view->mouse.x < rows.x || view->mouse.x >= rows.x + rows.w) {
-        SAY(view, "Put the mouse at the time that t is to mark.");
+        SAY(view, "put the mouse at the time that t is to mark");
         return;
     }
     if (selection->n_marks == MOST_MARKS) {
@@ -172,7 +172,7 @@ static void ask_trainer(struct view *view, enum asked what)
     struct trace_follow *follow = view->tracks[0]->follow;
     struct trace_control wanted = *trace_current_request(follow);
     if (!trace_can_request(follow)) {
-        SAY(view, "There is no trainer to ask: this trace has ended.");
+        SAY(view, "there is no trainer to ask: this trace has ended");
         return;
     }
     view->sight.asked = what != PAUSE;

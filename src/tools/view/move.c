@@ -157,7 +157,7 @@ static int find_board(struct view *view)
     for (int i = 0; i < view->n_tracks; i++)
         if (view->tracks[i]->board)
             return i;
-    SAY(view, "This is a trace.  The tasks of a step file can be moved, and saved: `yard view FILE.txt`");
+    SAY(view, "this is a trace; tasks of a step file can be moved and saved: `yard view FILE.txt`");
     return NONE;
 }
 

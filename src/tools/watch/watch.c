@@ -10,6 +10,7 @@
 
 #include "trainer/run/queues.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <time.h>
 
@@ -46,8 +47,8 @@ static void print_waits(FILE *out, const struct list *list, const struct queued_
         const struct task *producer = list->tasks[edge->producer];
         const struct queued_run *open = find_open(list, edge->producer, run->iteration - edge->previous);
         if (edge->wait && open)
-            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", edge->producer, producer->name,
-                    open->iteration, producer->lane->name);
+            fprintf(out, "      waits for task %u %s of %s %u on lane %s\n", edge->producer, producer->name,
+                    iteration_noun(list), open->iteration, producer->lane->name);
     }
 }
 
@@ -61,8 +62,8 @@ void print_frontier(FILE *out, const struct list *list)
         const struct queued_run *run = queued_run(queue, first_open(queue));
         const struct task *task = list->tasks[run->task_index];
         char position[64];
-        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", task->lane->name, run->task_index,
-                task->name, layer_and_micro(position, task), run->iteration);
+        fprintf(out, "  lane %s: task %u %s%s of %s %u has not ended\n", task->lane->name, run->task_index, task->name,
+                layer_and_micro(position, task), iteration_noun(list), run->iteration);
         print_waits(out, list, run);
     }
 }

@@ -1,6 +1,7 @@
 /* train.c - yard train: makes a trainer from the settings, fills its model with weights, and runs the training loop.
  * The folder train/ does all of this.
  */
+#include "trainer/train/train.h"
 #include "cmd.h"
 #include "trainer/settings/archive.h"
 #include "trainer/train/hooks.h"

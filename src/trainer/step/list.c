@@ -6,6 +6,8 @@ void tag_role(struct list *list, enum role role)
     list->tags = (struct tags){.layer = NONE, .micro = NONE, .role = role};
 }
 
+const char *iteration_noun(const struct list *list) { return strcmp(list->name, "train") == 0 ? "step" : "iteration"; }
+
 struct list *new_list(struct pool *pool, const char *name)
 {
     struct list *list = allocate(1, sizeof *list);

@@ -83,6 +83,7 @@ struct list {
     void (*restore_state)(struct list *list);
 };
 
+const char *iteration_noun(const struct list *list);        /* "step" for the list for training, else "iteration" */
 struct list *new_list(struct pool *pool, const char *name); /* an empty one, for tensors of that pool */
 void free_list(struct list *list);                          /* nothing of it may be in flight: see drain() in run.h */
 struct task *append_task(struct list *list); /* an empty task, which the list owns: at its end, or at the cursor */

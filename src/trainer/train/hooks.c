@@ -4,6 +4,7 @@
  * names the moment, and a debugger stops at one moment alone.
  */
 #include "hooks.h"
+#include "train.h"
 
 #include <math.h>
 

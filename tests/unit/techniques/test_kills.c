@@ -15,8 +15,8 @@
  *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */
-#include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_parts.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

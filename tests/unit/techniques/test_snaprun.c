@@ -11,8 +11,8 @@
  */
 #include "planning/trace/trace.h"
 #include "techniques/checkpoint/resume.h"
-#include "techniques/snapshot/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_parts.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"

@@ -235,7 +235,7 @@ TEST(two_times_are_marked_and_stay_where_they_are)
     const struct track *track = view->tracks[0];
     run_script(view, "t");
     assert_int_equal(view->selection.n_marks, 0);
-    assert_non_null(strstr(view->message, "Put the mouse"));
+    assert_non_null(strstr(view->message, "put the mouse"));
     run_script(view, "pagedown move:400,113 t move:900,300 t move:700,113 t");
     assert_int_equal(view->selection.n_marks, 2);
     assert_int_equal((int)round(x_of(view, view->selection.mark[0])), 900);

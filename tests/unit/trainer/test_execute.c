@@ -65,7 +65,7 @@ CASE(failed_event_serial) { run_broken(true); }
 TEST(a_failed_event_names_its_task)
 {
     const char *sentence =
-        "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
+        "iteration 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
     expect_case("failed_event", 1, sentence, NULL);
     expect_case("failed_event_serial", 1, sentence, NULL);
 }
@@ -112,11 +112,11 @@ TEST(the_frontier_names_what_is_stuck)
     open_barrier(&barrier);
     drain(journey.list);
     fclose(out);
-    expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
-    expect_text(text, "lane 0:0 upload: task 1 carry of step 1 has not ended\n"
-                      "      waits for task 0 make of step 1 on lane host cpu\n");
+    expect_text(text, "lane host cpu: task 0 make of iteration 1 has not ended");
+    expect_text(text, "lane 0:0 upload: task 1 carry of iteration 1 has not ended\n"
+                      "      waits for task 0 make of iteration 1 on lane host cpu\n");
     expect_text(text, "lane 0:0 compute: task 2 twice");
-    expect_text(text, "      waits for task 1 carry of step 1 on lane 0:0 upload\n");
+    expect_text(text, "      waits for task 1 carry of iteration 1 on lane 0:0 upload\n");
     expect_text(text, "lane host report: task 5 show");
     free(text);
     end_journey(&journey);
@@ -420,7 +420,7 @@ TEST(the_watchdog_ends_what_hangs_for_ever)
 LONG_TEST(the_watchdog_ends_a_hang_after_a_signal)
 {
     expect_case("hang_after_a_signal", EXIT_INTERRUPTED, "yard: interrupted: finishing the step",
-                "this is where each lane stands", "lane host cpu: task 0 make of step 1 has not ended",
+                "this is where each lane stands", "lane host cpu: task 0 make of iteration 1 has not ended",
                 "interrupted, and no task has ended for", "the run is given up; what was saved before is whole", NULL);
 }
 
