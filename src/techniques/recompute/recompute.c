@@ -14,10 +14,10 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         only what the budget needs.  The search that chooses it is in another folder (choose_remade of
- *                  struct pass_traits)
+ *     auto         only what the budget needs.  The search that chooses it is techniques/swap/swap_auto.c, which is
+ *                  found by choose_remade of struct pass_traits
  *
- * The rewrite is remake() (pass/remake.c).
+ * The rewrite is remake() (planning/pass/remake.c).
  *
  * Source: "Training Deep Nets with Sublinear Memory Cost" (Chen et al. 2016), full; "Reducing Activation Recomputation
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.

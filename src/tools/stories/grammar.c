@@ -60,6 +60,18 @@ static void check_length(const struct stories *stories, struct source_line line)
         refuse(stories, line, "a line can have %d bytes at most: cut its phrase into two scenes", LONGEST_LINE);
 }
 
+/* Ends the program, since the line had to begin a table or a scene. */
+static _Noreturn void refuse_head(const struct stories *stories, struct source_line line)
+{
+    refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
+}
+
+static void append_item(struct block *block, struct source_line line)
+{
+    block->items = grow(block->items, &block->cap, block->n + 1, sizeof *block->items);
+    block->items[block->n++] = line;
+}
+
 /* The new table or scene that the line begins. */
 static struct block *begin_block(struct stories *stories, struct source_line line)
 {
@@ -69,7 +81,7 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
     if (strcmp(line.word[0], "scene") == 0)
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
-        refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
+        refuse_head(stories, line);
     blocks->blocks = grow(blocks->blocks, &blocks->cap, blocks->n + 1, sizeof *blocks->blocks);
     struct block *block = &blocks->blocks[blocks->n++];
     *block = (struct block){.head = {.number = line.number, .word = line.word + 1, .n = line.n - 1}};
@@ -97,11 +109,10 @@ static void read_lines(struct stories *stories)
         free_words += line.n + 1;
         if (!indented)
             last = begin_block(stories, line);
-        else if (last) {
-            last->items = grow(last->items, &last->cap, last->n + 1, sizeof *last->items);
-            last->items[last->n++] = line;
-        } else
-            refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
+        else if (last)
+            append_item(last, line);
+        else
+            refuse_head(stories, line);
     }
 }
 

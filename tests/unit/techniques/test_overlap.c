@@ -613,7 +613,8 @@ static struct sides_given train_choosing(const char *words, bool serial, int64_t
     struct settings *settings = parse_words(words);
     struct sides_given made = {0, 0, 0};
     settings->serial = serial;
-    settings->demands.draw_seed = pace_options.delay_seed = delay_seed;
+    settings->demands.draw_seed = delay_seed;
+    pace_options.delay_seed = delay_seed;
     predict_options.hardware = "data/hardware/workstation.txt";
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     for (uint32_t k = 0; k < 2; k++) {

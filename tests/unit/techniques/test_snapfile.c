@@ -204,7 +204,9 @@ static void remove_temporary(const char *path)
 static void cut_power(const char *path)
 {
     bool old = disk.sure_named != disk.named && !one_in(2);
-    disk.named = disk.sure_named = old ? disk.sure_named : disk.named;
+    if (old)
+        disk.named = disk.sure_named;
+    disk.sure_named = disk.named;
     cut_file(&disk.file[disk.named], &disk.luck);
     empty_file(&disk.file[1 - disk.named]);
     disk.inode[1 - disk.named] = 0;
@@ -374,7 +376,8 @@ static void begin_trial(const char *path, uint64_t number)
         empty_file(&disk.file[i]);
         disk.inode[i] = 0;
     }
-    disk.named = disk.sure_named = 0;
+    disk.named = 0;
+    disk.sure_named = 0;
     disk.calls.fault = FAULT_NONE;
     life.path = path;
     life.first = 0;

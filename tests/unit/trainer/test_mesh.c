@@ -57,9 +57,10 @@ static void expect_parts(const struct cut *cut, const int64_t shape[2], int n)
     for (int k = 0; k < n; k++) {
         struct part part = part_of(cut, shape, k, n);
         for (size_t i = 0; i < part.stretches; i++)
-            for (size_t at = part.begin; at < part.end; at++, covered++) {
+            for (size_t at = part.begin; at < part.end; at++) {
                 assert_false(taken[i * part.length + at]);
                 taken[i * part.length + at] = true;
+                covered++;
             }
     }
     assert_int_equal(covered, cut->split == SPLIT_NONE ? elements * (size_t)n : elements);
@@ -124,21 +125,22 @@ TEST(sums_are_in_rank_order)
         for (int n = 1; n <= 5; n++)
             for (size_t i = 0; i < COUNT(sizes); i++) {
                 contexts_apart(apart);
-                float *good = reduced(n, sizes[i]), *sum = NULL;
+                float *found = reduced(n, sizes[i]);
+                float *expected = NULL;
                 for (int k = 0; k < n; k++) {
                     float *values = random_floats(sizes[i], (uint64_t)k + 1);
-                    if (!sum) {
-                        sum = values;
+                    if (!expected) {
+                        expected = values;
                         continue;
                     }
                     for (size_t e = 0; e < sizes[i]; e++)
-                        sum[e] += values[e];
+                        expected[e] += values[e];
                     free(values);
                 }
                 for (size_t k = 0; k < (size_t)n; k++)
-                    expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
-                free(good);
-                free(sum);
+                    expect_same_bits("all-reduce", found + k * sizes[i], expected, sizes[i]);
+                free(found);
+                free(expected);
             }
     contexts_apart(false);
 }
@@ -179,8 +181,10 @@ TEST(no_device_gets_everything_at_once)
         expect_spread(paper.list, LANE_UPLOAD, turn * N, N);
     }
     expect_spread(paper.list, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
-    for (size_t k = 0, first = (N - 1) * N; k < N; k++, first += N - 1)
+    for (size_t k = 0; k < N; k++) {
+        size_t first = (N - 1) * (N + k);
         assert_int_equal(device_of_nth(paper.list, LANE_UPLOAD, first), (k + 1) % N);
+    }
     end_paper(&paper);
 }
 
