@@ -85,9 +85,7 @@ const struct turn_cell **cell_of(const struct schedule *schedule, enum computati
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
 /* All cells, *n of them, in an order in which they can be done one after another.  Ends the program where cells wait
- * for one another.  TIED: the weight gradients of the first stage wait for those of the last one, as those of a tied
- * head do.  The caller frees the array. */
-enum head_weights { UNTIED, TIED };
+ * for one another.  head: as for turn_needs() (pipeline.h).  The caller frees the array. */
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n);
 
 /* Ends the program where order_cells() does. */

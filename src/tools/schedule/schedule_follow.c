@@ -20,35 +20,17 @@ static bool is_done(const struct following *following, const struct turn *turn)
     return cell < following->s->rows[cell->row].cells + following->next[cell->row];
 }
 
-/* *need becomes the turn that a turn waits for.  Returns false if it waits for none. */
-static bool find_need(const struct schedule *schedule, const struct turn *turn, struct turn *need)
-{
-    const int last = schedule->stages - 1;
-    *need = *turn;
-    if (turn->computation == WEIGHT_GRADIENT) {
-        need->computation = INPUT_GRADIENT;
-    } else if (turn->computation == FORWARD) {
-        need->stage--;
-    } else if (turn->stage == last) {
-        need->computation = FORWARD;
-    } else {
-        need->computation = INPUT_GRADIENT;
-        need->stage++;
-    }
-    return need->stage >= 0;
-}
-
 /* *need becomes a turn that the cell still waits for.  Returns false if it waits for none. */
 static bool find_unmet(const struct following *following, const struct turn_cell *cell, struct turn *need)
 {
-    const int last = following->s->stages - 1;
+    struct turn needs[MOST_NEEDS];
     for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
-        if (find_need(following->s, turn, need) && !is_done(following, need))
-            return true;
-        bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
-        *need = (struct turn){WEIGHT_GRADIENT, last, turn->micro};
-        if (following->head == TIED && weights && turn->stage == 0 && last > 0 && !is_done(following, need))
-            return true;
+        const int n = turn_needs(turn, following->s->stages - 1, following->head, needs);
+        for (int i = 0; i < n; i++) {
+            *need = needs[i];
+            if (!is_done(following, need))
+                return true;
+        }
     }
     return false;
 }

@@ -42,29 +42,19 @@ static void set_places(const struct schedule *schedule, struct turn_order *turn_
     turn_order->folded = in_loop < schedule->stages;
 }
 
-/* The micro-batch that is due, which then counts as done.  done: how many the stage has had, by computation. */
-static int due_micro(int done[COMPUTATIONS], enum computation computation)
-{
-    if (computation == BACKWARD) { /* both halves */
-        done[INPUT_GRADIENT]++;
-        computation = WEIGHT_GRADIENT;
-    }
-    done[computation]++;
-    return done[computation] - 1;
-}
-
 /* Refuses a schedule in which a stage takes its micro-batches in another order. */
 static void expect_ascending(const struct schedule *schedule)
 {
     int(*done)[COMPUTATIONS] = allocate((size_t)schedule->stages, sizeof *done);
     for (size_t i = 0; i < schedule->n_turns; i++) {
         const struct turn *turn = schedule->turns[i].turn;
-        const int due = due_micro(done[turn->stage], turn->computation);
+        const int due = due_micro(done, turn);
         if (turn->micro != due)
             fail_cell(schedule, schedule->turns[i].cell,
                       "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
                       "gradients as one device does",
                       due);
+        note_done(done, turn);
     }
     free(done);
 }

@@ -33,10 +33,10 @@ struct turns { /* the turns of one device, as far as they have been taken */
     int micros;  /* micro-batches of a step */
     struct turn *turns;
     int n;
-    int (*done)[COMPUTATIONS]; /* by stage: for how many micro-batches; a whole backward counts as both halves too */
+    int (*done)[COMPUTATIONS]; /* by stage: as note_done() counts */
 };
 
-static void note_done(int (*done)[COMPUTATIONS], const struct turn *turn)
+void note_done(int (*done)[COMPUTATIONS], const struct turn *turn)
 {
     int *of_stage = done[turn->stage];
     of_stage[turn->computation]++;
@@ -46,12 +46,17 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *turn)
     }
 }
 
+int due_micro(int (*const done)[COMPUTATIONS], const struct turn *turn)
+{
+    return done[turn->stage][turn->computation == BACKWARD ? WEIGHT_GRADIENT : turn->computation];
+}
+
 static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
     struct turn *turn = &turns->turns[turns->n];
     turns->n++;
-    enum computation last_half = computation == BACKWARD ? WEIGHT_GRADIENT : computation;
-    *turn = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
+    *turn = (struct turn){.computation = computation, .stage = stage};
+    turn->micro = due_micro(turns->done, turn);
     CHECK(turn->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
     note_done(turns->done, turn);
 }
@@ -271,20 +276,33 @@ const struct turn_order *find_order(const char *named)
 
 /* ---- one list -------------------------------------------------------------------------------------------------- */
 
-/* Has what this turn needs been done?  done: as in struct turns.  last: the last stage.  The embedding's gradient needs
- * that of a tied head, so the weights of stage 0 come after those of the last stage. */
+int turn_needs(const struct turn *turn, int last, enum head_weights head, struct turn needs[MOST_NEEDS])
+{
+    const int stage = turn->stage, micro = turn->micro;
+    const bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
+    int n = 0;
+    if (turn->computation == WEIGHT_GRADIENT)
+        needs[n++] = (struct turn){INPUT_GRADIENT, stage, micro};
+    else if (turn->computation == FORWARD && stage > 0)
+        needs[n++] = (struct turn){FORWARD, stage - 1, micro};
+    else if (turn->computation != FORWARD && stage == last)
+        needs[n++] = (struct turn){FORWARD, stage, micro};
+    else if (turn->computation != FORWARD)
+        needs[n++] = (struct turn){INPUT_GRADIENT, stage + 1, micro};
+    if (head == TIED && weights && stage == 0 && last > 0)
+        needs[n++] = (struct turn){WEIGHT_GRADIENT, last, micro};
+    return n;
+}
+
+/* Has what this turn needs been done?  An order is the same for tied and untied heads, so it always counts as tied. */
 static bool is_ready(const struct turn *turn, int last, int (*const done)[COMPUTATIONS])
 {
-    const bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
-    if (turn->computation == FORWARD)
-        return turn->stage == 0 || done[turn->stage - 1][FORWARD] > turn->micro;
-    if (weights && turn->stage == 0 && last > 0 && done[last][WEIGHT_GRADIENT] <= turn->micro)
-        return false;
-    if (turn->computation == WEIGHT_GRADIENT)
-        return done[turn->stage][INPUT_GRADIENT] > turn->micro;
-    if (turn->stage == last)
-        return done[last][FORWARD] > turn->micro;
-    return done[turn->stage + 1][INPUT_GRADIENT] > turn->micro;
+    struct turn needs[MOST_NEEDS];
+    const int n = turn_needs(turn, last, TIED, needs);
+    for (int i = 0; i < n; i++)
+        if (done[needs[i].stage][needs[i].computation] <= needs[i].micro)
+            return false;
+    return true;
 }
 
 struct device_turns {

@@ -48,6 +48,22 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
  * them. */
 struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh *mesh, int micros, size_t *n_turns);
 
+/* ---- pipeline.c: what is done, and what a turn waits for --------------------------------------------------------- */
+
+/* Counts a turn that has been done.  done: for how many micro-batches each stage has done each computation.  A whole
+ * backward counts as both of its halves, too. */
+void note_done(int (*done)[COMPUTATIONS], const struct turn *turn);
+
+/* Which micro-batch is due if a stage takes them in ascending order.  Of `turn` only stage and computation count. */
+int due_micro(int (*const done)[COMPUTATIONS], const struct turn *turn);
+
+/* Writes the turns that a turn waits for, and returns how many there are.  They are no whole backwards, which do both
+ * halves.  last: the last stage.  TIED: the weight gradients of stage 0 wait for those of the last stage, since the
+ * embedding's gradient needs that of a tied head. */
+enum head_weights { UNTIED, TIED };
+enum { MOST_NEEDS = 2 };
+int turn_needs(const struct turn *turn, int last, enum head_weights head, struct turn needs[MOST_NEEDS]);
+
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
 
 /* An order for a number of devices and of micro-batches.  The folder that reads it has proved what the other orders
