@@ -236,8 +236,9 @@ static struct task *maker_of(const struct update_mover *mover, const struct tens
     return at == NONE ? mover->list->edit_ends : mover->list->tasks[at];
 }
 
-/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE the tensor does
- * not, so that no task waits for the copy. */
+/* Adds a copy of a device's tensor to the host, behind its maker, and returns the host's tensor.  This shares bytes
+ * with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the device's tensor does not either, so
+ * that no task waits for the copy. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose)
 {
@@ -279,9 +280,9 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
 /* Is the task a copy up, of what the host has? */
 static bool brings_up(const struct task *task) { return is_copy(task) && copy_source(task)->device->is_host; }
 
-/* What many updates read, such as the norm, is brought down once for all of them.  What the host itself has sent up is
- * not brought down: the host uses its own tensor, as for `control`, and with dp=2 for `state` of replica 1.  In a list
- * that was written by hand `whole` stays where it is.
+/* Returns the host's tensor of what many updates read, such as the norm, and adds the copy down that it needs: one for
+ * all of them.  What the host itself has sent up is not brought down: the host uses its own tensor, as for `control`,
+ * and with dp=2 for `state` of replica 1.  In a list that was written by hand `whole` stays where it is.
  *
  * With clipping all updates read the norm; those of a step file are held (gate.c).  Then gradients still go down during
  * the backward, and the CPU works during the next forward.  Without clipping a model's `state` goes down too, as soon
@@ -301,8 +302,9 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
     return *mine;
 }
 
-/* Gradients have lanes for these copies alone, and what shared_copy() brings down has another, since on one lane the
- * copies of both would wait for each other. */
+/* Returns the host's tensor for access i of the slice, and adds the copy down that it needs.  Gradients have lanes for
+ * these copies alone, and what shared_copy() brings down has another, since on one lane the copies of both would wait
+ * for each other. */
 struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i)
 {
     struct tensor *tensor = slice->accesses[i].tensor, *whole = update->accesses[i].tensor;
@@ -323,7 +325,7 @@ struct tensor *host_tensor(struct update_mover *mover, const struct task *update
 
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
-/* Cuts it into as many slices as there are cores, and more where one would be larger than LARGEST. */
+/* Cuts an update into as many slices as there are cores, and more where one would be larger than LARGEST. */
 struct update_slices cut_update(struct update_mover *mover, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
@@ -338,7 +340,7 @@ struct update_slices cut_update(struct update_mover *mover, struct task *update)
     return slices;
 }
 
-/* The host's task in place of `slice`.  Slices take the CPU's lanes in turn. */
+/* Puts a task of the host in the place of `slice`, and returns it.  Slices take the CPU's lanes in turn. */
 static struct task *run_on_host(struct update_mover *mover, struct task *slice, struct tensor *const *on_host)
 {
     struct lane *lane = open_lane(mover->list->pool->machine, host_of(mover), LANE_CPU, mover->n_slices % mover->cores);

@@ -101,8 +101,10 @@ static char *sum_up(const struct fate *fates, size_t n)
     char bytes[32];
     for (const struct fate *fate = fates; fate < fates + n; fate++) {
         const double bytes_of_x = (double)fate->gap->tensor->bytes;
-        n_swapped += fate->action == SWAP && fate->back;
-        n_remade += fate->action == REMAKE && fate->back;
+        if (fate->action == SWAP && fate->back)
+            n_swapped++;
+        if (fate->action == REMAKE && fate->back)
+            n_remade++;
         if (fate->action == SWAP && fate->leaves)
             copied += bytes_of_x;
         if (fate->action == SWAP && fate->back)
