@@ -1,7 +1,8 @@
 /* bars.c - the rows of lanes.
  *
  * A bar that is wide enough to be seen is drawn as one.  Others are merged: a column of pixels takes the colour of the
- * longest bar in it, and is the lower and the paler the less of its time the lane was busy.  A short bar that has no
+ * longest bar in it.  Its height is the share of its time in which the lane was busy, and a small share also makes it
+ * pale.  A short bar that has no
  * other one beside it is drawn as such a column.
  *
  *     |#####| |##|              bars
@@ -21,7 +22,8 @@ enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14 };
 struct label { /* a bar's name */
     char text[128];
     enum font font;
-    bool fits; /* false: the bar has no room for the whole text */
+    bool fits;           /* false: the bar has no room for the whole text */
+    int left, top, wide; /* pixels, as place_label() sets them */
 };
 
 static struct label label_in(const struct brush *brush, uint32_t task, int width, enum font font)
@@ -50,45 +52,81 @@ static struct label choose_label(const struct brush *brush, uint32_t task, int w
     return normal;
 }
 
-/* Writes a task's name.  It may be cut where much of it fits.  The name of a bar that is not lit is pale, too. */
-static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
+/* Finds the task's name and its place in a bar, where it may be cut if much of it fits.  Returns false if the bar has
+ * no room for it. */
+static bool place_label(const struct brush *brush, uint32_t task, int x, int width, struct label *label)
 {
     enum { CUT_WIDTH = 48 };
     const int dot = brush->view->scale;
     const bool low = brush->height < 26 * dot;
     const int room = width - 6 * dot;
     if (width < NAMED_WIDTH * dot || (low ? 12 : GLYPH_HEIGHT) * dot > brush->height)
-        return;
-    const struct label label = choose_label(brush, task, width, low);
-    if (!label.fits && (room < CUT_WIDTH * dot || !label.text[0]))
-        return;
-    const int wide = label.fits ? text_width(label.font, label.text) : room;
-    int left = x + (width - wide) / 2, top = brush->y + (brush->height - GLYPH_HEIGHT * dot) / 2;
-    if (brush->names_only)
-        fill(brush->view, left - dot, MAX(top, brush->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, brush->height),
-             colour);
-    uint32_t ink = lit ? readable_on(colour) : blend(readable_on(colour), colour, 0.6);
-    draw_text_within(brush->view->canvas, left, top, label.font, label.text, ink, left + wide);
+        return false;
+    *label = choose_label(brush, task, width, low);
+    label->wide = label->fits ? text_width(label->font, label->text) : room;
+    label->left = x + (width - label->wide) / 2;
+    label->top = brush->y + (brush->height - GLYPH_HEIGHT * dot) / 2;
+    return label->fits || (room >= CUT_WIDTH * dot && label->text[0]);
 }
 
-/* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */
-static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
+/* Writes the name into a bar of that colour.  The name of a bar that is not lit is pale, too. */
+static void draw_label(const struct brush *brush, const struct label *label, uint32_t colour, bool lit)
 {
-    int from = MAX(edge_x(brush, bar->start), x);
-    int to = edge_x(brush, bar->end);
+    const uint32_t ink = lit ? readable_on(colour) : blend(readable_on(colour), colour, 0.6);
+    draw_text_within(brush->view->canvas, label->left, label->top, label->font, label->text, ink,
+                     label->left + label->wide);
+}
+
+/* Writes the name again, where lines run over the bar. */
+static void draw_label_over_lines(const struct brush *brush, const struct label *label, uint32_t colour, bool lit)
+{
+    const int dot = brush->view->scale;
+    fill(brush->view, label->left - dot, MAX(label->top, brush->y), label->wide + 2 * dot,
+         MIN(GLYPH_HEIGHT * dot, brush->height), colour);
+    draw_label(brush, label, colour, lit);
+}
+
+struct extent { /* of a bar */
+    int from, width;
+    int after; /* the first free column after it */
+    int room;  /* for its name: pixels from `from` on */
+};
+
+/* A bar from column x on, with a pixel of paper between it and the next one. */
+static struct extent extent_of_bar(const struct brush *brush, const struct bar *bar, int x)
+{
+    const int from = MAX(edge_x(brush, bar->start), x), to = edge_x(brush, bar->end);
     int width = to - from;
-    uint32_t colour = colour_of_bar(brush, bar);
     if (width > 4)
         width--;
     width = MAX(width, 2 * brush->view->scale);
-    if (!brush->names_only)
-        fill(brush->view, from, brush->y, width, brush->height, colour);
     /* Whole pixels make bars of one length differ by a pixel in width; their names do not depend on that.  They may
      * reach into the pixel of paper. */
     const double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
     const int room = (int)fmin(width + 1, fmax(floor(pixels) - 1, 0));
-    draw_bar_label(brush, bar->task, from, room, colour, is_lit(brush->view, brush->index, bar->record));
-    return MAX(to, x + 1);
+    return (struct extent){.from = from, .width = width, .after = MAX(to, x + 1), .room = room};
+}
+
+/* Draws a bar from column x on.  Returns the first free column. */
+static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
+{
+    const struct extent extent = extent_of_bar(brush, bar, x);
+    const uint32_t colour = colour_of_bar(brush, bar);
+    struct label label;
+    fill(brush->view, extent.from, brush->y, extent.width, brush->height, colour);
+    if (place_label(brush, bar->task, extent.from, extent.room, &label))
+        draw_label(brush, &label, colour, is_lit(brush->view, brush->index, bar->record));
+    return extent.after;
+}
+
+/* Writes the name of such a bar again, over lines.  Returns the first free column. */
+static int draw_name(const struct brush *brush, const struct bar *bar, int x)
+{
+    const struct extent extent = extent_of_bar(brush, bar, x);
+    struct label label;
+    if (place_label(brush, bar->task, extent.from, extent.room, &label))
+        draw_label_over_lines(brush, &label, colour_of_bar(brush, bar), is_lit(brush->view, brush->index, bar->record));
+    return extent.after;
 }
 
 /* Draws the gap before bar i, a quarter as high as a bar, hatched in the colours of what it waited for.  It is dimmed
@@ -124,37 +162,96 @@ static void draw_queued(const struct brush *brush, size_t i, int x)
         fill(brush->view, at, brush->y + brush->height - dot, dot, dot, QUEUED);
 }
 
-/* The task that runs on the lane now, or ran when the trainer stopped, is perforated like a film.  A task that waits
- * for another lane is pale.  Where time does not go on, it has the width of its name, not of its time. */
-static void draw_running(const struct brush *brush, uint32_t lane)
+struct running_bar { /* the bar of the task that runs on a lane now, or ran when the trainer stopped */
+    uint32_t task;
+    int from, to; /* columns */
+    bool waits;   /* for another lane */
+    uint32_t colour;
+};
+
+/* Finds the bar of the task that runs on the lane; false: none is seen.  A task that waits for another lane is pale.
+ * Where time does not go on, the bar has the width of its name, not of its time. */
+static bool place_running(const struct brush *brush, uint32_t lane, struct running_bar *running)
 {
     struct trace_running now;
     if (!trace_running(brush->track->trace, lane, &now))
-        return;
-    const int dot = brush->view->scale;
-    const int hole = brush->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
-    const int least = brush->track->stands ? 120 * dot : 0;
+        return false;
+    const int least = brush->track->stands ? 120 * brush->view->scale : 0;
     uint64_t since = now.since;
     if (brush->bars->n > 0)
         since = MAX(since, brush->bars->bars[brush->bars->n - 1].end);
-    int from = edge_x(brush, since);
-    int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
-    uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
-    if (to <= from)
+    running->task = now.record->task;
+    running->waits = now.waits;
+    running->from = edge_x(brush, since);
+    running->to = MIN(MAX(edge_x(brush, brush->track->now), running->from + least), brush->right);
+    running->colour = task_colour(brush->view, brush->track, running->task);
+    if (running->waits)
+        running->colour = blend(running->colour, PAPER, 0.8);
+    return running->from < running->to;
+}
+
+/* Perforates the bar like a film. */
+static void draw_holes(const struct brush *brush, const struct running_bar *running)
+{
+    const int dot = brush->view->scale;
+    const int hole = brush->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
+    for (int x = running->from + 2 * dot; x + 4 * dot <= running->to; x += 8 * dot) {
+        fill(brush->view, x, brush->y + dot, 4 * dot, hole, PAPER);
+        fill(brush->view, x, brush->y + brush->height - dot - hole, 4 * dot, hole, PAPER);
+    }
+}
+
+static void draw_running(const struct brush *brush, uint32_t lane)
+{
+    struct running_bar running;
+    struct label label;
+    if (!place_running(brush, lane, &running))
         return;
-    note_colour(brush, now.record->task);
-    if (brush->drawn)
-        brush->drawn->unfinished[now.waits] = true;
-    if (now.waits)
-        colour = blend(colour, PAPER, 0.8);
-    if (!brush->names_only) {
-        fill(brush->view, from, brush->y, to - from, brush->height, colour);
-        for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
-            fill(brush->view, x, brush->y + dot, 4 * dot, hole, PAPER);
-            fill(brush->view, x, brush->y + brush->height - dot - hole, 4 * dot, hole, PAPER);
+    const int width = running.to - running.from;
+    note_colour(brush, running.task);
+    brush->drawn->unfinished[running.waits] = true;
+    fill(brush->view, running.from, brush->y, width, brush->height, running.colour);
+    if (!running.waits)
+        draw_holes(brush, &running);
+    if (place_label(brush, running.task, running.from, width, &label))
+        draw_label(brush, &label, running.colour, true);
+}
+
+static void draw_running_name(const struct brush *brush, uint32_t lane)
+{
+    struct running_bar running;
+    struct label label;
+    if (place_running(brush, lane, &running) &&
+        place_label(brush, running.task, running.from, running.to - running.from, &label))
+        draw_label_over_lines(brush, &label, running.colour, true);
+}
+
+static void draw_bars(const struct brush *brush)
+{
+    size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
+    int x = brush->left;
+    while (i < brush->bars->n && x < brush->right) {
+        const struct bar *bar = &brush->bars->bars[i];
+        double from = bar_x(brush, bar->start);
+        if (from >= x + 1) {
+            if (brush->view->show_causes)
+                draw_gap(brush, i, x);
+            else
+                draw_queued(brush, i, x);
+        }
+        if (from >= brush->right)
+            break;
+        x = (int)fmax(from, x);
+        if (bar->end - bar->start >= brush->seen) {
+            x = draw_bar(brush, bar, x);
+            i++;
+        } else if (stands_alone(brush, i)) {
+            x = draw_short_bar(brush, bar, x);
+            i++;
+        } else {
+            x = draw_columns(brush, x, &i);
         }
     }
-    draw_bar_label(brush, now.record->task, from, to - from, colour, true);
 }
 
 static bool bar_ends_up_to(const void *item, const void *key)
@@ -173,32 +270,22 @@ static int skip_nameless(const struct brush *brush, int x, size_t *i)
     return x + 1;
 }
 
-static void draw_bars(const struct brush *brush)
+/* Writes the names of bars again, over lines. */
+static void draw_names(const struct brush *brush)
 {
     size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
     int x = brush->left;
     while (i < brush->bars->n && x < brush->right) {
         const struct bar *bar = &brush->bars->bars[i];
-        double from = bar_x(brush, bar->start);
-        if (from >= x + 1 && !brush->names_only) {
-            if (brush->view->show_causes)
-                draw_gap(brush, i, x);
-            else
-                draw_queued(brush, i, x);
-        }
+        const double from = bar_x(brush, bar->start);
         if (from >= brush->right)
             break;
         x = (int)fmax(from, x);
         if (bar->end - bar->start >= brush->seen) {
-            x = draw_bar(brush, bar, x);
-            i++;
-        } else if (brush->names_only) {
-            x = skip_nameless(brush, x, &i);
-        } else if (stands_alone(brush, i)) {
-            x = draw_short_bar(brush, bar, x);
+            x = draw_name(brush, bar, x);
             i++;
         } else {
-            x = draw_columns(brush, x, &i);
+            x = skip_nameless(brush, x, &i);
         }
     }
 }
@@ -266,8 +353,7 @@ void draw_lane(const struct view *view, const struct view_row *row, struct seen 
 
 void draw_lane_names(const struct view *view, const struct view_row *row)
 {
-    struct brush brush = make_brush(view, row);
-    brush.names_only = true;
-    draw_bars(&brush);
-    draw_running(&brush, row->index);
+    const struct brush brush = make_brush(view, row);
+    draw_names(&brush);
+    draw_running_name(&brush, row->index);
 }

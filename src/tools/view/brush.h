@@ -13,7 +13,6 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     int left, right, y, height;
     const uint32_t *firsts; /* [right - left + 1] the first bar that starts at each pixel or after it; or NULL */
     uint64_t seen;          /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    bool names_only;        /* true: bars are there already, and lines over them, which are not to run through names */
     struct seen *drawn;     /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
@@ -42,8 +41,8 @@ int draw_columns(const struct brush *brush, int x, size_t *i);
 /* Is bar i too narrow to be seen, but has nothing beside it with which it could be merged? */
 bool stands_alone(const struct brush *brush, size_t i);
 
-/* Draws a short bar that stands alone from column x on, two dots wide.  Like merged columns it is the lower and the
- * paler the less of its columns' time the lane was busy.  Returns the first free column. */
+/* Draws a short bar that stands alone from column x on, two dots wide.  Its height is the share of their time in
+ * which the lane was busy.  A small share also makes it pale.  Returns the first free column. */
 int draw_short_bar(const struct brush *brush, const struct bar *bar, int x);
 
 /* Draws whole steps, each as the shares of its time that colours have. */

@@ -16,15 +16,22 @@ enum { SAMPLES = 4 }; /* of many bars in a column, how many are looked at */
 
 /* ---- the first bar of each pixel --------------------------------------------------------------------------------- */
 
+/* Asks for the bars [i, end) that will be looked at if they are merged in a column. */
+static void fetch_samples(const struct brush *brush, size_t i, size_t end)
+{
+    const size_t stride = ceil_div(end - i, SAMPLES);
+    for (; i < end; i += stride)
+        fetch_ahead(&brush->bars->bars[i]);
+}
+
 void find_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1])
 {
     size_t i = first_bar_from(brush->bars, clock_at(brush, brush->left));
     for (int x = brush->left; x <= brush->right; x++) {
         const size_t before = i;
         i = next_bar_from(brush->bars, i, clock_at(brush, x));
-        const size_t stride = ceil_div(i - before, SAMPLES);
-        for (size_t sample = before; sample < i && !spans; sample += stride)
-            fetch_ahead(&brush->bars->bars[sample]);
+        if (!spans)
+            fetch_samples(brush, before, i);
         firsts[x - brush->left] = (uint32_t)i;
     }
 }

@@ -21,10 +21,12 @@ static bool has_task(const struct view *view, int track_index, uint32_t lane)
     const struct gesture *gesture = &view->mouse.gesture;
     const bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
     struct trace_running now;
-    for (uint32_t i = 0; i < trace->header.n_tasks && dragged; i++)
+    if (!dragged)
+        return trace->bars[lane].n > 0 || trace_running(trace, lane, &now);
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
         if (gesture->spots[i].lane == lane)
             return true;
-    return !dragged && (trace->bars[lane].n > 0 || trace_running(trace, lane, &now));
+    return false;
 }
 
 static struct limits limits_of(const struct view *view, const struct view_row *row)
@@ -207,12 +209,14 @@ static void stack_rows(struct view *view)
     }
 }
 
-/* Removes the rows of lanes without tasks. */
-static void drop_empty_lanes(struct view *view)
+static bool is_empty_lane(const struct view_row *row) { return row->empty; }
+static bool is_memory(const struct view_row *row) { return row->kind == ROW_MEMORY; }
+
+static void drop_rows(struct view *view, bool (*is_dropped)(const struct view_row *row))
 {
     size_t n = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (!view->layout.rows[i].empty)
+        if (!is_dropped(&view->layout.rows[i]))
             view->layout.rows[n++] = view->layout.rows[i];
     view->layout.n_rows = n;
 }
@@ -220,12 +224,8 @@ static void drop_empty_lanes(struct view *view)
 /* Removes the rows of memory, which the legend tells. */
 static void drop_memory(struct view *view)
 {
-    size_t n = 0;
     view->layout.no_room_for_memory = true;
-    for (size_t i = 0; i < view->layout.n_rows; i++)
-        if (view->layout.rows[i].kind != ROW_MEMORY)
-            view->layout.rows[n++] = view->layout.rows[i];
-    view->layout.n_rows = n;
+    drop_rows(view, is_memory);
 }
 
 static bool has_room(const struct view *view) { return room_for_rows(view) >= sum_all_rows(view).least; }
@@ -252,7 +252,7 @@ void lay_out(struct view *view)
     /* Two traces have to fit.  Lanes without tasks go first.  Memory is shown if its rows can have their least height:
      * else no curve can be read. */
     if (view->n_tracks > 1 && !has_room(view)) {
-        drop_empty_lanes(view);
+        drop_rows(view, is_empty_lane);
         fit_legend(view);
     }
     if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !has_room(view)) {

@@ -164,23 +164,36 @@ static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
     lane_bars->bars[lane_bars->n++] = (uint32_t)bar;
 }
 
-/* Adds the bars of tasks that the search finds, or of those on the critical path. */
+/* Adds the bars on the critical path, of tasks that the search finds.  found: by task. */
+static void add_lit_path(const struct view *view, struct lit *lit, const struct trace *trace, const bool *found)
+{
+    for (size_t i = 0; i < view->selection.n_path; i++) {
+        const size_t record = view->selection.path[i];
+        const uint32_t task = trace->records[record].task;
+        if (found[task])
+            add_lit_bar(lit, trace->tasks[task].lane, bar_of(trace, record));
+    }
+}
+
+/* Adds all bars of tasks that the search finds. */
+static void add_all_lit_bars(struct lit *lit, const struct trace *trace, const bool *found)
+{
+    for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
+        for (size_t i = 0; i < trace->bars[lane].n; i++)
+            if (found[trace->bars[lane].bars[i].task])
+                add_lit_bar(lit, lane, i);
+}
+
 static void add_lit_bars(const struct view *view, struct lit *lit, int track)
 {
     const struct trace *trace = view->tracks[track]->trace;
     bool *found = allocate(trace->header.n_tasks, sizeof *found);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
         found[i] = strcasestr(trace->tasks[i].name, lit->search) != NULL;
-    for (size_t i = 0; i < view->selection.n_path && lit->critical; i++) {
-        const size_t record = view->selection.path[i];
-        const uint32_t task = trace->records[record].task;
-        if (found[task])
-            add_lit_bar(lit, trace->tasks[task].lane, bar_of(trace, record));
-    }
-    for (uint32_t lane = 0; lane < trace->header.n_lanes && !lit->critical; lane++)
-        for (size_t i = 0; i < trace->bars[lane].n; i++)
-            if (found[trace->bars[lane].bars[i].task])
-                add_lit_bar(lit, lane, i);
+    if (lit->critical)
+        add_lit_path(view, lit, trace, found);
+    else
+        add_all_lit_bars(lit, trace, found);
     free(found);
 }
 

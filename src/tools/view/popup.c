@@ -174,13 +174,16 @@ struct box place_panel(const struct view *view, struct box size)
 static int room_for_panel(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
+    const int least = MIN(rows.h, LEAST_LINES * LINE * view->scale);
     int most = rows.h;
-    for (size_t i = 0; i < view->layout.n_rows && view->selection.region.kind == PLACE; i++) {
+    if (view->selection.region.kind != PLACE)
+        return MAX(most, least);
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         if (tells_of(view, row) && is_in_sight(view, row))
             most = MAX(row->y - rows.y, rows.y + rows.h - row->y - row->height) - PANEL_GAP * view->scale;
     }
-    return MAX(most, MIN(rows.h, LEAST_LINES * LINE * view->scale));
+    return MAX(most, least);
 }
 
 void draw_panel(const struct view *view)

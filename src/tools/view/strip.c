@@ -62,6 +62,12 @@ static size_t stride_of_steps(size_t n, size_t most)
 
 bool shows_loss(const struct view *view) { return !view->layout.low && !isnan(last_loss(view->tracks[0])); }
 
+static void draw_loss_line(const struct view *view, int x, int y, int to_x, int to_y)
+{
+    for (int k = 0; k < 2 * view->scale; k++)
+        draw_line(view->canvas, x, y + k, to_x, to_y + k, LOSS);
+}
+
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
 static void draw_loss(const struct view *view)
 {
@@ -85,8 +91,8 @@ static void draw_loss(const struct view *view)
             continue;
         const int to_x = box.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * box.w);
         const int to_y = box.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (box.h - 3 * dot));
-        for (int k = 0; k < 2 * dot && !first; k++)
-            draw_line(view->canvas, x, y + k, to_x, to_y + k, LOSS);
+        if (!first)
+            draw_loss_line(view, x, y, to_x, to_y);
         x = to_x;
         y = to_y;
         first = false;

@@ -664,8 +664,9 @@ static size_t expect_gradients_before(const struct list *list, const struct task
         const struct task *task = list->tasks[i];
         if (is_copy(task) && task->accesses[1].tensor == choice->accesses[0].tensor)
             there = task->accesses[0].tensor;
-        for (int k = 0;
-             there && task->role == ROLE_UPDATE && touches_bytes(task, there, ACCESS_READ) && k < task->n_accesses; k++)
+        if (!there || task->role != ROLE_UPDATE || !touches_bytes(task, there, ACCESS_READ))
+            continue;
+        for (int k = 0; k < task->n_accesses; k++)
             if (task->accesses[k].tensor->class == MEM_GRADIENTS) {
                 n++;
                 if (!touches_bytes(choice, task->accesses[k].tensor, ACCESS_READ))

@@ -191,8 +191,9 @@ TEST(the_legend_has_the_classes_that_are_seen)
         for (size_t i = 0; i < view->layout.n_rows; i++) {
             const struct box rows = places_of(view).rows;
             const struct view_row *view_row = &view->layout.rows[i];
-            for (int y = view_row->y;
-                 view_row->kind == ROW_MEMORY && is_in_sight(view, view_row) && y < view_row->y + view_row->height; y++)
+            if (view_row->kind != ROW_MEMORY || !is_in_sight(view, view_row))
+                continue;
+            for (int y = view_row->y; y < view_row->y + view_row->height; y++)
                 for (int x = rows.x; x < rows.x + rows.w; x++)
                     for (size_t k = 0; k < trace->header.n_classes; k++)
                         held[k] |= canvas->pixels[y * canvas->width + x] == class_colour(k);
