@@ -206,10 +206,11 @@ static void release(struct simulator *sim, int i, int iteration)
 {
     for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->waits[k].next_wait) {
         bool next_step = sim->waits[k].next_step;
-        for (int later = iteration; later + next_step < sim->opened; later++) {
+        const int ahead = next_step ? 1 : 0; /* iterations from the run to those that wait for it */
+        for (int later = iteration; later + ahead < sim->opened; later++) {
             if (later > iteration && !skipped(sim, node_of(sim, later, i)))
                 break; /* from here on the waits are for that run */
-            end_wait(sim, node_of(sim, later + next_step, sim->waits[k].consumer));
+            end_wait(sim, node_of(sim, later + ahead, sim->waits[k].consumer));
         }
     }
 }
@@ -224,7 +225,10 @@ static void count_run(struct simulator *sim, int i, int change)
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
     bool is_full = state->in_flight == MOST_RUNS;
-    sim->tasks_at_limit += is_full - was_full;
+    if (is_full && !was_full)
+        sim->tasks_at_limit++;
+    if (was_full && !is_full)
+        sim->tasks_at_limit--;
 }
 
 /* Task i of the iteration has ended there, or skips it after all. */

@@ -171,7 +171,7 @@ static struct lane_speed measure_link(struct device *device, enum lane_kind dire
     double small = 1e9, large = 1e9;
     cl_mem buffer;
     void *host = allocate(LARGE, 1);
-    CL_MAKE(buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
+    CL_MAKE(err, buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
     write_buffer(device, buffer, 0, host, LARGE); /* the pages are touched */
     for (int i = 0; i < TRIES; i++) {
         small = fmin(small, time_copy(device, buffer, host, SMALL, direction));

@@ -19,9 +19,7 @@ static size_t cut_cell(struct strip *strip, size_t at)
     const size_t i = lower_bound(&at, strip->cells, strip->n, sizeof *strip->cells, ends_up_to);
     if (strip->cells[i].begin == at)
         return i;
-    strip->cells = grow(strip->cells, &strip->cap, strip->n + 1, sizeof *strip->cells);
-    open_gap(strip->cells, strip->n, i, sizeof *strip->cells);
-    strip->n++;
+    strip->cells = insert_item(strip->cells, &strip->n, &strip->cap, i, sizeof *strip->cells);
     strip->cells[i].end = at;
     strip->cells[i + 1].begin = at;
     return i + 1;

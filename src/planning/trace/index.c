@@ -172,9 +172,7 @@ static void take_step(struct trace *trace, const struct trace_record *record)
     const size_t i = first_step_of(list, record->step);
     if (i == list->n || list->steps[i].step != record->step) {
         const struct trace_step new_step = {.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
-        list->steps = grow(list->steps, &list->cap, list->n + 1, sizeof *list->steps);
-        open_gap(list->steps, list->n, i, sizeof *list->steps);
-        list->n++;
+        list->steps = insert_item(list->steps, &list->n, &list->cap, i, sizeof *list->steps);
         list->steps[i] = new_step;
     }
     struct trace_step *step = &list->steps[i];

@@ -36,7 +36,8 @@ struct probe *open_probe(struct device *device)
                             .group = group,
                             .items = items,
                             .work = 2.0 * FMA_CHAINS * device->shape.vector * rounds * (double)items};
-    CL_MAKE(probe->out = clCreateBuffer(device->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
+    CL_MAKE(err,
+            probe->out = clCreateBuffer(device->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
     CL(clSetKernelArg(probe->kernel, 0, sizeof probe->out, &probe->out));
     CL(clSetKernelArg(probe->kernel, 1, sizeof rounds, &rounds));
     CL(clSetKernelArg(probe->kernel, 2, sizeof factor, &factor));
@@ -78,8 +79,8 @@ double measure_copy_speed(struct device *device, double seconds)
     cl_kernel k = make_kernel(device, "bench.cl", "copy");
     cl_mem buffer[2];
     for (cl_uint i = 0; i < 2; i++) {
-        CL_MAKE(buffer[i] =
-                    clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
+        CL_MAKE(err, buffer[i] =
+                         clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
         CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
     }
     CL(clSetKernelArg(k, 2, sizeof n, &n));

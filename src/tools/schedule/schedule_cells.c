@@ -48,17 +48,6 @@ char *format_schedule(const struct schedule *schedule)
 
 /* ---- from text --------------------------------------------------------------------------------------------------- */
 
-/* A number below `end`, and moves *at to what follows it; NONE: there is none. */
-static int parse_number(const char **at, int end)
-{
-    char *rest;
-    if (!isdigit((unsigned char)**at))
-        return NONE;
-    long n = strtol(*at, &rest, 10);
-    *at = rest;
-    return n < end ? (int)n : NONE;
-}
-
 /* Reads "1B3", and moves *at to what follows. */
 static bool parse_turn(const char **at, struct turn *turn)
 {

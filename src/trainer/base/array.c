@@ -19,10 +19,13 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size)
     return items;
 }
 
-void open_gap(void *items, size_t n, size_t at, size_t size)
+void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size)
 {
-    char *gap = (char *)items + at * size;
-    memmove(gap + size, gap, (n - at) * size);
+    items = grow(items, cap, *n + 1, size);
+    char *place = (char *)items + at * size;
+    memmove(place + size, place, (*n - at) * size);
+    (*n)++;
+    return items;
 }
 
 /* The first of items[low] ... items[high - 1] that is not before the key; high: all are; low: there are none. */

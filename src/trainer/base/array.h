@@ -23,8 +23,9 @@ void fill_none(int *items, size_t n); /* each of the n becomes NONE */
  */
 void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 
-/* Moves items[at] ... items[n - 1] up by one; there is room for n + 1.  items[at] still has its old value. */
-void open_gap(void *items, size_t n, size_t at, size_t size);
+/* Makes the array of *n elements longer by one, and moves items[at] and those after it up.  Returns the array; the
+ * caller sets items[at], which still has its old value. */
+void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size);
 
 /* ---- sorting ----------------------------------------------------------------------------------------------------- */
 

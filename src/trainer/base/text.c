@@ -195,6 +195,16 @@ bool parse_int(const char *text, int64_t *value)
     return true;
 }
 
+int parse_number(const char **at, int end)
+{
+    char *rest;
+    if (!isdigit((unsigned char)**at))
+        return NONE;
+    long n = strtol(*at, &rest, 10);
+    *at = rest;
+    return n < end ? (int)n : NONE;
+}
+
 bool parse_double(const char *text, double *value)
 {
     if (strspn(text, "0123456789+-.eE") != strlen(text)) /* no spaces, hexadecimal, inf or nan */

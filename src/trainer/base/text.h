@@ -74,6 +74,9 @@ bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
 
+/* Reads digits, and moves *at to what follows them.  NONE: there are none, or the number is not below `end`. */
+int parse_number(const char **at, int end);
+
 /* ---- utf8.c ------------------------------------------------------------------------------------------------------ */
 
 enum { CODE_POINTS = 0x110000 }; /* a character's number is below it */

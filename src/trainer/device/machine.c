@@ -16,8 +16,8 @@ enum { HOST_ALIGNMENT = 4096 };
 
 /* One comma-separated part of -d: P:D, P:D/PIECES or P:DxSHARES. */
 struct selection {
-    unsigned platform, device; /* numbers, from 0 */
-    unsigned pieces, shares;   /* how many; 0: the part does not ask for them */
+    uint16_t platform, device; /* numbers, from 0; 16 bits, so that the `id` of struct device has room for all four */
+    uint16_t pieces, shares;   /* how many; 0: the part does not ask for them */
 };
 
 /* The first GPU, or else the first device. */
@@ -41,21 +41,30 @@ static const char *default_device(char text[32])
     return text;
 }
 
-/* Reads the part of -d at *text, which moves to the part's end.  Returns false if it is not a part such as 0:0/2. */
-static bool read_selection(const char **text, struct selection *selection)
+/* Reads the part of -d at *at, and moves *at to what follows.  Returns false if it is not a part such as 0:0/2. */
+static bool read_selection(const char **at, struct selection *selection)
 {
-    char part[32], kind = '/'; /* kind: the character between the device and its count */
-    unsigned count = 0;
-    int end = 0; /* where the last number ends that was read */
-    int length = (int)strcspn(*text, ",");
-    snprintf(part, sizeof part, "%.*s", length, *text);
-    *text += length;
-    int found = sscanf(part, "%4u:%4u%n%c%4u%n", &selection->platform, &selection->device, &end, &kind, &count, &end);
-    selection->pieces = kind == '/' ? count : 0;
-    selection->shares = kind == 'x' ? count : 0;
-    bool known_characters = strspn(part, "0123456789:/x") == strlen(part); /* sscanf would skip spaces */
-    bool complete = found == 2 || (found == 4 && selection->pieces + selection->shares > 0);
-    return part[end] == '\0' && known_characters && complete;
+    enum { END = 10000 };
+    const int platform = parse_number(at, END);
+    if (platform == NONE || **at != ':')
+        return false;
+    (*at)++;
+    const int device = parse_number(at, END);
+    if (device == NONE)
+        return false;
+    *selection = (struct selection){.platform = (uint16_t)platform, .device = (uint16_t)device};
+    const char kind = **at;
+    if (kind == '/' || kind == 'x') {
+        (*at)++;
+        const int count = parse_number(at, END);
+        if (count < 1)
+            return false;
+        if (kind == '/')
+            selection->pieces = (uint16_t)count;
+        else
+            selection->shares = (uint16_t)count;
+    }
+    return **at == '\0' || **at == ',';
 }
 
 /* Ends the program: there is no such device.  Names those that there are, as -d does. */
@@ -294,7 +303,7 @@ static void make_context(struct machine *machine, struct device *first)
         if (n == 0 || ids[n - 1] != device->cl) /* the shares of one device, which are neighbours, count once */
             ids[n++] = device->cl;
     }
-    CL_MAKE(context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
+    CL_MAKE(err, context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
 struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
@@ -305,7 +314,7 @@ struct lane *open_lane(struct machine *machine, struct device *device, enum lane
         return lane;
     lane = add_lane(machine, device, kind, nth);
     if (device->cl)
-        CL_MAKE(lane->queue = clCreateCommandQueue(device->context->cl, device->cl, properties, &err));
+        CL_MAKE(err, lane->queue = clCreateCommandQueue(device->context->cl, device->cl, properties, &err));
     return lane;
 }
 

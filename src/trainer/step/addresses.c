@@ -86,9 +86,7 @@ static void add_range(struct taken *taken, size_t begin, size_t end)
         next++;
     }
     if (next == at) { /* the new range meets no other */
-        taken->ranges = grow(taken->ranges, &taken->cap, taken->n + 1, sizeof *taken->ranges);
-        open_gap(taken->ranges, taken->n, at, sizeof *taken->ranges);
-        taken->n++;
+        taken->ranges = insert_item(taken->ranges, &taken->n, &taken->cap, at, sizeof *taken->ranges);
     } else {
         memmove(&taken->ranges[at + 1], &taken->ranges[next], (taken->n - next) * sizeof *taken->ranges);
         taken->n -= next - at - 1;
@@ -144,9 +142,7 @@ static void add_to_stretch(struct node *stretch, const struct life *part)
         below->bytes += part->bytes; /* the two become one */
         return;
     }
-    stretch->lives = grow(stretch->lives, &stretch->cap, stretch->n + 1, sizeof *stretch->lives);
-    open_gap(stretch->lives, stretch->n, i, sizeof *stretch->lives);
-    stretch->n++;
+    stretch->lives = insert_item(stretch->lives, &stretch->n, &stretch->cap, i, sizeof *stretch->lives);
     stretch->lives[i] = *part;
 }
 

@@ -31,9 +31,7 @@ void add_after(struct list *list, const struct task *task, const struct task *fi
 {
     struct after new = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(list, &new);
-    list->after = grow(list->after, &list->cap_after, list->n_after + 1, sizeof *list->after);
-    open_gap(list->after, list->n_after, i, sizeof *list->after);
-    list->n_after++;
+    list->after = insert_item(list->after, &list->n_after, &list->cap_after, i, sizeof *list->after);
     list->after[i] = new;
 }
 

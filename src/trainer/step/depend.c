@@ -50,9 +50,7 @@ static size_t cut_segment(struct space *space, size_t byte)
     }
     const size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
     if (i == space->n || space->segments[i].begin > byte) {
-        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
-        open_gap(space->segments, space->n, i, sizeof *space->segments);
-        space->n++;
+        space->segments = insert_item(space->segments, &space->n, &space->cap, i, sizeof *space->segments);
         space->segments[i] = space->segments[i - 1];
         space->segments[i].begin = byte;
     }

@@ -181,7 +181,8 @@ TEST(places_in_arrays_are_found_and_made)
     enum { MOST = 40 };
     int *items = NULL;
     size_t cap = 0;
-    for (size_t n = 0; n <= MOST; n++) {
+    size_t n = 0;
+    while (n <= MOST) {
         for (int key = -1; key <= 2 * (int)n; key++) {
             size_t place = 0;
             while (place < n && items[place] < key)
@@ -191,9 +192,8 @@ TEST(places_in_arrays_are_found_and_made)
                 assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
             assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);
         }
-        items = grow(items, &cap, n + 1, sizeof *items);
-        open_gap(items, n, 0, sizeof *items);
-        for (size_t i = 1; i <= n; i++)
+        items = insert_item(items, &n, &cap, 0, sizeof *items);
+        for (size_t i = 1; i < n; i++)
             items[i] += 2;
         items[0] = 0;
     }
