@@ -49,10 +49,10 @@ KERNEL void embed_forward(global float *x,          /* (N,C) */
 }
 
 /* One work-group per word of the vocabulary that the device has.  accumulate: the sums begin at the old gradient. */
-KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words from `first` on */
-                                  const global float *dx,  /* (N,C) */
+KERNEL void embed_backward_tokens(global float *dwte,         /* (V,C), of words from `first` on */
+                                  const global float *dx,     /* (N,C) */
                                   const global int *by_token, /* (N) */
-                                  const global int *start, /* (V+1), of all words */
+                                  const global int *start,    /* (V+1), of all words */
                                   int first, int C, int accumulate)
 {
     int v = get_group_id(0);

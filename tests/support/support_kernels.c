@@ -55,8 +55,8 @@ static cl_mem find_or_make_buffer(struct buffers *buffers, const struct value *v
     for (int i = 0; i < GUARD_WORDS; i++)
         words[value->n + (size_t)i] = guard_word;
     cl_mem mem;
-    CL_MAKE(mem = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                 (value->n + GUARD_WORDS) * sizeof *words, words, &err));
+    CL_MAKE(err, mem = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                      (value->n + GUARD_WORDS) * sizeof *words, words, &err));
     free(words);
     buffers->of[buffers->n] = value;
     buffers->mem[buffers->n] = mem;

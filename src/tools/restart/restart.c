@@ -97,6 +97,13 @@ static void prepare_restart(struct children *children, int nth, int status)
         sleep(1); /* a driver may need a moment */
 }
 
+/* Sets all of *settings anew: parse_settings() always returns the same struct. */
+static void reread_settings(const struct settings *settings, int argc, char **argv)
+{
+    const struct settings *read = parse_settings(&train_page, argc, argv);
+    CHECK(read == settings, "the settings were read into another struct");
+}
+
 /* Returns true in each child, and false in the parent, when no child comes any more. */
 static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
@@ -112,8 +119,8 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
         const char *from = has_new_commit(&children) ? children.file : NULL;
         *this_process = (struct process_facts){.begun = now_ns(), .restarts = nth, .from = from};
         if (live_in_child(&status)) {
-            if (from) /* sets all of *settings anew: the run goes on from there, whatever the options say */
-                (void)parse_settings(&train_page, argc, argv);
+            if (from) /* the run goes on from there, whatever the options say */
+                reread_settings(settings, argc, argv);
             return true;
         }
         children.trained |= this_process->step > 0;

@@ -34,8 +34,8 @@ static void go_to_step(struct view *view, uint32_t step)
     look_at_step(view, step);
 }
 
-/* by: -1, 0 or 1 steps. */
-static void go_by(struct view *view, double by)
+/* by: -1, 0 or 1. */
+static void go_by(struct view *view, int by)
 {
     const struct trace_step_list *steps = view->tracks[0]->steps;
     const struct trace_step *step = find_step(view->tracks[0], view->sight.anchor);
@@ -49,6 +49,10 @@ static void go_by(struct view *view, double by)
         step++;
     go_to_step(view, step->step);
 }
+
+static void fit_step(struct view *view) { go_by(view, 0); }
+static void go_to_next_step(struct view *view) { go_by(view, 1); }
+static void go_to_previous_step(struct view *view) { go_by(view, -1); }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
@@ -202,10 +206,10 @@ const struct action actions[] = {
     {"-", "zoom out (wheel)", .run = zoom, .by = 1.5},
     {"up", "rows up (shift+wheel)", .run = scroll_rows, .by = -60},
     {"down", "rows down", .run = scroll_rows, .by = 60},
-    {"f", "fit the step", .run = go_by, .by = 0},
+    {"f", "fit the step", .act = fit_step},
     {"0 home", "fit the whole trace", .act = fit_all},
-    {"pagedown", "next step", .run = go_by, .by = 1},
-    {"pageup", "previous step", .run = go_by, .by = -1},
+    {"pagedown", "next step", .act = go_to_next_step},
+    {"pageup", "previous step", .act = go_to_previous_step},
     {"n", "next task on the lane", .run = select_neighbour, .by = 1},
     {"p", "previous task on the lane", .run = select_neighbour, .by = -1},
     {"z enter", "zoom to the selected task", .run = show_selected, .by = 3},

@@ -25,7 +25,7 @@ static void calibrate_clock(struct device *device)
     int64_t best = INT64_MAX;
     cl_mem byte;
     device->clock.step = device_number(device->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
-    CL_MAKE(byte = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
+    CL_MAKE(err, byte = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
     bool valid = true;
     for (int try = 0; try < TRIES && valid; try++) {
         cl_event event;

@@ -20,8 +20,8 @@ const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown
 /* Runs an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
 #define CL(call) cl_check((call), #call, __FILE__, __LINE__)
 
-/* CL() for a call that returns an object, and the code through a pointer: CL_MAKE(x = clCreateY(..., &err)). */
-#define CL_MAKE(statement)                                                                                             \
+/* CL() for a call that returns an object, and the code through a pointer: CL_MAKE(err, x = clCreateY(..., &err)). */
+#define CL_MAKE(err, statement)                                                                                        \
     do {                                                                                                               \
         cl_int err = CL_SUCCESS;                                                                                       \
         statement;                                                                                                     \

@@ -74,7 +74,7 @@ static _Noreturn void fail_to_compile(const struct device *device, cl_program pr
 static cl_program compile(const struct device *device, const char *text, const char *options, const char *path)
 {
     cl_program program;
-    CL_MAKE(program = clCreateProgramWithSource(device->context->cl, 1, &text, NULL, &err));
+    CL_MAKE(err, program = clCreateProgramWithSource(device->context->cl, 1, &text, NULL, &err));
     cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
     if (code != CL_SUCCESS)
         fail_to_compile(device, program, path, code);
@@ -84,7 +84,7 @@ static cl_program compile(const struct device *device, const char *text, const c
 static cl_program build_program(struct device *device, const char *file)
 {
     const char *const parts[] = {"shared.h", "common.cl", file};
-    char options[512], *path = NULL, *text = NULL;
+    char *path = NULL, *text = NULL;
     for (size_t i = 0; i < COUNT(parts); i++) {
         free(path);
         char *part = kernel_source(parts[i], &path);
@@ -94,10 +94,10 @@ static cl_program build_program(struct device *device, const char *file)
     const char *extra = getenv("YARD_BUILD_OPTIONS");
     /* -w: no warnings.  PoCL prints only how many there are, and newer compilers warn of each loop that they unroll
      * later than asked. */
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s",
-             device->shape.vector, device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors,
-             device->is_cpu, device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-             extra ? extra : "");
+    char *options = format_string(
+        "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s", device->shape.vector,
+        device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors, device->is_cpu,
+        device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
     char *entry = cache_entry(device, options, text);
     cl_program program = load_program(device, entry, options);
     if (!program) {
@@ -106,6 +106,7 @@ static cl_program build_program(struct device *device, const char *file)
     }
     free(path);
     free(text);
+    free(options);
     free(entry);
     return program;
 }

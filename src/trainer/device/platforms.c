@@ -11,6 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+bool main_has_returned;
+
 /* Roughly what a driver and its compiler need: open files, processes and threads of the user, and bytes of one file,
  * which may be a compiled kernel. */
 enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 };
@@ -87,8 +89,6 @@ void device_text(cl_device_id id, cl_device_info property, char *out, size_t byt
     clGetDeviceInfo(id, property, bytes - 1, out, NULL);
     make_printable(out, ONE_LINE);
 }
-
-bool main_has_returned;
 
 bool is_pocl(cl_platform_id platform)
 {

@@ -152,7 +152,8 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
     cl_buffer_region region = {begin, bytes};
     cl_mem part;
     pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
-    CL_MAKE(part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
+    CL_MAKE(err,
+            part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
     slab->parts = grow(slab->parts, &slab->cap_parts, slab->n_parts + 1, sizeof *slab->parts);
     slab->parts[slab->n_parts++] = part;
     pthread_mutex_unlock(&lock);

@@ -51,8 +51,8 @@ static void linear_inputs(struct builder *b, const struct op *op)
     int n = rows_of(x);
     int in = columns_of(x), out = columns_of(dy);
     const char *name = JOINED(op->name, ".dx");
-    struct gemm backward = product(GEMM_NN, n, in, out, dy, op->w.value, dx);
-    gemm(b, name, &backward);
+    struct gemm inputs = product(GEMM_NN, n, in, out, dy, op->w.value, dx);
+    gemm(b, name, &inputs);
     if (op->w.cut.split == SPLIT_ROWS)
         all_reduce(b, name, dx);
     accumulate_gradient(b, op, x, dx);

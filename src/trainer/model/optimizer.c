@@ -269,8 +269,9 @@ static void finish_norm(struct builder *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on the shard of data-parallel rank `owner`, with the state that the rank `at` has of it. */
-static void update_shard(struct builder *b, struct coordinates at, int owner, struct tensor *gradient)
+/* Adds AdamW on the shard of data-parallel rank `owner`, with the state that the rank `at` has of it.  sum: the
+ * shard's gradient. */
+static void update_shard(struct builder *b, struct coordinates at, int owner, struct tensor *sum)
 {
     struct replica *replica = replica_of(b, at);
     on_unit(b, at, ROLE_UPDATE);
@@ -286,7 +287,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
     struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner, in_state);
     struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements),
                                INOUT(value), INOUT(m), INOUT(v),
-                               IN(gradient), IN(replica->control), IN(replica->state),
+                               IN(sum), IN(replica->control), IN(replica->state),
                                ELEMENTS(elements), ELEMENTS(n_decay),
                                NO_TENSOR);
     set_elementwise(task);

@@ -120,8 +120,8 @@ static bool same_value(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
-static void refuse_other_value(const struct statement *statement, const char *field, const json_t *value,
-                               const json_t *allowed)
+static _Noreturn void refuse_other_value(const struct statement *statement, const char *field, const json_t *value,
+                                         const json_t *allowed)
 {
     char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
     char *ours = json_dumps(allowed, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));

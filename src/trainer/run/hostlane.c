@@ -29,7 +29,7 @@ static cl_event *retain_all(const cl_event *events, cl_uint n)
 cl_event add_user_event(struct job *job, int context)
 {
     cl_event event;
-    CL_MAKE(event = clCreateUserEvent(job->list->pool->machine->contexts[context].cl, &err));
+    CL_MAKE(err, event = clCreateUserEvent(job->list->pool->machine->contexts[context].cl, &err));
     job->complete[job->n_complete++] = event;
     return event;
 }

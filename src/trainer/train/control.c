@@ -45,8 +45,9 @@ void add_control(struct trainer *trainer)
     struct task *task =
         add_host(trainer->train, trainer->machine->host->lanes[LANE_FEED], "control.prepare", prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
+    struct uploads uploads = {.list = trainer->train, .maker = task, .source = control, .context = NONE};
     for (int rank = 0; rank < trainer->machine->n_devices; rank++)
-        add_upload(trainer->train, "control.upload", task, trainer->model->replicas[rank].control);
+        add_upload(&uploads, "control.upload", trainer->model->replicas[rank].control);
 }
 
 int loss_rank(const struct trainer *trainer, int dp_rank)

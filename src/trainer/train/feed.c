@@ -65,17 +65,17 @@ static int32_t *clear_batch(const struct batch *batch)
     return memset(tensor_memory(batch->all), 0, batch->all->bytes);
 }
 
-void add_upload(struct list *list, const char *name, struct task *maker, struct tensor *target)
+void add_upload(struct uploads *uploads, const char *name, struct tensor *target)
 {
     const struct device *device = target->device;
-    const struct task *before = list->tasks[list->n - 1]; /* the upload before, or `maker` */
-    struct tensor *source = maker->accesses[maker->n_accesses - 1].tensor;
-    if (before != maker && before->lane->device->context->index != device->context->index) {
-        source = tensor_like(list->pool, source->device, source);
-        source->persistent = true;
-        add_access(maker, source, ACCESS_WRITE);
+    const int context = device->context->index;
+    if (uploads->context != NONE && uploads->context != context) {
+        uploads->source = tensor_like(uploads->list->pool, uploads->source->device, uploads->source);
+        uploads->source->persistent = true;
+        add_access(uploads->maker, uploads->source, ACCESS_WRITE);
     }
-    add_copy(list, device->lanes[LANE_UPLOAD], name, target, source);
+    uploads->context = context;
+    add_copy(uploads->list, device->lanes[LANE_UPLOAD], name, target, uploads->source);
 }
 
 void fill_copies(const struct task *maker)
@@ -187,13 +187,12 @@ void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
 /* Makes batches[tp_rank] on each tensor-parallel rank, of which `first` is the first, and uploads it. */
-static void add_uploads(struct list *list, const struct feed *feed, struct task *prepare, struct batch *batches,
-                        int first)
+static void add_uploads(struct uploads *uploads, const struct feed *feed, struct batch *batches, int first)
 {
     struct trainer *trainer = feed->trainer;
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
         batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first + tp_rank].device, feed->n);
-        add_upload(list, "batch.upload", prepare, batches[tp_rank].all);
+        add_upload(uploads, "batch.upload", batches[tp_rank].all);
     }
 }
 
@@ -209,7 +208,8 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     add_access(task, feed->host.all, ACCESS_WRITE);
     feed->first = allocate((size_t)(2 * tp), sizeof *feed->first); /* the batches of the last stage come after these */
     feed->last = last == first ? feed->first : feed->first + tp;
-    add_uploads(list, feed, task, feed->first, first);
+    struct uploads uploads = {.list = list, .maker = task, .source = feed->host.all, .context = NONE};
+    add_uploads(&uploads, feed, feed->first, first);
     if (last != first)
-        add_uploads(list, feed, task, feed->last, last);
+        add_uploads(&uploads, feed, feed->last, last);
 }

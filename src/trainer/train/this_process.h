@@ -1,4 +1,4 @@
-/* this_process.h - what this process knows of itself: this_process.c.
+/* this_process.h - what this process knows of itself: trainer.c.
  *
  * With --restart a process starts trainings in children, one after another.  Then this is memory that they share: the
  * process that starts trainings sets the first three fields, and a training tells it the last two.

@@ -28,11 +28,15 @@ size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iterati
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 
-/* Adds the upload of what the host task `maker` writes to `target`, on its device.  Call it for one device after
- * another, right after `maker` has been added.  Devices of one OpenCL context upload the same tensor of the host, since
- * it is pinned for that context; the next context gets a copy of its own.  The function of `maker` ends with
- * fill_copies(), which fills these copies. */
-void add_upload(struct list *list, const char *name, struct task *maker, struct tensor *target);
+/* Uploads of what a host task writes, to one device after another.  Devices of one OpenCL context upload the same
+ * tensor of the host, since it is pinned for that context; the next context gets a copy of its own. */
+struct uploads {
+    struct list *list;
+    struct task *maker;    /* the host task; its function ends with fill_copies(), which fills the copies */
+    struct tensor *source; /* what is uploaded: at first the tensor that the function fills */
+    int context;           /* that of the upload before, by index; NONE: there is none yet */
+};
+void add_upload(struct uploads *uploads, const char *name, struct tensor *target);
 void fill_copies(const struct task *maker);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */

@@ -10,6 +10,9 @@
 #include <math.h>
 #include <unistd.h>
 
+static struct process_facts own_facts;
+struct process_facts *this_process = &own_facts;
+
 double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq_len; }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */

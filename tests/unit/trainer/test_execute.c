@@ -28,7 +28,7 @@ static void issue_broken(const struct task *task, uint32_t iteration, cl_uint n_
     (void)iteration;
     (void)n_wait;
     (void)wait;
-    CL_MAKE(*done = clCreateUserEvent(task->lane->device->context->cl, &err));
+    CL_MAKE(err, *done = clCreateUserEvent(task->lane->device->context->cl, &err));
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
