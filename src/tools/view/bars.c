@@ -2,8 +2,7 @@
  *
  * A bar that is wide enough to be seen is drawn as one.  Others are merged: a column of pixels takes the colour of the
  * longest bar in it.  Its height is the share of its time in which the lane was busy, and a small share also makes it
- * pale.  A short bar that has no
- * other one beside it is drawn as such a column.
+ * pale.  A short bar that has no other one beside it is drawn as such a column.
  *
  *     |#####| |##|              bars
  *     |#####| |##|   -  _-##-_  a short one, and merged columns (columns.c), each as high as its lane was busy

@@ -41,8 +41,8 @@ int draw_columns(const struct brush *brush, int x, size_t *i);
 /* Is bar i too narrow to be seen, but has nothing beside it with which it could be merged? */
 bool stands_alone(const struct brush *brush, size_t i);
 
-/* Draws a short bar that stands alone from column x on, two dots wide.  Its height is the share of their time in
- * which the lane was busy.  A small share also makes it pale.  Returns the first free column. */
+/* Draws a short bar that stands alone from column x on, two dots wide.  Its height is the share of its
+ * columns' time in which the lane was busy.  A small share also makes it pale.  Returns the first free column. */
 int draw_short_bar(const struct brush *brush, const struct bar *bar, int x);
 
 /* Draws whole steps, each as the shares of its time that colours have. */

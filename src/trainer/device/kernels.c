@@ -92,8 +92,7 @@ static cl_program build_program(struct device *device, const char *file)
         free(part);
     }
     const char *extra = getenv("YARD_BUILD_OPTIONS");
-    /* -w: no warnings.  PoCL prints only how many there are, and newer compilers warn of each loop that they unroll
-     * later than asked. */
+    /* -w: no warnings.  PoCL prints only their number, and newer compilers warn of loops that they unroll late. */
     char *options = format_string(
         "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s", device->shape.vector,
         device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors, device->is_cpu,

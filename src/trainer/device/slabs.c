@@ -149,11 +149,10 @@ struct problem *add_slab(struct machine *machine, struct device *device, const s
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* lanes' threads call this too */
-    cl_buffer_region region = {begin, bytes};
+    cl_buffer_region span = {begin, bytes};
     cl_mem part;
     pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
-    CL_MAKE(err,
-            part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
+    CL_MAKE(err, part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &span, &err));
     slab->parts = grow(slab->parts, &slab->cap_parts, slab->n_parts + 1, sizeof *slab->parts);
     slab->parts[slab->n_parts++] = part;
     pthread_mutex_unlock(&lock);

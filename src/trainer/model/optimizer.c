@@ -269,8 +269,7 @@ static void finish_norm(struct builder *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on the shard of data-parallel rank `owner`, with the state that the rank `at` has of it.  sum: the
- * shard's gradient. */
+/* Adds AdamW on the shard of rank `owner`, whose gradient is `sum`, with the state that the rank `at` has of it. */
 static void update_shard(struct builder *b, struct coordinates at, int owner, struct tensor *sum)
 {
     struct replica *replica = replica_of(b, at);

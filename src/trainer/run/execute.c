@@ -28,8 +28,7 @@ static cl_uint gather_waits(const struct list *list, const struct task *task, ui
         if (!edge->wait)
             continue;
         const struct task *producer = list->tasks[edge->producer];
-        const uint32_t of = edge->previous ? iteration - 1 : iteration; /* the producer's iteration */
-        const struct task_flight *flight = latest_run(list, producer, of);
+        const struct task_flight *flight = latest_run(list, producer, edge->previous ? iteration - 1 : iteration);
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
