@@ -205,8 +205,7 @@ static void end_wait(struct simulator *sim, int node)
 static void release(struct simulator *sim, int i, int iteration)
 {
     for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->waits[k].next_wait) {
-        bool next_step = sim->waits[k].next_step;
-        const int ahead = next_step ? 1 : 0; /* iterations from the run to those that wait for it */
+        const int ahead = sim->waits[k].next_step ? 1 : 0;
         for (int later = iteration; later + ahead < sim->opened; later++) {
             if (later > iteration && !skipped(sim, node_of(sim, later, i)))
                 break; /* from here on the waits are for that run */
