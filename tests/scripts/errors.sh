@@ -88,10 +88,6 @@ printf 'n_embd = 3\n' >"$TMP/config"
 refuse 2 'line 1: unknown option "n_embd"; here it is called channels' train --config "$TMP/config"
 refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
 
-mkdir -p "$TMP/full/other"
-refuse 2 "--save $TMP/full would write a model among other folders, such as $TMP/full/other: name a new folder" \
-    train --model tiny --steps 1 --save "$TMP/full"
-
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 float='(0, or at least 1.2e-38)'

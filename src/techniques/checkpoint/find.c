@@ -238,6 +238,8 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
     if (access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s; give a checkpoint, a folder of them or a snapshot file", path,
              strerror(errno));
+    if (begins_with(last_part(path), "rank-") && !is_folder(path))
+        fail(EXIT_IO, "%s is a part of a checkpoint: give the checkpoint's folder", path);
     if (ends_with(path, ".safetensors") && !is_folder(path))
         fail(EXIT_IO,
              "%s is a model and no checkpoint: `yard plan --init FILE` shows the memory that it takes, `yard sample "

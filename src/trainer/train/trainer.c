@@ -6,7 +6,6 @@
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -80,38 +79,12 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its)
          describe_sizes(sizes, its));
 }
 
-/* A folder that has other folders, such as that of this program's sources, was hardly meant for a model, unless one is
- * there already. */
-static void expect_folder_for_runs(const char *folder)
-{
-    const struct dirent *entry;
-    DIR *entries = opendir(folder);
-    char *other = NULL;
-    bool has_run = false;
-    if (!entries)
-        return;
-    while ((entry = readdir(entries))) {
-        char *path = join_path(folder, entry->d_name);
-        if (begins_with(entry->d_name, "step-") || strcmp(entry->d_name, MODEL_FILE) == 0)
-            has_run = true;
-        else if (entry->d_name[0] != '.' && !other && is_folder(path))
-            other = copy_string(path);
-        free(path);
-    }
-    closedir(entries);
-    if (other && !has_run)
-        fail(EXIT_USAGE, "--save %s would write a model among other folders, such as %s: name a new folder", folder,
-             other);
-    free(other);
-}
-
-/* Refuses to save among other things, or over a model of other sizes. */
+/* Refuses to save over a model of other sizes. */
 static void check_saved(const struct settings *settings, const struct config *ours)
 {
     const struct archive *archive = find_archive();
     if (!settings->save)
         return;
-    expect_folder_for_runs(settings->save);
     if (archive)
         archive->compare(settings->save, ours);
     char *model = saved_model(settings);

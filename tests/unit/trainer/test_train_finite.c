@@ -136,11 +136,13 @@ TEST(a_norm_alone_is_not_finite)
 {
     const char *path = temp_path("steep.safetensors");
     save_with(path, "", "ln_f.weight", 0, 32, 1e25f);
-    expect_yard(EXIT_FAILED, "no parameter was changed by this step",
-                "train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
+    struct ran clipped = expect_yard(EXIT_FAILED, "no parameter was changed by this step",
+                                     "train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
+    assert_null(strstr(clipped.err, "--clip 1"));
     struct ran ran =
         expect_yard(EXIT_FAILED, "not finite", "train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
     assert_null(strstr(ran.err, "no parameter was changed"));
+    expect_text(ran.err, "try --clip 1, a smaller --lr"); /* advised only where the run does not clip */
 }
 
 /* The loss and the norm are those of the positions that are used: only the look before saving finds the bad one. */
