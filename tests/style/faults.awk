@@ -2,9 +2,9 @@
 #
 #     awk -f faults.awk tests/unit/*/*.c
 #
-# A paragraph  "To see it fail: in find_levels() of levels.c or of place.c, ..."  in the test tests/unit/x.c gives
+# A paragraph  "To see it fail: in fill_levels() of levels.c or of place.c, ..."  in the test tests/unit/x.c gives
 #
-#     tests/unit/x.c levels.c,place.c find_levels
+#     tests/unit/x.c levels.c,place.c fill_levels
 function tell(   words, n, i, files) {
     n = split(text, words, /[^a-z_0-9.()]+/)
     for (i = 1; i <= n; i++)

@@ -6,7 +6,7 @@
 #
 #     /* ---- readlist.c, writelist.c: step files ------------ */
 #     /* png.c: publish a picture ... */
-#     void find_levels(struct list *list); /* levels.c: fills in ... */
+#     void fill_levels(struct list *list); /* levels.c: fills in ... */
 #
 # Every function that is declared below it, up to the next heading, is defined in one of these files; a comment behind
 # a function is of this one alone.  It prints the others, a line each.

@@ -74,7 +74,7 @@ files_not_there() {
 }
 finds_nothing 'files that the heads of tests name are in the folders that they name' files_not_there
 
-# "To see it fail: in find_levels() of levels.c, ..." gives "tests/... levels.c find_levels": each function of such a
+# "To see it fail: in fill_levels() of levels.c, ..." gives "tests/... levels.c fill_levels": each function of such a
 # paragraph must be in one of the files that it names.
 faults_to_seed() { # "TEST FILES FUNCTION" for each function; FILES are joined by commas
     awk -f tests/style/faults.awk tests/unit/*/*.c

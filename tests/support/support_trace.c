@@ -5,6 +5,7 @@
 
 #include "child.h"
 #include "trainer/cmd/cmd.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 #include <zlib.h>

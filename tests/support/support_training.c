@@ -32,7 +32,7 @@ static void append_state(struct state *state, struct model *model, enum kept fir
 {
     for (enum kept role = first; role < end; role++)
         for (int i = 0; i < model->params->n; i++)
-            read_param(model, i, role, append(state, param_elements(&model->params->params[i])));
+            read_param(model, i, role, append(state, param_elements(&model->params->all[i])));
 }
 
 static void clear(struct tensor *tensor)
@@ -132,7 +132,7 @@ struct trainer *open_training(struct settings *settings, unsigned lists)
 {
     struct trainer *trainer = new_trainer(settings, lists | OPEN_DATA);
     init_random(trainer->model, 1337);
-    expect_sound("the train list", trainer->train, values_of(trainer, trainer->train));
+    expect_sound("the train list", trainer->train_list, values_of(trainer, trainer->train_list));
     return trainer;
 }
 
@@ -149,7 +149,7 @@ void run_steps(struct trainer *trainer, uint32_t from, uint32_t to)
     for (uint32_t number = from; number <= to; number++)
         run_step(trainer, number);
     step_result(trainer, to);
-    drain(trainer->train);
+    drain(trainer->train_list);
 }
 
 void check_training(struct trainer *trainer, uint32_t last_step)
@@ -182,7 +182,7 @@ void expect_equal_replicas(const struct trainer *trainer, const char *words)
             float *values = allocate(count_elements(weight.value), sizeof *values);
             float **first = &seen[weight.cut.split == SPLIT_NONE ? 0 : tp_of(&trainer->mesh, rank)];
             read_tensor(weight.value, values);
-            for (size_t k = param_elements(&params_of(model, rank)->params[i]); k < count_elements(weight.value); k++)
+            for (size_t k = param_elements(&params_of(model, rank)->all[i]); k < count_elements(weight.value); k++)
                 if (values[k] != 0)
                     test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, weight.value->name, rank, k,
                                 (double)values[k]);

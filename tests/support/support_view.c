@@ -81,7 +81,7 @@ int bar_at(const struct view *view, const char *lane, size_t nth, int *y)
     while (strcmp(trace->lanes[i].name, lane) != 0)
         i++;
     const struct view_row *row = row_of_lane(view, 0, i);
-    const struct bar *bar = trace->bars[i].bars;
+    const struct bar *bar = trace->bars[i].all;
     while (trace->records[bar->record].step != view->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
@@ -97,10 +97,10 @@ struct canvas *new_picture(struct view *view)
 
 bool has_sign(const struct view *view, const char *name)
 {
-    struct sign sign[MOST_SIGNS];
-    const size_t n = find_signs(view, sign);
+    struct sign signs[MOST_SIGNS];
+    const size_t n = fill_signs(view, signs);
     for (size_t i = 0; i < n; i++)
-        if (strcmp(sign[i].name, name) == 0)
+        if (strcmp(signs[i].name, name) == 0)
             return true;
     return false;
 }
@@ -115,10 +115,10 @@ void expect_lit(const struct view *view)
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
             for (size_t i = 0; i < trace->bars[lane].n; i++) {
-                if (!is_lit(view, k, trace->bars[lane].bars[i].record))
+                if (!is_lit(view, k, trace->bars[lane].all[i].record))
                     continue;
                 assert_below(n, lit->lanes[lane].n);
-                assert_int_equal(lit->lanes[lane].bars[n], i);
+                assert_int_equal(lit->lanes[lane].all[n], i);
                 n++;
             }
             assert_int_equal(n, lit->lanes[lane].n);
@@ -193,7 +193,7 @@ static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t 
         const struct trace_step_list *steps = &trace->steps[tensor->list];
         bool held = tensor->n_uses == 0;
         for (size_t k = 0; k < steps->n && !held; k++) {
-            uint32_t step = steps->steps[k].step, ended = 0;
+            uint32_t step = steps->all[k].step, ended = 0;
             uint64_t start = UINT64_MAX, end = 0;
             for (uint32_t u = 0; u < tensor->n_uses; u++) {
                 const struct runs *runs = &trace->runs[trace->uses[tensor->first_use + u]];

@@ -41,17 +41,17 @@ static int prove_lists(const struct trainer *trainer, struct list *const *all, s
     }
     if (plan_options.like)
         print_line(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered",
-                   trainer->train->n, plan_options.like);
+                   trainer->train_list->n, plan_options.like);
     else if (n == 1)
         print_line(stderr,
                    "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered",
-                   trainer->train->n);
+                   trainer->train_list->n);
     else
         print_line(stderr,
                    "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
                    "every conflict is ordered,\n        provided that tasks touch what they declare (`yard train "
                    "--serial --audit` checks that)",
-                   trainer->train->n);
+                   trainer->train_list->n);
     return EXIT_OK;
 }
 
@@ -89,14 +89,14 @@ static void print_plan(const struct trainer *trainer, struct list *const *all, s
     const struct pass_reports passes = reports_of(trainer);
     print_reports(stdout, passes.reports, passes.n);
     if (plan_options.print || (!proof_options.verify && !sim)) {
-        print_task_counts(trainer->train);
+        print_task_counts(trainer->train_list);
         print_memory(stdout, trainer->pool, all, n);
     }
     if (sim)
         print_simulation(stdout, sim, costs_of(trainer));
     if (plan_options.print) {
-        print_step(stdout, trainer->train);
-        print_map(stdout, trainer->pool, trainer->train);
+        print_step(stdout, trainer->train_list);
+        print_map(stdout, trainer->pool, trainer->train_list);
     }
 }
 
@@ -116,9 +116,9 @@ static int show_plan(const struct trainer *trainer, const char *title)
     const size_t n = lists_of(trainer, all);
     struct simulation *sim = NULL;
     if (predict_options.simulate || plan_options.print_list)
-        sim = must_simulate(trainer->train, costs_of(trainer));
+        sim = must_simulate(trainer->train_list, costs_of(trainer));
     if (plan_options.print_list)
-        write_list(stdout, trainer->train, sim->seconds); /* seconds: how long each task takes alone */
+        write_list(stdout, trainer->train_list, sim->seconds); /* seconds: how long each task takes alone */
     else if (trainer->settings->json)
         print_plan_json(trainer, all, n, sim);
     else
@@ -147,7 +147,7 @@ static struct trainer *new_trainer_of_list(const struct settings *settings, stru
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
     *trainer = (struct trainer){
-        .settings = settings, .pool = list->pool, .machine = list->pool->machine, .train = list, .mesh = one_rank};
+        .settings = settings, .pool = list->pool, .machine = list->pool->machine, .train_list = list, .mesh = one_rank};
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     return trainer;
 }
@@ -156,7 +156,7 @@ static struct trainer *new_trainer_of_list(const struct settings *settings, stru
 static void free_trainer_of_list(struct trainer *trainer)
 {
     tell_trainer_closing(trainer);
-    free_list_and_machine(trainer->train);
+    free_list_and_machine(trainer->train_list);
     free(trainer->folder_data);
     free(trainer);
 }
@@ -243,7 +243,7 @@ static void check_plan_options(void)
 static void print_summary(struct trainer *trainer)
 {
     if (trainer->machine->n_devices > 1)
-        print_memory(stdout, trainer->pool, (struct list *[]){trainer->train}, 1);
+        print_memory(stdout, trainer->pool, (struct list *[]){trainer->train_list}, 1);
 }
 
 static const struct option options[] = {

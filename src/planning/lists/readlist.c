@@ -255,7 +255,7 @@ static void read_after(struct reading *reading, struct task *task)
 }
 
 /* Looks up the awaited names.  A name without ' is wrong here: its task is below, or nowhere. */
-static void find_awaited(struct reading *reading)
+static void add_awaited(struct reading *reading)
 {
     for (struct awaited *awaited = reading->awaited; awaited < reading->awaited + reading->n_awaited; awaited++) {
         reading->line.number = awaited->line;
@@ -415,7 +415,7 @@ struct list *read_list(const char *path)
         if (reading.line.n > 0)
             read_line(&reading);
     }
-    find_awaited(&reading);
+    add_awaited(&reading);
     if (reading.list->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it; add lines such as `task NAME LANE TIME`", path);
     for (int i = 0; i < reading.machine->n_lanes; i++)

@@ -45,7 +45,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
     struct run_facts facts = facts_of(trainer->settings);
     facts.gather &= trainer->mesh.dp > 1;
     facts.trainer = trainer;
-    if (list == trainer->train) {
+    if (list == trainer->train_list) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
         reports->reports = run_passes(list, costs_for(trainer), &facts, given.after, &reports->n);
         *folder_data_of(trainer, &module_pass) = reports;

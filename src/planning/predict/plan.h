@@ -1,6 +1,6 @@
 /* plan.h - a training whose lists are looked at, and do not run.
  *
- *     struct trainer *trainer = plan_training(settings, LIST_TRAIN);       trainer->train has addresses and edges
+ *     struct trainer *trainer = plan_training(settings, LIST_TRAIN);       trainer->train_list has addresses and edges
  *     free_trainer(trainer);
  */
 #ifndef PLAN_H

@@ -1,6 +1,7 @@
 /* profile.c - yard profile: how long each kind of task takes here, for predictions. */
 #include "planning/trace/record.h"
 #include "predict.h"
+#include "trainer/file/file.h"
 #include "trainer/train/train.h"
 
 static const struct page page = {

@@ -27,7 +27,7 @@ void raise_budgets(struct machine *machine, const struct forecast *forecast, con
         raise_budget(device, has_own ? forecast->needed_bytes[device->index] : most);
     }
     for (size_t i = 0; i < n_lists; i++)
-        if (all[i] != facts->trainer->train)
+        if (all[i] != facts->trainer->train_list)
             raise_budget(machine->host, host_bytes_of(all[i]));
 }
 

@@ -45,7 +45,7 @@ static void index_list(struct simulator *sim)
         sim->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = i;
         lane->next_task = i;
-        if (task->slot.returned)
+        if (task->slot.returns)
             sim->returning_task = task;
         const struct edge *edge = task->edges + task->n_edges; /* from the last on: each wait comes before the others */
         while (edge > task->edges) {

@@ -62,6 +62,6 @@ bool asks_at_end(const struct simulator *sim, int i, int iteration)
 
 void return_at_end(struct simulator *sim, int i, int iteration)
 {
-    if (task_of(sim, i)->slot.returned)
+    if (task_of(sim, i)->slot.returns)
         return_slot(&sim->slots, (uint32_t)iteration + 1, true);
 }

@@ -85,11 +85,11 @@ static double time_issue(struct trainer *trainer, uint32_t number)
     uint64_t start = now_ns();
     run_step(trainer, number);
     uint64_t issuing = now_ns() - start;
-    wait_lanes(trainer->train);
+    wait_lanes(trainer->train_list);
     uint64_t ended = now_ns();
-    drain(trainer->train);
+    drain(trainer->train_list);
     uint64_t retiring = now_ns() - ended;
-    return 1e-9 * (double)(issuing + retiring) / (double)trainer->train->n;
+    return 1e-9 * (double)(issuing + retiring) / (double)trainer->train_list->n;
 }
 
 static void add_task_times(const struct collected *collected, struct costs *costs)
@@ -134,7 +134,7 @@ static struct collected run_collected_steps(struct trainer *trainer, uint64_t be
         show_progress(begun, i);
         run_step(trainer, i);
     }
-    drain(trainer->train);
+    drain(trainer->train_list);
     remove_observer(&collector);
     erase_line();
     return collected;
@@ -258,11 +258,11 @@ struct costs *measure_costs(struct trainer *trainer)
     set_gaps(&samples, costs);
     free_collected(&samples);
     costs->issue_seconds = measure_issue(trainer, begun);
-    time_host_updates(trainer->train, costs);
+    time_host_updates(trainer->train_list, costs);
     costs->speeds[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
     costs->speeds[LANE_DOWNLOAD] = measure_link(device, LANE_DOWNLOAD);
     for (int i = 0; i < MEM_CLASSES; i++)
-        costs->peak_memory[i] = (double)trainer->train->peak[0][i];
+        costs->peak_memory[i] = (double)trainer->train_list->peak[0][i];
     return costs;
 }
 

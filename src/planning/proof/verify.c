@@ -203,7 +203,7 @@ static int source_of(const struct list *list, int node, const struct edge *edge)
 
 /* Finds for each node what has ended when it starts: the nodes that it waits for, and all that had ended when these
  * started.  A wait for a node that may be skipped proves nothing, except that nodes of one lane end in order. */
-static void find_ended_nodes(const struct list *list, int first_lane, struct ends *ends)
+static void fill_ended_nodes(const struct list *list, int first_lane, struct ends *ends)
 {
     int n = (int)list->n, n_lanes = list->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
@@ -252,7 +252,7 @@ static void verify_order(struct proof *proof)
     struct ends *ends = allocate(2 * list->n, sizeof *ends);
     for (int first_lane = 0; first_lane < list->pool->machine->n_lanes && !proof->problem;
          first_lane += LANES_AT_A_TIME) {
-        find_ended_nodes(list, first_lane, ends);
+        fill_ended_nodes(list, first_lane, ends);
         for (size_t i = 0; i < proof->n_pairs && !proof->problem; i++) {
             struct pair pair = proof->pairs[i];
             int lane = list->tasks[pair.first % (int)list->n]->lane->index - first_lane;

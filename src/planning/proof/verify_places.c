@@ -32,7 +32,7 @@ static bool *find_returned(const struct list *list)
         const struct task *task = list->tasks[i];
         if (!task->slot.needed)
             continue;
-        ended[i] |= task->slot.returned || on_lane[task->lane->index];
+        ended[i] |= task->slot.returns || on_lane[task->lane->index];
         if (!ended[i] || task->condition.needs)
             continue;
         on_lane[task->lane->index] = true;

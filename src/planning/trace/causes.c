@@ -65,7 +65,7 @@ static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64
     gap.cause[3] = CAUSE_LAUNCH;
     gap.at[0] = MIN(from, record->start);
     if (n_before > 0)
-        gap.at[1] = steps->steps[n_before - 1].computed;
+        gap.at[1] = steps->all[n_before - 1].computed;
     if (gap.blocker != NONE) {
         gap.cause[1] = cause_of(trace, task, edge);
         gap.at[2] = trace->records[gap.blocker].end;
@@ -79,8 +79,8 @@ static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64
 
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
 {
-    uint64_t from = i > 0 ? bars->bars[i - 1].end : trace->records[0].start;
-    return gap_before(trace, bars->bars[i].record, from);
+    uint64_t from = i > 0 ? bars->all[i - 1].end : trace->records[0].start;
+    return gap_before(trace, bars->all[i].record, from);
 }
 
 /* Adds the parts of a gap, as far as they lie in the window of the steps, to the causes of a lane. */
@@ -95,12 +95,12 @@ static void count_gap(const struct trace_gap *gap, const struct trace_steps *ste
 }
 
 /* Records are in the order of their starts: a lane is free when all those before have ended. */
-static void find_lane_causes(const struct trace *trace, const struct trace_steps *steps, const struct bars *bars,
+static void fill_lane_causes(const struct trace *trace, const struct trace_steps *steps, const struct bars *bars,
                              uint64_t causes[CAUSES])
 {
     uint64_t free_from = 0;
     for (size_t i = 0; i < bars->n; i++) {
-        const struct bar *bar = &bars->bars[i];
+        const struct bar *bar = &bars->all[i];
         if (trace->tasks[bar->task].list != steps->list)
             continue;
         if (bar->start > MAX(free_from, steps->start) && free_from < steps->end) {
@@ -117,7 +117,7 @@ void trace_causes(const struct trace *trace, const struct trace_steps *steps, ui
 {
     memset(causes, 0, trace->header.n_lanes * sizeof *causes);
     for (size_t lane = 0; lane < trace->header.n_lanes; lane++)
-        find_lane_causes(trace, steps, &trace->bars[lane], causes[lane]);
+        fill_lane_causes(trace, steps, &trace->bars[lane], causes[lane]);
 }
 
 /* ---- shown ------------------------------------------------------------------------------------------------------- */

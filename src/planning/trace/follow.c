@@ -167,13 +167,13 @@ static size_t merge_new(struct trace *trace, size_t old)
 }
 
 /* A step is whole when none of its records is unfinished, and a later step has begun or the trace is closed. */
-static void find_whole_step(struct trace *trace)
+static void update_whole_step(struct trace *trace)
 {
     uint32_t whole = UINT32_MAX, last = 0;
     for (size_t i = 0; i < TRACE_LISTS; i++) {
         const struct trace_step_list *steps = &trace->steps[i];
         if (steps->n > 0)
-            last = MAX(last, steps->steps[steps->n - 1].step);
+            last = MAX(last, steps->all[steps->n - 1].step);
     }
     uint32_t begun = last;
     for (size_t i = 0; i < trace->n_unfinished; i++) {
@@ -258,7 +258,7 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
     const struct trace_edge *edge;
     int64_t last = trace_last_producer(trace, record->task, record->step, SIZE_MAX, &edge);
     if (bars->n > 0)
-        running->since = MAX(running->since, bars->bars[bars->n - 1].end);
+        running->since = MAX(running->since, bars->all[bars->n - 1].end);
     if (last != NONE)
         running->since = MAX(running->since, trace->records[last].end);
     return true;
@@ -301,7 +301,7 @@ static void take_news(void *follower)
     follow->changed |= trace->n_records > before || trace->n_unfinished != unfinished;
     size_t first = forget_oldest(trace, merge_new(trace, before));
     trace_index(trace, first);
-    find_whole_step(trace);
+    update_whole_step(trace);
     trace_update_memory(trace, first);
 }
 

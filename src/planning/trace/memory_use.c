@@ -33,7 +33,7 @@ static int by_clock(const void *left, const void *right)
 }
 
 /* Fills lives[0 .. n), those of a tensor in these steps of its list. */
-static void find_lives(const struct trace *trace, const struct trace_tensor *tensor, const struct trace_step *steps,
+static void fill_lives(const struct trace *trace, const struct trace_tensor *tensor, const struct trace_step *steps,
                        size_t n, struct tensor_life *lives)
 {
     memset(lives, 0, n * sizeof *lives);
@@ -66,7 +66,7 @@ static uint64_t first_change(const struct trace *trace, uint64_t from)
     uint64_t clock = from;
     for (size_t list = 0; list < TRACE_LISTS; list++)
         for (size_t k = 0; k < trace->steps[list].n; k++) {
-            const struct trace_step *step = &trace->steps[list].steps[k];
+            const struct trace_step *step = &trace->steps[list].all[k];
             if (step->end >= from || step->step > trace->memory_use_step)
                 clock = MIN(clock, step->start);
         }
@@ -138,7 +138,7 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *t
 static size_t first_open_step(const struct trace *trace, const struct trace_step_list *steps, uint64_t from)
 {
     size_t k = 0;
-    while (k < steps->n && steps->steps[k].end < from && steps->steps[k].step <= trace->memory_use_step)
+    while (k < steps->n && steps->all[k].end < from && steps->all[k].step <= trace->memory_use_step)
         k++;
     return k;
 }
@@ -158,7 +158,7 @@ static struct memory_changes find_changes(const struct trace *trace, uint64_t fr
         if (tensor->n_uses == 0 || n == 0)
             continue;
         lives = grow(lives, &cap, n, sizeof *lives);
-        find_lives(trace, tensor, &steps->steps[k], n, lives);
+        fill_lives(trace, tensor, &steps->all[k], n, lives);
         add_changes(&all, tensor, lives, n, from);
     }
     free(lives);
@@ -302,11 +302,11 @@ static bool is_alive(const struct trace *trace, const struct trace_tensor *tenso
     const struct trace_step_list *steps = &trace->steps[tensor->list];
     bool alive = !tensor->n_uses;
     for (size_t k = 0; k < steps->n && !alive; k++) {
-        const struct trace_step *step = &steps->steps[k];
+        const struct trace_step *step = &steps->all[k];
         struct tensor_life life;
         if (step->start > clock || (step->end <= clock && step->step <= trace->whole_step))
             continue;
-        find_lives(trace, tensor, step, 1, &life);
+        fill_lives(trace, tensor, step, 1, &life);
         alive = life.ended && life.start <= clock && life.end > clock;
     }
     return alive;

@@ -8,6 +8,7 @@
 #include "peak.h"
 #include "planning/console/table.h"
 #include "stats.h"
+#include "trainer/file/file.h"
 #include "trainer/train/hooks.h"
 
 #include <math.h>

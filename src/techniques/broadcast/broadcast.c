@@ -127,7 +127,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
 }
 
 /* Finds the reader of what the hop brings: the first one after the message, or else the first of the next step. */
-static void find_reader(const struct uses *uses, struct message *message, struct hop *hop)
+static void note_reader(const struct uses *uses, struct message *message, struct hop *hop)
 {
     const struct tensor *brought = copy_target(hop->copy);
     const struct use_range found = uses_of(uses, brought);
@@ -175,7 +175,7 @@ static void add_to_shard(struct broadcast *broadcast, struct message *message)
 
 /* Fills in the messages and shards of the list, which is in an open edit, and makes each message's copies neighbours in
  * the list. */
-static void find_messages(struct broadcast *broadcast, struct edit *edit)
+static void fill_messages(struct broadcast *broadcast, struct edit *edit)
 {
     const struct list *list = broadcast->list;
     for (size_t i = 0; i < list->n; i++)
@@ -186,7 +186,7 @@ static void find_messages(struct broadcast *broadcast, struct edit *edit)
         struct message *message = &broadcast->messages[i];
         add_to_shard(broadcast, message);
         for (size_t h = 0; h < message->n; h++)
-            find_reader(uses, message, &message->hops[h]);
+            note_reader(uses, message, &message->hops[h]);
     }
     free_uses(uses);
 }
@@ -405,7 +405,7 @@ static void send_slices(struct broadcast *broadcast, struct edit *edit)
 struct edit *slice_list(struct broadcast *broadcast)
 {
     struct edit *edit = open_edit(broadcast->list);
-    find_messages(broadcast, edit);
+    fill_messages(broadcast, edit);
     if (broadcast->by_use)
         sort_messages(broadcast, edit);
     send_slices(broadcast, edit);

@@ -7,6 +7,7 @@
  * What a folder may hold is drawn in checkpoint.h.
  */
 #include "files.h"
+#include "trainer/import/import.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
  */
 #include "resume.h"
 #include "files.h"
+#include "trainer/import/import.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +123,7 @@ const json_t *recorded_options(const struct trainer *trainer) { return record_of
 static void record_training(struct trainer *trainer, struct list *list)
 {
     const struct settings *settings = trainer->settings;
-    if (list != trainer->train || settings->demands.trial)
+    if (list != trainer->train_list || settings->demands.trial)
         return;
     struct run_record *record = allocate(1, sizeof *record);
     /* A run that goes on without a mesh records the old strategy. */

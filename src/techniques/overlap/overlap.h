@@ -1,7 +1,7 @@
 /* overlap.h - the layered optimizer: which updates can move to the CPU, and moving them.
  *
  *     struct update_buckets *buckets = ...;
- *     find_buckets(buckets, uses);                                  before the list is edited
+ *     fill_buckets(buckets, uses);                                  before the list is edited
  *     struct edit *edit = open_edit(list);
  *     struct update_mover mover = begin_moves(edit, list, uses, cores, GRADIENTS_ALONE);
  *     move_updates(&mover, buckets, side);
@@ -34,14 +34,14 @@ struct update_bucket {
 };
 
 struct update_buckets {
-    struct update_bucket buckets[MOST_BUCKETS]; /* in the order in which the backward releases them */
+    struct update_bucket all[MOST_BUCKETS]; /* in the order in which the backward releases them */
     size_t n;
     size_t n_left_out; /* how many updates could move but for MOST_BUCKETS: those of further layers */
     int *bucket_of;    /* by position in the list: the bucket of an update that can move; NONE: of all else */
 };
 
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
-void find_buckets(struct update_buckets *buckets, const struct uses *uses);
+void fill_buckets(struct update_buckets *buckets, const struct uses *uses);
 
 /* ---- overlap.c: moving them -------------------------------------------------------------------------------------- */
 

@@ -22,8 +22,8 @@
 /* The first k buckets, which are released before all others, are on the side `earliest`. */
 static void choose_earliest(const struct update_survey *survey, unsigned char *side, size_t k, enum side earliest)
 {
-    for (size_t b = 0; b < survey->buckets.n; b++)
-        side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
+    for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
+        side[bucket] = (unsigned char)(bucket < k ? earliest : ON_DEVICE);
 }
 
 /* ---- a plan as a choice ------------------------------------------------------------------------------------------ */
@@ -33,8 +33,8 @@ static void choose_earliest(const struct update_survey *survey, unsigned char *s
 void set_decisions(struct update_survey *survey)
 {
     const size_t n = survey->buckets.n;
-    for (size_t b = 0; b < n; b++)
-        survey->decisions[b] = (struct decision){.options = SIDES, .group = NONE};
+    for (size_t bucket = 0; bucket < n; bucket++)
+        survey->decisions[bucket] = (struct decision){.options = SIDES, .group = NONE};
     survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
     survey->n_decisions = n + 1;
 }
@@ -86,13 +86,13 @@ static void measure_device(struct update_survey *survey)
     double *busy = allocate((size_t)list->pool->machine->n_lanes, sizeof *busy);
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        int b = survey->buckets.bucket_of[i];
+        int bucket = survey->buckets.bucket_of[i];
         double seconds = seconds_of(survey, task);
-        if (b == NONE) {
+        if (bucket == NONE) {
             busy[task->lane->index] += seconds;
             survey->least_period = fmax(survey->least_period, busy[task->lane->index]);
-        } else if (task->lane == list->tasks[survey->buckets.buckets[b].update]->lane) {
-            survey->seconds[b].on_device += seconds;
+        } else if (task->lane == list->tasks[survey->buckets.all[bucket].update]->lane) {
+            survey->seconds[bucket].on_device += seconds;
         }
     }
     free(busy);
@@ -112,17 +112,17 @@ static struct edit *move_some(const struct update_survey *survey, size_t k, int 
     return edit;
 }
 
-/* Measures how long bucket b takes when it alone is on the CPU. */
-static void measure_on_cpu(struct update_survey *survey, size_t b)
+/* Measures how long the bucket takes when it alone is on the CPU. */
+static void measure_on_cpu(struct update_survey *survey, size_t bucket)
 {
     struct list *list = survey->list;
-    struct edit *edit = move_some(survey, 0, (int)b);
+    struct edit *edit = move_some(survey, 0, (int)bucket);
     for (size_t i = survey->uses->n; i < list->n; i++) { /* tasks that are new */
         const struct task *task = list->tasks[i];
         if (is_copy(task) && copy_target(task)->device->is_host)
-            survey->seconds[b].down += seconds_of(survey, task);
+            survey->seconds[bucket].down += seconds_of(survey, task);
         else if (task->role == ROLE_UPDATE && task->lane->device->is_host)
-            survey->seconds[b].on_cpu += seconds_of(survey, task) / survey->cores;
+            survey->seconds[bucket].on_cpu += seconds_of(survey, task) / survey->cores;
     }
     undo_edit(edit);
 }
@@ -139,8 +139,8 @@ static void measure_serial(struct update_survey *survey)
 void measure_buckets(struct update_survey *survey)
 {
     measure_device(survey);
-    for (size_t b = 0; b < survey->buckets.n; b++)
-        measure_on_cpu(survey, b);
+    for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
+        measure_on_cpu(survey, bucket);
     measure_serial(survey);
 }
 
@@ -192,7 +192,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
 
 struct update_plans find_plans(const struct update_survey *survey, const struct question *question)
 {
-    const struct update_bucket *bucket = survey->buckets.buckets;
+    const struct update_bucket *bucket = survey->buckets.all;
     const size_t n = survey->buckets.n;
     struct update_plans plans = {0};
     struct update_plan *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];

@@ -366,10 +366,10 @@ void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *r
 {
     rule->choosers = NULL;
     for (size_t i = 0; i < mover->uses->n; i++) {
-        int b = rule->survey->buckets.bucket_of[i];
-        if (b >= (int)n_fixed)
-            list_on_both_sides(mover, rule, i, side[b]);
-        else if (b != NONE && side[b] != ON_DEVICE)
+        int bucket = rule->survey->buckets.bucket_of[i];
+        if (bucket >= (int)n_fixed)
+            list_on_both_sides(mover, rule, i, side[bucket]);
+        else if (bucket != NONE && side[bucket] != ON_DEVICE)
             move_update(mover, i);
     }
 }

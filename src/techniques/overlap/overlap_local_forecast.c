@@ -9,31 +9,31 @@
 
 /* ---- what the rule will choose ----------------------------------------------------------------------------------- */
 
-/* When bucket b is released.  In the forecast the device does all updates; the time of those that the CPU does instead
+/* When the bucket is released.  In the forecast the device does all updates; the time of those that the CPU does instead
  * is subtracted. */
 static double released_at(const struct update_survey *survey, const struct forecast *forecast,
-                          const unsigned char *side, size_t b)
+                          const unsigned char *side, size_t bucket)
 {
-    const struct update_bucket *buckets = survey->buckets.buckets;
-    const struct lane *lane = forecast->tasks[buckets[b].update]->lane;
-    if (buckets[b].released == NONE)
+    const struct update_bucket *buckets = survey->buckets.all;
+    const struct lane *lane = forecast->tasks[buckets[bucket].update]->lane;
+    if (buckets[bucket].released == NONE)
         return 0;
-    double at = forecast->spans[buckets[b].released].end;
-    for (size_t k = 0; k < b; k++) {
-        bool before = (int)buckets[k].update < buckets[b].released;
+    double at = forecast->spans[buckets[bucket].released].end;
+    for (size_t k = 0; k < bucket; k++) {
+        bool before = (int)buckets[k].update < buckets[bucket].released;
         if (side[k] == ON_CPU && before && forecast->tasks[buckets[k].update]->lane == lane)
             at -= survey->seconds[k].on_device;
     }
     return at;
 }
 
-/* Seconds that the CPU will still need, at the time `now`, for those of the first b buckets that it was given.  The
+/* Seconds that the CPU will still need, at the time `now`, for those buckets before this one that it was given.  The
  * updates of bucket k end at ends[k]. */
 static double predict_backlog(const struct update_survey *survey, const unsigned char *side, const double *ends,
-                              size_t b, double now)
+                              size_t bucket, double now)
 {
     double left = 0;
-    for (size_t k = 0; k < b; k++)
+    for (size_t k = 0; k < bucket; k++)
         if (side[k] == ON_CPU)
             left += fmin(fmax(ends[k] - now, 0), survey->seconds[k].on_cpu);
     return left;
@@ -46,18 +46,18 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     const size_t n = survey->buckets.n;
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
-    for (size_t b = 0; b < n; b++)
-        ready = fmin(ready, forecast->spans[survey->buckets.buckets[b].update].start);
-    for (size_t b = 0; b < n; b++) {
-        const struct bucket_seconds *takes = &survey->seconds[b];
-        const double now = released_at(survey, forecast, side, b);
-        const double backlog = predict_backlog(survey, side, ends, b, now);
-        bool to_cpu = b < n_fixed || goes_to_cpu(backlog, takes->on_device);
-        side[b] = to_cpu ? ON_CPU : ON_DEVICE;
+    for (size_t bucket = 0; bucket < n; bucket++)
+        ready = fmin(ready, forecast->spans[survey->buckets.all[bucket].update].start);
+    for (size_t bucket = 0; bucket < n; bucket++) {
+        const struct bucket_seconds *takes = &survey->seconds[bucket];
+        const double now = released_at(survey, forecast, side, bucket);
+        const double backlog = predict_backlog(survey, side, ends, bucket, now);
+        bool to_cpu = bucket < n_fixed || goes_to_cpu(backlog, takes->on_device);
+        side[bucket] = to_cpu ? ON_CPU : ON_DEVICE;
         if (!to_cpu)
             continue;
         cpu_ends = fmax(fmax(cpu_ends, now + takes->down), ready) + takes->on_cpu;
-        ends[b] = cpu_ends;
+        ends[bucket] = cpu_ends;
     }
     free(ends);
 }

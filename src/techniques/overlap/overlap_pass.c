@@ -61,7 +61,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     survey->list = list;
     survey->costs = costs;
     survey->uses = find_uses(list->tasks, list->n, list->pool);
-    find_buckets(&survey->buckets, survey->uses);
+    fill_buckets(&survey->buckets, survey->uses);
     const size_t n = survey->buckets.n;
     survey->cores = MAX((int)spare_cores(list->pool->machine), 1);
     survey->timed = n > 0 && has_times(list, costs);
@@ -93,8 +93,8 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
         .expected = "D, C or L",
         .name = name,
         .n = survey->buckets.n};
-    for (size_t b = 0; b < survey->buckets.n; b++)
-        name[b] = survey->buckets.buckets[b].name;
+    for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
+        name[bucket] = survey->buckets.all[bucket].name;
     planner->is_from_file = read_choice(path, &text, best->side);
     if (planner->is_from_file) {
         struct scoring scoring = {.planner = planner};
@@ -112,8 +112,8 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
 static size_t count_on_cpu(const struct update_survey *survey, const unsigned char *side)
 {
     size_t n = 0;
-    for (size_t b = 0; b < survey->buckets.n; b++)
-        n += side[b] != ON_DEVICE;
+    for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
+        n += side[bucket] != ON_DEVICE;
     return n;
 }
 
@@ -133,9 +133,9 @@ static char *make_letters(const struct update_survey *survey, const unsigned cha
         layers = MAX(layers, (size_t)(survey->list->tasks[i]->layer + 1));
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
-    for (size_t b = 0; b < survey->buckets.n; b++) {
-        int layer = survey->buckets.buckets[b].layer;
-        if (layer >= 0 && side[b] != ON_DEVICE)
+    for (size_t bucket = 0; bucket < survey->buckets.n; bucket++) {
+        int layer = survey->buckets.all[bucket].layer;
+        if (layer >= 0 && side[bucket] != ON_DEVICE)
             letters[layer] = 'C';
     }
     return letters;
@@ -307,7 +307,7 @@ static void check_overlap_options(void)
 /* Prints how often the running step has chosen what. */
 static void print_sides(struct trainer *trainer)
 {
-    char *sides = describe_sides(trainer->train);
+    char *sides = describe_sides(trainer->train_list);
     if (sides)
         note("overlap: %s", sides);
     free(sides);

@@ -74,9 +74,8 @@ static void set_box(struct piece *piece, size_t first, size_t n, size_t rows, si
 /* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single stretch. */
 static struct part part_of_rank(const struct model *model, const struct kept_tensor *tensor, int rank)
 {
-    const struct cut *cut = &params_of(model, rank)->params[tensor->param].cut;
-    struct part part =
-        part_of(cut, model->params->params[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
+    const struct cut *cut = &params_of(model, rank)->all[tensor->param].cut;
+    struct part part = part_of(cut, model->params->all[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
     if (part.begin == 0 && part.end == part.length)
         part = (struct part){
             .stretches = 1, .length = tensor_elements(tensor), .begin = 0, .end = tensor_elements(tensor)};
@@ -118,7 +117,7 @@ static size_t cut_piece(struct piece *piece, const struct rank_part *mine, size_
 
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held)
 {
-    const struct param *param = &params_of(model, rank)->params[tensor->param];
+    const struct param *param = &params_of(model, rank)->all[tensor->param];
     const struct cut *cut = &param->cut;
     if (cut->split == SPLIT_NONE && tp_of(model->mesh, rank) > 0)
         return;
@@ -157,27 +156,27 @@ static struct kept_tensor describe_tensor(const struct param *param, int i, int 
 }
 
 /* All tensors, without pieces, for the mesh that is to cut them. */
-static struct pieces *describe_all(const struct params *all, const struct mesh *mesh)
+static struct pieces *describe_all(const struct params *params, const struct mesh *mesh)
 {
     struct pieces *pieces = allocate(1, sizeof *pieces);
-    pieces->config = all->config;
+    pieces->config = params->config;
     pieces->mesh = *mesh;
     pieces->mesh.first_layer = NULL;
-    pieces->tensors = allocate((size_t)all->n * KEPT_ROLES, sizeof *pieces->tensors);
-    for (int unit = 0; unit < all->n_units; unit++)
+    pieces->tensors = allocate((size_t)params->n * KEPT_ROLES, sizeof *pieces->tensors);
+    for (int unit = 0; unit < params->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = 0; i < all->units[unit].n_params; i++) {
-                const int param = all->units[unit].first_param + i;
-                pieces->tensors[pieces->n++] = describe_tensor(&all->params[param], param, unit, (enum kept)role);
+            for (int i = 0; i < params->units[unit].n_params; i++) {
+                const int param = params->units[unit].first_param + i;
+                pieces->tensors[pieces->n++] = describe_tensor(&params->all[param], param, unit, (enum kept)role);
             }
     return pieces;
 }
 
 struct pieces *uncut_state(const struct config *config)
 {
-    struct params *all = new_params(config, &one_rank, 0);
-    struct pieces *pieces = describe_all(all, &one_rank);
-    free_params(all);
+    struct params *params = new_params(config, &one_rank, 0);
+    struct pieces *pieces = describe_all(params, &one_rank);
+    free_params(params);
     return pieces;
 }
 

@@ -220,7 +220,7 @@ static void add_commit(const struct snapshot_edit *snapshot_edit)
     list->tags.role = ROLE_SNAPSHOT;
     struct task *task = need_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->slot.aside = true;
-    task->slot.returned = true;
+    task->slot.returns = true;
     if (snapshot_edit->by_hand)
         task->seconds = host->described.disk ? host->described.disk->latency : 0;
 }

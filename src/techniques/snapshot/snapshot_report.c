@@ -29,7 +29,7 @@ static struct outcome outcome_at(const struct simulation *sim, int iteration)
         if (!task->slot.needed || moment->skipped)
             continue;
         outcome.begin = fmin(outcome.begin, moment->start + shift);
-        if (task->slot.returned)
+        if (task->slot.returns)
             outcome.durable = moment->end + shift;
         else if (task->lane->kind == LANE_DISK)
             outcome.recoverable = moment->end + shift;
@@ -154,7 +154,7 @@ static struct ways measure_ways(const struct list *list)
     struct ways ways = {.updates = 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!task->slot.needed || task->slot.returned)
+        if (!task->slot.needed || task->slot.returns)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
         const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->accesses[0].tensor;

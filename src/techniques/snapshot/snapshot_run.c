@@ -96,9 +96,9 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
         struct task *task = list->tasks[i];
         if (!task->slot.needed || is_copy(task))
             continue;
-        task->run = task->slot.returned ? commit_iteration : persist;
+        task->run = task->slot.returns ? commit_iteration : persist;
         task->argument = snapshot_run;
-        if (task->slot.returned)
+        if (task->slot.returns)
             continue;
         size_t bytes = task->accesses[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
@@ -114,13 +114,13 @@ void start_snapshots(struct trainer *trainer)
     const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
     struct snapfile_plan plan = {.config = &trainer->config,
                                  .mesh = &trainer->mesh,
-                                 .slots = &trainer->train->pool->slots,
+                                 .slots = &trainer->train_list->pool->slots,
                                  .batch = trainer->batch};
     if (!snapshot_options.file)
         return;
     struct snapshot_run *snapshot_run = allocate(1, sizeof *snapshot_run);
-    snapshot_run->payload = allocate(trainer->train->n, sizeof *snapshot_run->payload);
-    bind_tasks(snapshot_run, trainer->train, &plan);
+    snapshot_run->payload = allocate(trainer->train_list->n, sizeof *snapshot_run->payload);
+    bind_tasks(snapshot_run, trainer->train_list, &plan);
     if (!plan.n) {
         free(snapshot_run->payload);
         free(snapshot_run);
@@ -135,7 +135,7 @@ void start_snapshots(struct trainer *trainer)
     free_checkpoint(checkpoint);
     free(plan.ranges);
     *folder_data_of(trainer, &module_snapshot) = snapshot_run;
-    start_late(trainer->train, begin_iteration, snapshot_run);
+    start_late(trainer->train_list, begin_iteration, snapshot_run);
 }
 
 size_t take_commits(struct trainer *trainer, struct commit_times **commits)
@@ -157,7 +157,7 @@ size_t take_commits(struct trainer *trainer, struct commit_times **commits)
 struct snapfile_counts close_snapshots(struct trainer *trainer)
 {
     struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
-    stop_late(trainer->train);
+    stop_late(trainer->train_list);
     snapshot_run->counts = close_snapfile_writer(snapshot_run->file);
     snapshot_run->closed = true;
     return snapshot_run->counts;
@@ -183,7 +183,7 @@ static void end_snapshots(struct trainer *trainer)
     const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
     if (!snapshot_run || snapshot_run->closed)
         return;
-    drain(trainer->train);
+    drain(trainer->train_list);
     show_commits(trainer);
     const struct snapfile_counts counts = close_snapshots(trainer);
     erase_line();

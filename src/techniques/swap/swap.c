@@ -97,7 +97,7 @@ static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t uses
 }
 
 /* A tensor cannot leave before all its bytes have been written: a copy would read what nobody has written. */
-static void find_gaps_of(struct gaps *gaps, struct tensor *tensor)
+static void add_gaps_of(struct gaps *gaps, struct tensor *tensor)
 {
     const struct uses *uses = gaps->uses;
     const struct use_range found = uses_of(uses, tensor);
@@ -144,7 +144,7 @@ struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned cla
     for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
         struct tensor *tensor = list->pool->tensors[i];
         if (may_leave(gaps.uses, tensor, classes))
-            find_gaps_of(&gaps, tensor);
+            add_gaps_of(&gaps, tensor);
     }
     open_lanes_up(&gaps);
     SORT(gaps.gaps, gaps.n, by_begin);
@@ -404,7 +404,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *machine = list->pool->machine;
     const enum phase_of of = options->mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
-    struct gaps gaps = find_gaps(list, costs, options->classes);
+    struct gaps gaps = find_gaps(list, costs, options->may_leave);
     struct fate *fates = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->devices; !device->is_host; device++)

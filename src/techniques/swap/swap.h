@@ -19,7 +19,7 @@
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {
     enum swap mode;
-    unsigned classes; /* the classes of tensors that may leave: a bit per enum memory_class */
+    unsigned may_leave; /* the classes of tensors that may leave: a bit per enum memory_class */
 };
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */

@@ -135,7 +135,7 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
     swapper.facts = allocate(swapper.gaps.n + 1, sizeof *swapper.facts);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
-    find_moves(&swapper);
+    fill_moves(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -316,7 +316,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
 bool swap_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(list, costs, options->classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
     bool changed = swap_to_fit(&swapper, "--swap auto", facts, report);
     close_swapper(&swapper);
     return changed;
@@ -324,7 +324,7 @@ bool swap_by_search(struct list *list, const struct costs *costs, const struct s
 
 bool can_fit_within(struct list *list, const struct costs *costs, const struct swap_options *options, double seconds)
 {
-    struct swapper swapper = open_swapper(list, costs, options->classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
     unsigned char *best = allocate(swapper.n, 1);
     const struct score score = search_rounds(&swapper, best, seconds);

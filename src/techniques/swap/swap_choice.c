@@ -49,7 +49,7 @@ static void sort_by_clock(struct swapper *swapper, const struct span *spans)
 
 /* Uses a forecast in which tasks wait for data alone.  The list does not fit yet, so waits for bytes that another
  * tensor has had would depend on addresses that the final list does not have. */
-void find_moves(struct swapper *swapper)
+void fill_moves(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
         return;
@@ -125,7 +125,7 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
 
 /* Where the gap begins and ends in the list with the repeated tasks: one of these may use the tensor, and so end the
  * gap. */
-static void find_gap_ends(struct fate *fate, const struct uses *uses, const int *new_position)
+static void fill_gap_ends(struct fate *fate, const struct uses *uses, const int *new_position)
 {
     const size_t n = uses_with_gaps(uses, fate->gap->tensor);
     size_t i = 0;
@@ -185,7 +185,7 @@ static struct span *find_gaps_again(struct swapper *swapper, const struct uses *
     int *new_position = map_positions(gaps, uses);
     struct span *spans = estimate_spans(gaps, uses);
     for (size_t i = 0; i < gaps->n; i++)
-        find_gap_ends(&swapper->fates[i], uses, new_position);
+        fill_gap_ends(&swapper->fates[i], uses, new_position);
     shrink_closed_gaps(gaps, new_position, spans);
     free(new_position);
     return spans;

@@ -49,7 +49,7 @@ struct swapper {
 /* ---- swap_choice.c ----------------------------------------------------------------------------------------------- */
 
 /* Finds swapper->moves; there are none where the list is no pipeline, or where times are not known. */
-void find_moves(struct swapper *swapper);
+void fill_moves(struct swapper *swapper);
 
 /* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
 void apply_choice(void *context, struct edit *edit, const unsigned char *choice);

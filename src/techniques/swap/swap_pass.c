@@ -26,7 +26,7 @@ static unsigned traits_by_options(void)
 {
     const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
     unsigned traits = swap_options.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNKNOWN_ROOM;
-    if (swap_options.classes & state)
+    if (swap_options.may_leave & state)
         traits |= MOVES_STATE;
     return traits;
 }
@@ -60,7 +60,7 @@ static const struct pass pass = {
 
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
-static const char *classes;   /* --swap-what */
+static const char *swap_what; /* --swap-what, as given */
 static char more_classes[64]; /* the same with all classes, to suggest it; "": it has all already */
 
 /* The names of the classes that --swap-what takes, those before MEM_WORK.  The caller frees the text. */
@@ -76,7 +76,7 @@ static char *name_classes(const char *between)
 static void suggest_classes(void)
 {
     const unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
-    if (swap_options.classes == all)
+    if (swap_options.may_leave == all)
         return;
     char *names = name_classes(",");
     snprintf(more_classes, sizeof more_classes, "--swap-what %s", names);
@@ -95,13 +95,13 @@ static const char *way_to_make_room(bool on_host)
 
 static void check_swap_options(void)
 {
-    char *text = copy_string(classes), *rest = text;
-    swap_options.classes = 0;
+    char *text = copy_string(swap_what), *rest = text;
+    swap_options.may_leave = 0;
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
         int memory_class = choice_number(memory_class_name, word);
         if (memory_class < 0 || memory_class >= MEM_WORK)
             fail(EXIT_USAGE, "--swap-what takes some of %s, with commas between, not \"%s\"", name_classes(", "), word);
-        swap_options.classes |= 1u << memory_class;
+        swap_options.may_leave |= 1u << memory_class;
     }
     free(text);
     suggest_classes();
@@ -121,7 +121,7 @@ static const struct option options[] = {
              "can leave, in a fixed order (tutorials/12-swap.md)"},
     {.name = "swap-what",
      .type = OPT_TEXT,
-     .value = &classes,
+     .value = &swap_what,
      .initial = "activations",
      .argument = "CLASS,...",
      .group = GROUP_TECHNIQUES,

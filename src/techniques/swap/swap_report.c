@@ -27,7 +27,7 @@ static double first_start(const struct forecast *forecast)
 /* The first use of a tensor that came back is the copy.  The first use of one that is made again is the repeated task;
  * where there are several, the last makes the tensor whole.  A task that reads the tensor follows in either case, since
  * for it the tensor is back. */
-static void find_return(struct gap_times *times, const struct fate *fate, const struct forecast *forecast,
+static void fill_return(struct gap_times *times, const struct fate *fate, const struct forecast *forecast,
                         const struct uses *uses)
 {
     const struct use_range found = uses_of(uses, fate->back);
@@ -49,7 +49,7 @@ static struct gap_times times_of_gap(const struct fate *fate, const struct forec
         times.out_end = forecast->spans[fate->leaves->index].end;
     }
     if (forecast->spans && fate->back)
-        find_return(&times, fate, forecast, uses);
+        fill_return(&times, fate, forecast, uses);
     return times;
 }
 

@@ -301,7 +301,7 @@ static void run_training(void *context, uint32_t number)
 {
     struct trainer *trainer = context;
     run_step(trainer, number);
-    drain(trainer->train);
+    drain(trainer->train_list);
 }
 
 static json_t *bench_training(struct bench *bench)

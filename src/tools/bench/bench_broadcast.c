@@ -60,11 +60,11 @@ static void run_steps(struct trainer *trainer, struct timed_steps *timed)
     for (uint32_t i = 1; i <= STEPS; i++) {
         run_step(trainer, i);
         if (i == WARM_UP) {
-            drain(trainer->train);
+            drain(trainer->train_list);
             start = now_ns();
         }
     }
-    drain(trainer->train);
+    drain(trainer->train_list);
     timed->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
     remove_observer(&looker);
 }
@@ -72,11 +72,11 @@ static void run_steps(struct trainer *trainer, struct timed_steps *timed)
 /* The last simulated step is seen in place of the last one that is timed. */
 static void simulate_steps(const struct trainer *trainer, struct timed_steps *timed)
 {
-    struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
-    const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * trainer->train->n];
-    for (size_t i = 0; i < trainer->train->n; i++)
+    struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
+    const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * trainer->train_list->n];
+    for (size_t i = 0; i < trainer->train_list->n; i++)
         if (!last[i].skipped)
-            see(&timed->seen[STEPS], trainer->train->tasks[i], last[i].start, last[i].end);
+            see(&timed->seen[STEPS], trainer->train_list->tasks[i], last[i].start, last[i].end);
     timed->period = sim->period;
     free_simulation(sim);
 }
@@ -126,7 +126,7 @@ static void add_run(struct table *table, const struct trainer *trainer, const st
     }
     double ms = 1e3 * median(span, n);
     ROW(table, number_cell(broadcast_options.queues), number_cell(broadcast_options.slices),
-        number_cell(largest_copy(trainer->train) / 1e3), number_cell(ms),
+        number_cell(largest_copy(trainer->train_list) / 1e3), number_cell(ms),
         number_cell(timed->seen[STEPS].bytes / ms / 1e6), number_cell(bound_ms / ms),
         number_cell(median(computing, n) / timed->period / trainer->machine->n_devices),
         number_cell(1e3 * timed->period));
@@ -140,7 +140,7 @@ static double best_slices(const struct trainer *trainer)
     if (!costs)
         return NAN;
     const struct lane_speed *up = &costs->speeds[LANE_UPLOAD];
-    return sqrt(largest_copy(trainer->train) / ((trainer->mesh.dp - 1) * up->latency * up->bytes_per_s));
+    return sqrt(largest_copy(trainer->train_list) / ((trainer->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 
 /* Trains or simulates with the options' queues and slices, and adds a row to the table.  Returns best_slices(). */

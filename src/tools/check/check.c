@@ -8,6 +8,7 @@
 #include "planning/console/table.h"
 #include "techniques/checkpoint/checkpoint.h"
 #include "trainer/cmd/cmd.h"
+#include "trainer/import/import.h"
 #include "trainer/train/train.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static void compare_params(struct checker *checker, const char *prefix, enum kep
 {
     struct model *model = checker->trainer->model;
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->all[i];
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, role, values);
         values = transpose_conv1d(param, values, OURS_TO_FILE);
@@ -90,7 +91,7 @@ static void run_steps(struct checker *checker, size_t n)
         compare(checker, "loss", losses, 1);
         compare_params(checker, "grad.", KEPT_GRADIENT);
     }
-    drain(trainer->train);
+    drain(trainer->train_list);
     compare(checker, "trajectory", losses, n);
     if (find_tensor(checker->file, "trajectory"))
         compare_params(checker, "after.", KEPT_VALUE);

@@ -196,8 +196,8 @@ static void build_forward(struct trainer *trainer, struct built *built)
     b->backward_wanted = true;
     add_batch(built->list, feed, prepare_batch);
     built->batch_end = built->list->n;
-    forward_stage(b, &built->tape, 0, NULL, feed->first);
-    cross_entropy(b, gpt_head(b, built->tape.out), feed->first, NULL, SEQUENCES * TOKENS);
+    forward_stage(b, &built->tape, 0, NULL, feed->on_first_stage);
+    cross_entropy(b, gpt_head(b, built->tape.out), feed->on_first_stage, NULL, SEQUENCES * TOKENS);
     built->forward_end = built->list->n;
 }
 
@@ -231,7 +231,7 @@ static void free_built(struct built *built)
     struct pool *pool = built->list->pool;
     end_build(&built->builder);
     free(built->tape.ops);
-    free(built->feed.first);
+    free(built->feed.on_first_stage);
     free_list(built->list);
     free_model(built->model);
     free_pool(pool);

@@ -1,6 +1,7 @@
 /* ckpt.c - yard ckpt: its words and options, and what several of its words need.  It needs no device. */
 #include "ckpt.h"
 #include "planning/console/arguments.h"
+#include "trainer/file/file.h"
 
 #include <dirent.h>
 #include <libgen.h>

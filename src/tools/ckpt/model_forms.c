@@ -23,12 +23,12 @@ static float *read_value(const struct checkpoint *checkpoint, int param, size_t 
 void export_safetensors(const struct checkpoint *checkpoint, const char *path, enum tensor_names names)
 {
     const struct model_facts facts = {checkpoint->step, checkpoint->vector, checkpoint->tokenizer};
-    struct params *all = new_params(&checkpoint->pieces->config, &one_rank, 0);
-    struct st_writer *writer = begin_model_file(path, all, &facts, names);
-    for (int i = 0; i < all->n; i++)
-        write_to_model_file(writer, &all->params[i], read_value(checkpoint, i, 0));
+    struct params *params = new_params(&checkpoint->pieces->config, &one_rank, 0);
+    struct st_writer *writer = begin_model_file(path, params, &facts, names);
+    for (int i = 0; i < params->n; i++)
+        write_to_model_file(writer, &params->all[i], read_value(checkpoint, i, 0));
     st_publish(writer);
-    free_params(all);
+    free_params(params);
 }
 
 static void write_json(struct folder *folder, const char *name, const json_t *json)
@@ -92,13 +92,13 @@ void export_llmc(const struct checkpoint *checkpoint, const char *path)
     if (!config->tied)
         fail(EXIT_USAGE, "%s has a head of its own, which llm.c's format has no place for: choose a name without .bin",
              checkpoint->path);
-    struct params *all = new_params(config, &one_rank, 0);
+    struct params *params = new_params(config, &one_rank, 0);
     struct writer *writer = open_writer(path);
     write_bytes(writer, header, sizeof header);
     for (int k = 0; k < LLMC_PARAMETERS; k++)
-        for (int i = 0; i < all->n; i++) /* by layer, as the table is */
-            if (all->params[i].llmc == k)
-                write_padded(writer, checkpoint, &all->params[i], i, padded);
+        for (int i = 0; i < params->n; i++) /* by layer, as the table is */
+            if (params->all[i].llmc == k)
+                write_padded(writer, checkpoint, &params->all[i], i, padded);
     publish(writer);
-    free_params(all);
+    free_params(params);
 }

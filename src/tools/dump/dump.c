@@ -172,7 +172,7 @@ static void write_dump(struct list *list)
 static void dump_in_time(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    if (list == dump.trainer->train && iteration == dump.last && task->index > dump.dumped.writer && !dump.done)
+    if (list == dump.trainer->train_list && iteration == dump.last && task->index > dump.dumped.writer && !dump.done)
         write_dump(list);
 }
 
@@ -192,7 +192,7 @@ static void prepare_dump(struct trainer *trainer)
     dump.last = last_step(settings);
     dump.done = false;
     claim_output("--dump", dump.path, NULL);
-    dump.dumped = must_find_dumped(trainer->train, typed);
+    dump.dumped = must_find_dumped(trainer->train_list, typed);
     free(typed);
     add_observer(&observer);
 }
@@ -203,12 +203,12 @@ static void end_dump(struct trainer *trainer)
     if (!dump.trainer)
         return;
     if (!dump.done && !interrupted())
-        write_dump(trainer->train);
+        write_dump(trainer->train_list);
     remove_observer(&observer);
     dump.trainer = NULL;
     if (dump.done)
         print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.dumped.tensor->name,
-                   dump.dumped.writer, trainer->train->tasks[dump.dumped.writer]->name, dump.last, dump.path);
+                   dump.dumped.writer, trainer->train_list->tasks[dump.dumped.writer]->name, dump.last, dump.path);
 }
 
 static const struct option options[] = {

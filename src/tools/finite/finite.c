@@ -111,7 +111,7 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
     const float zeros[STATE_SIZE] = {0};
     bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
     write_tensor(trainer->model->replicas[trainer->model->norm_rank].state, zeros);
-    if (!find_not_finite(trainer->train, step, &bad))
+    if (!find_not_finite(trainer->train_list, step, &bad))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",

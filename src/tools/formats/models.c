@@ -6,6 +6,7 @@
  */
 #include "formats.h"
 #include "trainer/base/module.h"
+#include "trainer/import/import.h"
 #include "trainer/model/model.h"
 
 #include <dirent.h>

@@ -43,8 +43,8 @@ static double formula_bytes(const struct strategy *strategy, int rank)
     const struct params *params = params_of(strategy->trainer->model, rank);
     double elements = 0, bytes = 0;
     for (int i = 0; i < params->n; i++)
-        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->params[i].unit)))
-            elements += (double)param_elements(&params->params[i]);
+        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->all[i].unit)))
+            elements += (double)param_elements(&params->all[i]);
     for (int c = MEM_PARAMETERS; c <= MEM_OPTIMIZER; c++) {
         bool shared_out = mesh->zero >= 3 - c;
         bytes += elements * strategy->bytes[c] / (shared_out ? mesh->dp : 1);
@@ -79,7 +79,7 @@ static bool was_listed(const struct list *list, int device)
 /* The most bytes that the device holds at a time. */
 static double most_together(const struct strategy *strategy, int device)
 {
-    const struct list *list = strategy->trainer->train;
+    const struct list *list = strategy->trainer->train_list;
     double most = 0;
     for (const struct level *level = list->levels; level < list->levels + list->n_levels; level++) {
         double bytes = 0;
@@ -137,7 +137,7 @@ static const struct column columns[COLUMNS] = {
 
 static void add_device(struct table *table, const struct strategy *strategy, int nth)
 {
-    const struct list *list = strategy->trainer->train;
+    const struct list *list = strategy->trainer->train_list;
     const struct device *device = &list->pool->machine->devices[nth];
     const double mib = 1 << 20;
     const double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
@@ -174,7 +174,7 @@ static void add_device(struct table *table, const struct strategy *strategy, int
 /* Where several devices hold the same, the table for people has only the first; JSON has all. */
 static void add_rows(struct table *table, const struct strategy *strategy)
 {
-    const struct list *list = strategy->trainer->train;
+    const struct list *list = strategy->trainer->train_list;
     const struct machine *machine = list->pool->machine;
     for (int i = 0; i <= machine->n_devices; i++)
         if (strategy->settings.json || machine->devices[i].is_host || !was_listed(list, i))

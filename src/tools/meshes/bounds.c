@@ -60,7 +60,7 @@ static double earliest_end(const struct trainer *trainer, const struct task *tas
 /* A turn also keeps its lane while it waits for what other ranks send. */
 static void note_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
-    const struct list *list = trainer->train;
+    const struct list *list = trainer->train_list;
     double *end = allocate(list->n, sizeof *end);
     double *lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *lane_end);
     bool is_forward = true;
@@ -99,22 +99,21 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < params->n; i++)
-        sketch->units[params->params[i].unit].parameter_bytes +=
-            (double)(param_elements(&params->params[i]) * ELEMENT_BYTES);
-    while (trainer->train->tasks[backward]->role != ROLE_BACKWARD)
+        sketch->units[params->all[i].unit].parameter_bytes += (double)(param_elements(&params->all[i]) * ELEMENT_BYTES);
+    while (trainer->train_list->tasks[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;
     for (size_t i = 0; i < trainer->pool->n; i++) {
         const struct tensor *tensor = trainer->pool->tensors[i];
-        bool is_activation = tensor->class == MEM_ACTIVATIONS && tensor->list == trainer->train &&
+        bool is_activation = tensor->class == MEM_ACTIVATIONS && tensor->list == trainer->train_list &&
                              tensor->device == trainer->machine->devices;
         if (!is_activation || tensor->held_from >= backward || tensor->held_until < backward)
             continue;
         sketch->units[unit[tensor->held_from]].tape_bytes += (double)tensor->bytes;
         tapes += (double)tensor->bytes;
     }
-    for (size_t i = 0; i < trainer->train->n_levels; i++) {
-        const struct level *level = &trainer->train->levels[i];
+    for (size_t i = 0; i < trainer->train_list->n_levels; i++) {
+        const struct level *level = &trainer->train_list->levels[i];
         /* Buffers are left out: one for gradients that several micro-batches add to is there from the first one on. */
         size_t held = level->of_class[MEM_ACTIVATIONS] + level->of_class[MEM_WORK];
         if (level->device == 0 && level->position >= backward && unit[level->position] >= trainer->config.layers)
@@ -138,10 +137,10 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
         return NULL;
     const struct config *config = &trainer->config;
     struct sketch *sketch = allocate(1, sizeof *sketch);
-    *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train->n / 2};
+    *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train_list->n / 2};
     sketch->passed_bytes = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
     sketch->units = allocate((size_t)config->layers + 2, sizeof *sketch->units);
-    int *unit = find_units(trainer->train, config->layers);
+    int *unit = find_units(trainer->train_list, config->layers);
     note_times(sketch, trainer, unit);
     note_link(sketch, trainer);
     note_bytes(sketch, trainer, unit);

@@ -93,7 +93,7 @@ static void measure_candidate(const struct mesh_search *search, const struct mes
     if (is_ruled_out(search, candidate, result->bytes))
         return;
     depend_draft(trainer);
-    result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
+    result->seconds = must_simulate(trainer->train_list, costs_of(trainer))->period;
 }
 
 static void plan_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,

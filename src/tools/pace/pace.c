@@ -156,9 +156,9 @@ static void check_pace_options(struct settings *settings)
 static void pace_training(struct trainer *trainer)
 {
     char text[32];
-    struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+    struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, pace_options.scale);
+    struct pace *pace = start_pacing(trainer->train_list, sim->steady, sim->period, pace_options.scale);
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
          pace->pacer.scale, format_seconds(text, sim->period * pace->pacer.scale));
     free_simulation(sim);
@@ -166,18 +166,18 @@ static void pace_training(struct trainer *trainer)
 
 static void start_pace(struct trainer *trainer)
 {
-    if (!trainer->train || trainer->settings->demands.trial)
+    if (!trainer->train_list || trainer->settings->demands.trial)
         return;
     if (pace_options.file)
         pace_training(trainer);
     if (pace_options.delay_seed >= 0)
-        start_delays(trainer->train, (uint64_t)pace_options.delay_seed);
+        start_delays(trainer->train_list, (uint64_t)pace_options.delay_seed);
 }
 
 static void stop(struct trainer *trainer)
 {
-    if (trainer->train)
-        stop_lengthening(trainer->train);
+    if (trainer->train_list)
+        stop_lengthening(trainer->train_list);
 }
 
 static const struct option options[] = {

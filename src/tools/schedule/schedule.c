@@ -4,6 +4,7 @@
 #include "planning/lists/plan_command.h"
 #include "planning/predict/plan.h"
 #include "trainer/base/module.h"
+#include "trainer/file/file.h"
 
 static struct {
     bool print;

@@ -3,7 +3,7 @@
 #include "tokens_parts.h"
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
-#include "trainer/model/import.h"
+#include "trainer/import/import.h"
 
 enum { LEAST_N = 257 };
 static const char end_of_texts[] = "<|endoftext|>";

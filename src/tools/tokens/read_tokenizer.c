@@ -9,7 +9,7 @@
  */
 #include "tokens_parts.h"
 #include "trainer/file/file.h"
-#include "trainer/model/import.h"
+#include "trainer/import/import.h"
 
 /* ---- refusing what is not computed here ------------------------------------------------------------------------- */
 

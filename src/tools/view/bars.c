@@ -133,13 +133,13 @@ static int draw_name(const struct brush *brush, const struct bar *bar, int x)
 static void draw_gap(const struct brush *brush, size_t i, int x)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
-    const bool lit = is_lit(brush->view, brush->index, brush->bars->bars[i].record);
+    const bool lit = is_lit(brush->view, brush->index, brush->bars->all[i].record);
     const int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
         hatch(brush->view, left, brush->y + (brush->height - high) / 2, right - left, high,
               blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7), cause_stripes(gap.cause[k]));
-        brush->drawn->cause[gap.cause[k]] |= right > left;
+        brush->seen->cause[gap.cause[k]] |= right > left;
     }
 }
 
@@ -147,7 +147,7 @@ static void draw_gap(const struct brush *brush, size_t i, int x)
  * x: the first free column. */
 static void draw_queued(const struct brush *brush, size_t i, int x)
 {
-    const struct bar *bar = &brush->bars->bars[i];
+    const struct bar *bar = &brush->bars->all[i];
     const int dot = brush->view->scale;
     const int right = edge_x(brush, bar->start);
     const bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
@@ -178,7 +178,7 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
     const int least = brush->track->stands ? 120 * brush->view->scale : 0;
     uint64_t since = now.since;
     if (brush->bars->n > 0)
-        since = MAX(since, brush->bars->bars[brush->bars->n - 1].end);
+        since = MAX(since, brush->bars->all[brush->bars->n - 1].end);
     running->task = now.record->task;
     running->waits = now.waits;
     running->from = edge_x(brush, since);
@@ -208,7 +208,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
         return;
     const int width = running.to - running.from;
     note_colour(brush, running.task);
-    brush->drawn->unfinished[running.waits] = true;
+    brush->seen->unfinished[running.waits] = true;
     fill(brush->view, running.from, brush->y, width, brush->height, running.colour);
     if (!running.waits)
         draw_holes(brush, &running);
@@ -230,7 +230,7 @@ static void draw_bars(const struct brush *brush)
     size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
     int x = brush->left;
     while (i < brush->bars->n && x < brush->right) {
-        const struct bar *bar = &brush->bars->bars[i];
+        const struct bar *bar = &brush->bars->all[i];
         double from = bar_x(brush, bar->start);
         if (from >= x + 1) {
             if (brush->view->show_causes)
@@ -241,7 +241,7 @@ static void draw_bars(const struct brush *brush)
         if (from >= brush->right)
             break;
         x = (int)fmax(from, x);
-        if (bar->end - bar->start >= brush->seen) {
+        if (bar->end - bar->start >= brush->visible_ns) {
             x = draw_bar(brush, bar, x);
             i++;
         } else if (stands_alone(brush, i)) {
@@ -265,7 +265,7 @@ static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
     const struct bars *bars = brush->bars;
     const uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
-    *i = lower_bound_near(*i + 1, &clock, bars->bars, bars->n, sizeof *bars->bars, bar_ends_up_to);
+    *i = lower_bound_near(*i + 1, &clock, bars->all, bars->n, sizeof *bars->all, bar_ends_up_to);
     return x + 1;
 }
 
@@ -275,12 +275,12 @@ static void draw_names(const struct brush *brush)
     size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
     int x = brush->left;
     while (i < brush->bars->n && x < brush->right) {
-        const struct bar *bar = &brush->bars->bars[i];
+        const struct bar *bar = &brush->bars->all[i];
         const double from = bar_x(brush, bar->start);
         if (from >= brush->right)
             break;
         x = (int)fmax(from, x);
-        if (bar->end - bar->start >= brush->seen) {
+        if (bar->end - bar->start >= brush->visible_ns) {
             x = draw_name(brush, bar, x);
             i++;
         } else {
@@ -293,14 +293,14 @@ static void draw_names(const struct brush *brush)
  * pixels. */
 static void draw_wide_bars(const struct brush *brush)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->all;
     size_t drawn = 0; /* bars before this one are drawn, or too narrow */
     for (int x = brush->left; x < brush->right; x++) {
         const size_t i = brush->firsts[x + 1 - brush->left];
         if (i <= drawn || i != brush->firsts[x - brush->left])
             continue;
         drawn = i;
-        if (bars[i - 1].end - bars[i - 1].start >= brush->seen)
+        if (bars[i - 1].end - bars[i - 1].start >= brush->visible_ns)
             draw_bar(brush, &bars[i - 1], brush->left);
     }
 }
@@ -319,7 +319,7 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
     const struct track *track = view->tracks[row->track];
     const int air = air_of(view, row);
     const struct lit *lit = &view->selection.lit[row->track];
-    const double seen =
+    const double visible_ns =
         SEEN_WIDTH * view->scale * (view->sight.to - view->sight.from) / rows.w / track->trace->header.pace_scale;
     return (struct brush){.view = view,
                           .track = track,
@@ -330,16 +330,17 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
                           .right = rows.x + rows.w,
                           .y = row->y + air,
                           .height = row->height - 2 * air,
-                          .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
+                          .visible_ns =
+                              (uint64_t)fmin(ceil(visible_ns), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
 void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen)
 {
     struct brush brush = make_brush(view, row);
-    brush.drawn = seen;
+    brush.seen = seen;
     uint32_t firsts[MOST_PIXELS + 1];
     const bool spans = is_far_out(view, view->tracks[row->track]) && !brush.lit;
-    find_firsts(&brush, spans, firsts);
+    fill_firsts(&brush, spans, firsts);
     brush.firsts = firsts;
     if (spans) {
         draw_spans(&brush, row->index);

@@ -12,8 +12,8 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     int index;                  /* the track's index */
     int left, right, y, height;
     const uint32_t *firsts; /* [right - left + 1] the first bar that starts at each pixel or after it; or NULL */
-    uint64_t seen;          /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    struct seen *drawn;     /* what has been drawn is added to it; NULL: nothing new is drawn */
+    uint64_t visible_ns;    /* by the clock: bars that last as long are wide enough to be seen */
+    struct seen *seen;      /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
 /* ---- brush.c ---------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar);
 
 /* Finds the first bar that starts at each pixel or after it.  Unless spans are drawn, it asks for those that will be
  * looked at if a pixel is a column. */
-void find_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1]);
+void fill_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1]);
 
 /* Draws columns from x on, up to a bar that is wide enough to be seen or to a column without a bar, and returns where
  * that is.  *i: the first bar; then the first one after the columns. */

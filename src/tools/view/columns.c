@@ -5,7 +5,7 @@
  *     draw_spans()       far out, takes whole steps together
  *
  * Bars are found by searches, so a picture costs a few steps per column however many records there are.  But a million
- * bars take 32 MB, more than most caches hold, and to wait for memory would take most of the time.  So find_firsts()
+ * bars take 32 MB, more than most caches hold, and to wait for memory would take most of the time.  So fill_firsts()
  * finds the bars of all columns of a lane first, and asks for them; they are drawn after that.
  */
 #include "brush.h"
@@ -21,10 +21,10 @@ static void fetch_samples(const struct brush *brush, size_t i, size_t end)
 {
     const size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride)
-        fetch_ahead(&brush->bars->bars[i]);
+        fetch_ahead(&brush->bars->all[i]);
 }
 
-void find_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1])
+void fill_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1])
 {
     size_t i = first_bar_from(brush->bars, clock_at(brush, brush->left));
     for (int x = brush->left; x <= brush->right; x++) {
@@ -46,7 +46,7 @@ static const struct bar *longer_bar(const struct bar *a, const struct bar *b)
 /* The longest of bars [i, end), or when there are many the longest of some of them. */
 static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t end)
 {
-    const struct bar *bars = brush->bars->bars, *longest = &bars[i];
+    const struct bar *bars = brush->bars->all, *longest = &bars[i];
     const size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride)
         longest = longer_bar(longest, &bars[i]);
@@ -56,8 +56,8 @@ static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t
 /* The same of lit bars: from the one at place `first` of all that are lit, up to the one at `end`. */
 static const struct bar *longest_lit_bar(const struct brush *brush, size_t first, size_t end)
 {
-    const struct bar *bars = brush->bars->bars;
-    const uint32_t *lit = brush->lit->bars;
+    const struct bar *bars = brush->bars->all;
+    const uint32_t *lit = brush->lit->all;
     const struct bar *longest = &bars[lit[first]];
     const size_t stride = ceil_div(end - first, SAMPLES);
     for (size_t k = first; k < end; k += stride)
@@ -78,8 +78,8 @@ static const struct bar *bar_of_column(const struct brush *brush, size_t i, size
     const struct lit_bars *lit = brush->lit;
     size_t first = 0, next = 0;
     if (lit) {
-        first = lower_bound(&i, lit->bars, lit->n, sizeof *lit->bars, is_lower);
-        next = lower_bound_near(first, &end, lit->bars, lit->n, sizeof *lit->bars, is_lower);
+        first = lower_bound(&i, lit->all, lit->n, sizeof *lit->all, is_lower);
+        next = lower_bound_near(first, &end, lit->all, lit->n, sizeof *lit->all, is_lower);
     }
     if (first < next)
         return longest_lit_bar(brush, first, next);
@@ -108,7 +108,7 @@ static double shown_share(const struct brush *brush, const struct bar *bar, doub
  * in it.  Returns the first bar that reaches beyond it. */
 static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, int x)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->all;
     const uint64_t from = clock_at(brush, x), to = clock_at(brush, x + width);
     size_t first = i;
     double busy = 1;
@@ -126,15 +126,15 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
     for (int k = 0; k < width; k++)
         columns->cut[columns->n + k] = (uint16_t)((1 - busy) * columns->most_cut);
     columns->n += width;
-    brush->drawn->pale |= busy < 0.5;
+    brush->seen->pale |= busy < 0.5;
     return bars[end - 1].end > to ? end - 1 : end;
 }
 
 /* Is bar i merged into a column that ends at clock `to`? */
 static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
 {
-    const struct bar *bar = &brush->bars->bars[i];
-    return i < brush->bars->n && bar->start < to && bar->end - bar->start < brush->seen;
+    const struct bar *bar = &brush->bars->all[i];
+    return i < brush->bars->n && bar->start < to && bar->end - bar->start < brush->visible_ns;
 }
 
 /* Copies the middle line of the columns up and down, line by line: memory is written in its order. */
@@ -175,10 +175,10 @@ int draw_columns(const struct brush *brush, int x, size_t *i)
 
 bool stands_alone(const struct brush *brush, size_t i)
 {
-    const struct bar *bar = &brush->bars->bars[i];
+    const struct bar *bar = &brush->bars->all[i];
     const bool free_before =
-        i == 0 || bar[-1].end - bar[-1].start >= brush->seen || bar->start >= bar[-1].end + brush->seen;
-    const bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->seen;
+        i == 0 || bar[-1].end - bar[-1].start >= brush->visible_ns || bar->start >= bar[-1].end + brush->visible_ns;
+    const bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->visible_ns;
     return free_before && free_after;
 }
 
@@ -190,7 +190,7 @@ int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)
     const int cut = (int)((1 - busy) * most_cut(brush));
     fill(brush->view, x, brush->y + cut, width, brush->height - 2 * cut,
          blend(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
-    brush->drawn->pale |= busy < 0.5;
+    brush->seen->pale |= busy < 0.5;
     return MAX(edge_x(brush, bar->end), x + width);
 }
 
@@ -222,15 +222,15 @@ static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t
             continue;
         fill(brush->view, x, top + from, right - x, to - from, group_colour(brush->view, brush->track, k));
         if (brush->view->colour == BY_KIND)
-            brush->drawn->kind[k] = true;
+            brush->seen->kind[k] = true;
         else
-            brush->drawn->plain |= k == GROUPS - 1;
+            brush->seen->plain |= k == GROUPS - 1;
     }
 }
 
 void draw_spans(const struct brush *brush, uint32_t lane)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->all;
     const struct shares *shares = &brush->view->shares[brush->index];
     int x = edge_x(brush, shares->edges[0]);
     size_t i = bar_from(brush, shares->edges[0], x);

@@ -47,7 +47,7 @@ size_t colour_stride(const struct view *view); /* how many layers or micro-batch
 /* ---- shares.c --------------------------------------------------------------------------------------------------- */
 
 bool is_far_out(const struct view *view, const struct track *track); /* are steps too narrow to show what is in them? */
-void find_shares(struct view *view);                                 /* updates view->shares */
+void fill_shares(struct view *view);                                 /* updates view->shares */
 void forget_shares(struct view *view);
 int span_end(const struct view *view, int track, int x); /* the pixel behind pixel x and what is left of its span */
 
@@ -209,7 +209,7 @@ struct sign {
     uint32_t colour;
 };
 enum { MOST_SIGNS = 19 };
-size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS]); /* returns how many there are */
+size_t fill_signs(const struct view *view, struct sign signs[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *view, struct box box);
 extern const char *const life_name[];                     /* by enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *view, struct canvas *canvas); /* lays out, and draws the whole picture */

@@ -298,9 +298,9 @@ void draw_view(struct view *view, struct canvas *canvas)
 {
     carry_task(view);
     lay_out(view);
-    find_shares(view);
+    fill_shares(view);
     view->canvas = canvas;
-    find_clocks(view);
+    fill_clocks(view);
     fill_rect(canvas, 0, 0, view->width, view->height, PAPER);
     draw_contents(view);
     draw_over_bars(view);

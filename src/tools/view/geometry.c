@@ -56,7 +56,7 @@ double axis_at(const struct view *view, double x)
     return view->sight.from + (x - rows.x) / rows.w * (view->sight.to - view->sight.from);
 }
 
-void find_clocks(struct view *view)
+void fill_clocks(struct view *view)
 {
     const struct box rows = places_of(view).rows;
     for (int k = 0; k < view->n_tracks; k++) {

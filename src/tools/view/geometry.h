@@ -37,7 +37,7 @@ const struct view_row *row_of_lane(const struct view *view, int track, uint32_t 
 /* Fills view->clocks, so that times of pixels are not worked out anew for each lane.  The last column of memory may
  * reach beyond the rows. */
 enum { WIDEST_COLUMN = 8 };
-void find_clocks(struct view *view);
+void fill_clocks(struct view *view);
 void free_clocks(struct view *view);
 
 /* ---- look.c ---------------------------------------------------------------------------------------------------- */

@@ -263,7 +263,7 @@ static bool shows_budget(const struct view *view)
 }
 
 struct signs {
-    struct sign *sign;
+    struct sign *all;
     size_t n;
 };
 
@@ -272,7 +272,7 @@ static void add_sign(struct signs *signs, bool seen, struct sign sign)
     if (!seen)
         return;
     CHECK(signs->n < MOST_SIGNS, "the legend has more than %d signs", MOST_SIGNS);
-    signs->sign[signs->n++] = sign;
+    signs->all[signs->n++] = sign;
 }
 
 /* The signs of tasks and steps.  Pale columns are known only when they have been drawn, so there is always room for
@@ -324,9 +324,9 @@ static void add_signs_of_mouse(const struct view *view, struct signs *signs)
 }
 
 /* The picture alone decides which signs are on it. */
-size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
+size_t fill_signs(const struct view *view, struct sign all[MOST_SIGNS])
 {
-    struct signs signs = {.sign = sign};
+    struct signs signs = {.all = all};
     add_signs_of_tasks(view, &signs);
     add_signs_of_selection(view, &signs);
     add_signs_of_mouse(view, &signs);
@@ -335,12 +335,12 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
 
 static void draw_signs(const struct view *view, struct legend_place *at)
 {
-    struct sign sign[MOST_SIGNS];
-    const size_t n = find_signs(view, sign);
+    struct sign signs[MOST_SIGNS];
+    const size_t n = fill_signs(view, signs);
     if (n > 0)
         begin_paragraph(view, at, "signs");
     for (size_t i = 0; i < n; i++)
-        draw_item(view, at, sign[i].name, sign[i].shape, sign[i].colour);
+        draw_item(view, at, signs[i].name, signs[i].shape, signs[i].colour);
 }
 
 static int draw_paragraphs(const struct view *view, int y)

@@ -23,7 +23,7 @@ static size_t find_longest(const struct bars *bars, size_t i, size_t end)
     size_t longest = i;
     end = MIN(end, i + 1000);
     for (; i < end; i++)
-        if (bars->bars[i].end - bars->bars[i].start > bars->bars[longest].end - bars->bars[longest].start)
+        if (bars->all[i].end - bars->all[i].start > bars->all[longest].end - bars->all[longest].start)
             longest = i;
     return longest;
 }
@@ -42,7 +42,7 @@ struct pick pick_at(const struct view *view, int x, int y)
         uint64_t to = clock_of(track, axis_at(view, x + near + 1));
         size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
         if (i < end)
-            return pick_of(view, row->track, (int64_t)bars->bars[find_longest(bars, i, end)].record);
+            return pick_of(view, row->track, (int64_t)bars->all[find_longest(bars, i, end)].record);
     }
     return nothing_picked(view);
 }
@@ -57,7 +57,7 @@ struct pick pick_after_gap(const struct view *view)
     size_t i = first_bar_from(bars, clock_of(track, axis_at(view, view->mouse.x)));
     if (i == bars->n)
         return nothing_picked(view);
-    return pick_of(view, row->track, (int64_t)bars->bars[i].record);
+    return pick_of(view, row->track, (int64_t)bars->all[i].record);
 }
 
 void pick_neighbour(const struct view *view, struct pick *pick, int by)
@@ -66,9 +66,9 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
     const struct bars *bars = &trace->bars[trace->tasks[pick->copy.task].lane];
     size_t i = bar_of(trace, (size_t)pick->record);
     if (by < 0 && i > 0)
-        *pick = pick_of(view, pick->track, (int64_t)bars->bars[i - 1].record);
+        *pick = pick_of(view, pick->track, (int64_t)bars->all[i - 1].record);
     if (by >= 0 && i + 1 < bars->n)
-        *pick = pick_of(view, pick->track, (int64_t)bars->bars[i + 1].record);
+        *pick = pick_of(view, pick->track, (int64_t)bars->all[i + 1].record);
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static int by_record(const void *left, const void *right)
     return COMPARE(*a, *b);
 }
 
-void find_critical_path(struct view *view)
+void fill_critical_path(struct view *view)
 {
     const struct track *track = view->tracks[0];
     const struct trace_step *step = find_step(track, view->sight.anchor);
@@ -119,7 +119,7 @@ void find_critical_path(struct view *view)
     view->selection.n_path = 0;
     if (!step)
         return;
-    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->steps));
+    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->all));
     for (size_t i = 0; i < path.n; i++) {
         view->selection.path = grow(view->selection.path, &view->selection.cap_path, view->selection.n_path + 1,
                                     sizeof *view->selection.path);
@@ -146,7 +146,7 @@ bool is_lit(const struct view *view, int track, size_t record)
 static void forget_lit_of(struct lit *lit)
 {
     for (uint32_t i = 0; i < lit->n_lanes; i++)
-        free(lit->lanes[i].bars);
+        free(lit->lanes[i].all);
     free(lit->lanes);
     *lit = (struct lit){.lanes = NULL};
 }
@@ -160,8 +160,8 @@ void forget_lit(struct view *view)
 static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
 {
     struct lit_bars *lane_bars = &lit->lanes[lane];
-    lane_bars->bars = grow(lane_bars->bars, &lane_bars->cap, lane_bars->n + 1, sizeof *lane_bars->bars);
-    lane_bars->bars[lane_bars->n++] = (uint32_t)bar;
+    lane_bars->all = grow(lane_bars->all, &lane_bars->cap, lane_bars->n + 1, sizeof *lane_bars->all);
+    lane_bars->all[lane_bars->n++] = (uint32_t)bar;
 }
 
 /* Adds the bars on the critical path, of tasks that the search finds.  found: by task. */
@@ -180,7 +180,7 @@ static void add_all_lit_bars(struct lit *lit, const struct trace *trace, const b
 {
     for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
         for (size_t i = 0; i < trace->bars[lane].n; i++)
-            if (found[trace->bars[lane].bars[i].task])
+            if (found[trace->bars[lane].all[i].task])
                 add_lit_bar(lit, lane, i);
 }
 
@@ -199,7 +199,7 @@ static void add_lit_bars(const struct view *view, struct lit *lit, int track)
 
 /* A search looks at all bars, so what it has found is kept until the word or the trace is another one.  A critical path
  * is short, and may be another step's. */
-void find_lit(struct view *view)
+void fill_lit(struct view *view)
 {
     const struct view_selection *selection = &view->selection;
     for (int k = 0; k < view->n_tracks; k++) {

@@ -20,9 +20,9 @@ struct pick pick_at(const struct view *view, int x, int y);
 struct pick pick_after_gap(const struct view *view);                     /* the bar after the gap under the mouse */
 void pick_neighbour(const struct view *view, struct pick *pick, int by); /* +1 or -1 along its lane */
 struct links links_of_pick(const struct view *view, const struct pick *pick); /* the caller frees .links */
-void find_critical_path(struct view *view);
+void fill_critical_path(struct view *view);
 bool is_lit(const struct view *view, int track, size_t record);
-void find_lit(struct view *view); /* updates view->selection.lit */
+void fill_lit(struct view *view); /* updates view->selection.lit */
 void forget_lit(struct view *view);
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */

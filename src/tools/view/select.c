@@ -16,12 +16,12 @@ struct stretch_work { /* the tasks of one kind on a lane, as far as they lie in 
 };
 
 /* Adds up the work of a lane between two clocks, by kind. */
-static void find_work(const struct trace *trace, uint32_t lane, uint64_t from, uint64_t to,
+static void fill_work(const struct trace *trace, uint32_t lane, uint64_t from, uint64_t to,
                       struct stretch_work by_kind[KINDS])
 {
     const struct bars *bars = &trace->bars[lane];
-    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->bars[i].start < to; i++) {
-        const struct bar *bar = &bars->bars[i];
+    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->all[i].start < to; i++) {
+        const struct bar *bar = &bars->all[i];
         const struct trace_task *task = &trace->tasks[bar->task];
         struct stretch_work *work = &by_kind[kind_of_task(trace, task)];
         double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));
@@ -56,7 +56,7 @@ static void add_lane_rows(struct view *view, int track_index, uint32_t number, d
     struct stretch_work by_kind[KINDS] = {{0}};
     char name[64];
     snprintf(name, sizeof name, "%s%s", name_of_track(view, track_index), track->purpose[number]);
-    find_work(trace, number, clock_of(track, left), clock_of(track, right), by_kind);
+    fill_work(trace, number, clock_of(track, left), clock_of(track, right), by_kind);
     for (size_t i = 0; i < KINDS; i++) {
         const struct stretch_work *work = &by_kind[i];
         if (work->tasks == 0)

@@ -27,7 +27,7 @@ static uint32_t steps_of_span(const struct view *view, const struct track *track
     uint32_t n = 1;
     if (steps->n < 2)
         return 1;
-    const double all = axis_of(track, steps->steps[steps->n - 1].work) - axis_of(track, steps->steps[0].work);
+    const double all = axis_of(track, steps->all[steps->n - 1].work) - axis_of(track, steps->all[0].work);
     const double wide = pixels * all / (double)(steps->n - 1);
     while (n * wide < SPAN_WIDTH * view->scale && n < steps->n)
         n *= 2;
@@ -54,7 +54,7 @@ static bool is_wide(const struct view *view, const struct track *track, uint64_t
 /* The step with which the span begins that goes on at the left edge, or else the first one. */
 static size_t first_of_spans(const struct view *view, const struct track *track, uint32_t span)
 {
-    const struct trace_step *steps = track->steps->steps;
+    const struct trace_step *steps = track->steps->all;
     const uint64_t from = clock_of(track, view->sight.from);
     size_t i = first_step_from(steps, track->steps->n, from + 1);
     if (i > 0)
@@ -67,7 +67,7 @@ static size_t first_of_spans(const struct view *view, const struct track *track,
 /* The clock at which step i begins, or for the first step what ran before it. */
 static uint64_t begin_of_step(const struct track *track, size_t i)
 {
-    const uint64_t work = track->steps->steps[i].work;
+    const uint64_t work = track->steps->all[i].work;
     return i > 0 ? work : MIN(work, track->trace->records[0].start);
 }
 
@@ -78,9 +78,9 @@ static void add_edge(struct shares *shares, uint64_t clock)
 }
 
 /* Finds the clocks between which the spans in sight lie. */
-static void find_edges(const struct view *view, const struct track *track, struct shares *shares)
+static void fill_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
-    const struct trace_step *steps = track->steps->steps;
+    const struct trace_step *steps = track->steps->all;
     const size_t n = track->steps->n;
     const uint64_t to = clock_of(track, view->sight.to);
     const uint32_t span = steps_of_span(view, track);
@@ -147,18 +147,18 @@ static void update_sums(const struct view *view, const struct track *track, uint
     const struct bars *bars = &track->trace->bars[lane];
     const size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
     while (shares->n > 0 &&
-           (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->bars[shares->n * BARS_IN_BLOCK - 1])))
+           (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->all[shares->n * BARS_IN_BLOCK - 1])))
         shares->n--;
     while (shares->n < n) {
         const size_t first = shares->n * BARS_IN_BLOCK;
         shares->blocks = grow(shares->blocks, &shares->cap, shares->n + 1, sizeof *shares->blocks);
         struct share_block *block = &shares->blocks[shares->n++];
-        const struct bar *last = &bars->bars[first + BARS_IN_BLOCK - 1];
+        const struct bar *last = &bars->all[first + BARS_IN_BLOCK - 1];
         if (shares->n > 1)
             memcpy(block->ns, block[-1].ns, sizeof block->ns);
         else
             memset(block->ns, 0, sizeof block->ns);
-        for (const struct bar *bar = &bars->bars[first]; bar <= last; bar++)
+        for (const struct bar *bar = &bars->all[first]; bar <= last; bar++)
             add_bar(view, track, bar, block->ns);
         block->end = last->end;
         block->busy = last->busy;
@@ -180,7 +180,7 @@ void forget_shares(struct view *view)
         forget_shares_of(&view->shares[k]);
 }
 
-void find_shares(struct view *view)
+void fill_shares(struct view *view)
 {
     for (int k = 0; k < view->n_tracks; k++) {
         const struct track *track = view->tracks[k];
@@ -196,7 +196,7 @@ void find_shares(struct view *view)
         }
         for (uint32_t lane = 0; lane < shares->n_lanes; lane++)
             update_sums(view, track, lane, &shares->lanes[lane]);
-        find_edges(view, track, shares);
+        fill_edges(view, track, shares);
     }
 }
 
@@ -207,7 +207,7 @@ void sum_shares(const struct view *view, int track_index, uint32_t lane, size_t 
     memset(ns, 0, GROUPS * sizeof *ns);
     if (end - i < FEW_BARS) {
         for (; i < end; i++)
-            add_bar(view, track, &track->trace->bars[lane].bars[i], ns);
+            add_bar(view, track, &track->trace->bars[lane].all[i], ns);
         return;
     }
     /* A block in which a span ends counts as the next one's, so that each counts once. */

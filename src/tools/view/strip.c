@@ -14,7 +14,7 @@ uint32_t step_at_overview(const struct view *view, int x)
     if (steps->n == 0)
         return 0;
     double index = fmin(fmax((double)(x - box.x) / box.w, 0), 1) * (double)steps->n;
-    return steps->steps[MIN((size_t)index, steps->n - 1)].step;
+    return steps->all[MIN((size_t)index, steps->n - 1)].step;
 }
 
 /* The median of the lengths of steps that have ended, or when there are many of a sample of them; 0: none has. */
@@ -22,11 +22,11 @@ static double median_step_ns(const struct track *track)
 {
     double ns[1000];
     size_t n = track->steps->n;
-    while (n > 0 && is_unfinished(track, &track->steps->steps[n - 1]))
+    while (n > 0 && is_unfinished(track, &track->steps->all[n - 1]))
         n--;
     const size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
-        ns[i] = step_ns(track, &track->steps->steps[i * n / sample]);
+        ns[i] = step_ns(track, &track->steps->all[i * n / sample]);
     return n > 0 ? median(ns, sample) : 0;
 }
 
@@ -35,7 +35,7 @@ static double median_step_ns(const struct track *track)
 static void draw_step(const struct view *view, size_t i, double top)
 {
     const struct track *track = view->tracks[0];
-    const struct trace_step *step = &track->steps->steps[i];
+    const struct trace_step *step = &track->steps->all[i];
     const struct box box = places_of(view).overview;
     const size_t n = track->steps->n, pixels = (size_t)box.w;
     int left = box.x + (int)(i * pixels / n);
@@ -79,7 +79,7 @@ static void draw_loss(const struct view *view)
     double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < steps->n; i += stride) {
-        loss[n] = step_loss(view->tracks[0], &steps->steps[i]);
+        loss[n] = step_loss(view->tracks[0], &steps->all[i]);
         least = fmin(least, loss[n]);
         most = fmax(most, loss[n]);
         n++;
@@ -162,7 +162,7 @@ static size_t first_step_right(const struct view *view, const struct track *trac
     size_t low = i, high = n;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (axis_of(track, track->steps->steps[middle].work) < view->sight.to)
+        if (axis_of(track, track->steps->all[middle].work) < view->sight.to)
             low = middle + 1;
         else
             high = middle;
@@ -174,7 +174,7 @@ static size_t first_step_right(const struct view *view, const struct track *trac
  * been fetched. */
 static void find_steps_in_sight(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
-    const struct trace_step *step = track->steps->steps, *newest = newest_step(track);
+    const struct trace_step *step = track->steps->all, *newest = newest_step(track);
     const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
     *from = first_step_from(step, n, clock_of(track, view->sight.from));
     *to = first_step_right(view, track, *from, n);
@@ -191,7 +191,7 @@ static void find_borders(const struct view *view, const struct track *track, siz
 
 static int border_x(const struct view *view, const struct track *track, size_t i)
 {
-    return pixel_of(view, axis_of(track, track->steps->steps[i].work));
+    return pixel_of(view, axis_of(track, track->steps->all[i].work));
 }
 
 /* Has the line of step i room?  Steps [from, to) begin in sight.  A stretch of short steps has no lines. */
@@ -243,7 +243,7 @@ static struct interlude interlude_at_left(const struct view *view, const struct 
 static int draw_interlude(const struct view *view, size_t i, int least, int free_to)
 {
     const struct track *track = view->tracks[0];
-    const struct trace_step *step = &track->steps->steps[i];
+    const struct trace_step *step = &track->steps->all[i];
     struct interlude interlude = find_interlude(track, step);
     if (interlude.name && begins_before_sight(view, interlude.start))
         interlude = interlude_at_left(view, step);
@@ -277,7 +277,7 @@ struct number_room {
 /* Places the number of step i between the anchor's and that of the step after it. */
 static struct step_number place_number(const struct view *view, size_t i, const struct number_room *room)
 {
-    const struct trace_step *step = &view->tracks[0]->steps->steps[i];
+    const struct trace_step *step = &view->tracks[0]->steps->all[i];
     const struct box box = places_of(view).ruler;
     const bool is_asked = i == room->newest || i == room->anchor;
     struct step_number number = {.shown = false};
@@ -316,7 +316,7 @@ static struct number_room find_room(const struct view *view, size_t first, size_
                                .anchor = SIZE_MAX,
                                .anchor_end = box.x,
                                .free_to = box.x + box.w};
-    const size_t i = anchor ? (size_t)(anchor - track->steps->steps) : SIZE_MAX;
+    const size_t i = anchor ? (size_t)(anchor - track->steps->all) : SIZE_MAX;
     if (i < first || i >= end || anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
         return room;
     room.anchor = i;
@@ -346,7 +346,7 @@ static bool draw_step_numbers(const struct view *view)
         const int least = number.shown ? end_with_gap(view, &number) : free_from;
         int begins = draw_interlude(view, i, least, room.free_to);
         if (number.shown) {
-            const bool is_anchor = track->steps->steps[i].step == view->sight.anchor;
+            const bool is_anchor = track->steps->all[i].step == view->sight.anchor;
             put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
             begins = number.x;
             has_anchor |= is_anchor;

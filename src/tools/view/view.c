@@ -61,8 +61,8 @@ static void follow_run(struct view *view)
 void refresh(struct view *view)
 {
     if (view->selection.critical)
-        find_critical_path(view);
-    find_lit(view);
+        fill_critical_path(view);
+    fill_lit(view);
     select_again(view);
     lay_out(view);
     view->mouse.hover = pick_at(view, view->mouse.x, view->mouse.y);

@@ -184,7 +184,7 @@ struct panel {           /* the text about the selected stretch or place */
 };
 
 struct lit_bars { /* the indices of a lane's bars that are lit, ascending */
-    uint32_t *bars;
+    uint32_t *all;
     size_t n, cap;
 };
 

@@ -68,7 +68,7 @@ void print_frontier(FILE *out, const struct list *list)
     }
 }
 
-static void find_ended(struct queue *queue)
+static void update_ended(struct queue *queue)
 {
     queue->ended = first_open(queue);
     while (queue->ended < queue->given && has_ended(queued_flight(watched, queue, queue->ended)))
@@ -81,7 +81,7 @@ static void *asker_main(void *unused)
         pthread_mutex_lock(&flights_lock);
         if (watched)
             for (int i = 0; i < watched->running->n_queues; i++)
-                find_ended(&watched->running->queues[i]);
+                update_ended(&watched->running->queues[i]);
         pthread_mutex_unlock(&flights_lock);
         nanosleep(&nap, NULL);
     }

@@ -178,7 +178,7 @@ static void check_files(struct files *files, bool named)
 
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read.  A folder stands for the visible files
  * in it, but not for those of folders inside it. */
-static void find_paths(struct files *files)
+static void fill_paths(struct files *files)
 {
     const char *given = files->given;
     const bool folder = is_folder(given);
@@ -214,7 +214,7 @@ struct files find_files(const char *given)
         files.paths = grow(files.paths, &files.cap, files.n + 1, sizeof *files.paths);
         files.paths[files.n++] = NULL;
     } else
-        find_paths(&files);
+        fill_paths(&files);
     return files;
 }
 

@@ -204,16 +204,6 @@ struct machine {
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
 
-/* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
-struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
-
-/* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
-const struct link *link_of_lanes(const struct device *device, enum lane_kind kind);
-
-/* The device's lane of that kind for that purpose alone, which is made if it is missing.  If the link takes no more
- * lanes (queues= in a step file), it is the last lane of the kind, whatever that lane is for. */
-struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose);
-
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
 unsigned vector_width(const struct machine *machine);
@@ -246,6 +236,16 @@ void choose_tile(struct device *device); /* sets the rows and vectors of a regis
 
 /* Adds a lane without a queue.  The machine owns it. */
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
+
+/* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
+struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
+
+/* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
+const struct link *link_of_lanes(const struct device *device, enum lane_kind kind);
+
+/* The device's lane of that kind for that purpose alone, which is made if it is missing.  If the link takes no more
+ * lanes (queues= in a step file), it is the last lane of the kind, whatever that lane is for. */
+struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose);
 
 /* Adds a link to a described machine, which owns it; rate: bytes/s, latency: seconds. */
 struct link *add_link(struct machine *machine, double rate, double latency);

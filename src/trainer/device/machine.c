@@ -306,57 +306,6 @@ static void make_context(struct machine *machine, struct device *first)
     CL_MAKE(err, context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
-struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
-{
-    cl_command_queue_properties properties = machine->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
-    struct lane *lane = lane_of(device, kind, nth);
-    if (lane)
-        return lane;
-    lane = add_lane(machine, device, kind, nth);
-    if (device->cl)
-        CL_MAKE(err, lane->queue = clCreateCommandQueue(device->context->cl, device->cl, properties, &err));
-    return lane;
-}
-
-/* The device's lane for this purpose, or else a lane that has no purpose yet; NULL: there is neither. */
-static struct lane *find_lane(const struct device *device, enum lane_kind kind, const char *purpose)
-{
-    struct lane *found = NULL;
-    for (struct lane *lane = device->lanes[kind]; lane; lane = lane->next_of_kind) {
-        if (is_for(lane, purpose))
-            found = lane;
-        else if (!found && is_for(lane, FOR_NOTHING))
-            found = lane;
-    }
-    return found;
-}
-
-const struct link *link_of_lanes(const struct device *device, enum lane_kind kind)
-{
-    if (kind == LANE_COMPUTE)
-        return NULL;
-    return kind == LANE_UPLOAD ? device->described.links[LINK_UP] : device->described.links[LINK_DOWN];
-}
-
-struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose)
-{
-    struct lane *lane = find_lane(device, kind, purpose);
-    if (!lane) {
-        const struct link *link = link_of_lanes(device, kind);
-        struct lane *last = NULL;
-        int next = 0; /* a number that no lane has */
-        for (struct lane *other = device->lanes[kind]; other; other = other->next_of_kind) {
-            last = other;
-            next = MAX(next, other->nth + 1);
-        }
-        if (link && link->max_lanes && count_lanes(device, kind) >= link->max_lanes)
-            return last;
-        lane = open_lane(machine, device, kind, next);
-    }
-    set_purpose(lane, purpose);
-    return lane;
-}
-
 /* Adds the devices that -d names; NULL: the default device. */
 static void add_devices(struct machine *machine, const char *names)
 {

@@ -250,27 +250,27 @@ static size_t work_space(const struct device *device, const struct call *call)
     return bytes;
 }
 
-/* Computes matrix z, or the group that begins with it.  buffer[WORK_SPACE] may be NULL: some products need no work
- * space. */
-static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const cl_mem *buffer, cl_command_queue queue,
+/* Computes matrix z, or the group that begins with it.  buffers[WORK_SPACE] may be NULL: some products need no
+ * work space. */
+static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const cl_mem *buffers, cl_command_queue queue,
                                       cl_event *done)
 {
     const struct call_operand *A = &call->of[OPERAND_A];
     const struct call_operand *B = &call->of[OPERAND_B];
     const struct call_operand *C = &call->of[OPERAND_C];
-    const cl_mem a = buffer[OPERAND_A];
-    const cl_mem b = buffer[OPERAND_B];
-    const cl_mem c = buffer[OPERAND_C];
+    const cl_mem a_buffer = buffers[OPERAND_A];
+    const cl_mem b_buffer = buffers[OPERAND_B];
+    const cl_mem c_buffer = buffers[OPERAND_C];
     const size_t a_begin = begin_of(call, OPERAND_A, z), lda = A->ld;
     const size_t b_begin = begin_of(call, OPERAND_B, z), ldb = B->ld;
     const size_t c_begin = begin_of(call, OPERAND_C, z), ldc = C->ld;
     if (call->at_once == 1)
-        return CLBlastSgemmWithTempBuffer(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a, a_begin,
-                                          lda, b, b_begin, ldb, call->beta, c, c_begin, ldc, &queue, done,
-                                          buffer[WORK_SPACE]);
-    return CLBlastSgemmStridedBatched(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a, a_begin, lda,
-                                      A->inner_stride, b, b_begin, ldb, B->inner_stride, call->beta, c, c_begin, ldc,
-                                      C->inner_stride, call->at_once, &queue, done);
+        return CLBlastSgemmWithTempBuffer(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a_buffer,
+                                          a_begin, lda, b_buffer, b_begin, ldb, call->beta, c_buffer, c_begin, ldc,
+                                          &queue, done, buffers[WORK_SPACE]);
+    return CLBlastSgemmStridedBatched(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a_buffer, a_begin,
+                                      lda, A->inner_stride, b_buffer, b_begin, ldb, B->inner_stride, call->beta,
+                                      c_buffer, c_begin, ldc, C->inner_stride, call->at_once, &queue, done);
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
@@ -279,14 +279,14 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
 {
     (void)iteration;
     const struct call *call = task->argument;
-    cl_mem buffer[OPERANDS + 1] = {0};
+    cl_mem buffers[OPERANDS + 1] = {0};
     for (int i = 0; i < task->n_accesses; i++)
-        buffer[i] = tensor_buffer(task->accesses[i].tensor);
+        buffers[i] = tensor_buffer(task->accesses[i].tensor);
     if (n_wait)
         CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait, NULL));
     for (size_t z = 0, end = call->outer * call->inner; z < end; z += call->at_once) {
         bool is_last = z + call->at_once == end;
-        CLBlastStatusCode code = call_clblast(call, z, buffer, task->lane->queue, is_last ? done : NULL);
+        CLBlastStatusCode code = call_clblast(call, z, buffers, task->lane->queue, is_last ? done : NULL);
         char where[64];
         if (code != CLBlastSuccess)
             fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code,

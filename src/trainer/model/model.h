@@ -11,7 +11,6 @@
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
  *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, gemm.c
  *     pipeline.h   the order of micro-batches                pipeline.c
- *     import.h     files of other programs                   import.c, statements.c, find_model.c, save_model.c
  *     model.h      a model on its devices                    replica.c, init.c
  *                  its layers, its optimizer                 layers.c; optimizer.c, adamw_host.c
  */
@@ -20,7 +19,6 @@
 
 #include "build.h"     /* defines: build, tape, op, kernels, LAUNCH() */
 #include "cl/shared.h" /* defines: BLOCK, PART_NUMBERS, CONTROL_*, STATE_* */
-#include "import.h"    /* declares: save_model() and what reads models of other programs */
 #include "ops.h"       /* defines: batch, gemm; declares: linear(), attention() ... */
 #include "params.h"    /* defines: config, param, unit, params, weight */
 #include "pipeline.h"  /* defines: pipeline, turn */
@@ -87,17 +85,10 @@ struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role
 void write_param(struct model *model, int param, enum kept role, const float *values);
 void read_param(struct model *model, int param, enum kept role, float *values);
 
-/* ---- init.c: first values, random or from files ----------------------------------------------------------------- */
+/* ---- init.c: random first values -------------------------------------------------------------------------------- */
 
 /* Draws all values as GPT-2's first values are; they depend only on the seed and the sizes, not on the mesh. */
 void init_random(struct model *model, uint64_t seed);
-
-/* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: the number
- * that --heads gives, for a file that does not say it; 0: not given. */
-struct config read_config(const char *path, int heads);
-
-/* Reads all values from such a file, whose sizes are the model's. */
-void init_from_file(struct model *model, const char *path);
 
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
 const char *find_bad_parameter(struct model *model);

@@ -94,7 +94,7 @@ static void make_unit(struct model *model, struct replica *replica, int unit)
  * has the head: the embedding itself if it has that too, else a copy (which a second set shares with its rank's). */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
-    const struct param *wte = &params_of(model, replica->rank)->params[0];
+    const struct param *wte = &params_of(model, replica->rank)->all[0];
     bool first = has_stage(model->mesh, replica->rank, 0);
     bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
     struct weight *head = &replica->unlayered[HEAD];
@@ -130,7 +130,7 @@ static void make_weights(struct model *model, struct replica *replica)
 {
     replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &params_of(model, replica->rank)->params[i];
+        const struct param *param = &params_of(model, replica->rank)->all[i];
         struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];
         struct weight *weight = &replica->by_param[i];
         if (!values)
@@ -257,7 +257,7 @@ enum way { TO_DEVICE, FROM_DEVICE };
  * of this part. */
 static void copy_kept(const struct model *model, int index, int rank, enum kept role, enum way way, float *part)
 {
-    const struct param *param = &params_of(model, rank)->params[index];
+    const struct param *param = &params_of(model, rank)->all[index];
     struct range held = held_by(model, param->unit, rank, role);
     size_t begin = MAX(held.begin, param->offset);
     size_t end = MIN(held.end, param->offset + param_elements(param));
@@ -279,8 +279,8 @@ enum part_copy { INTO_WHOLE, OUT_OF_WHOLE };
 static void copy_part(const struct model *model, int index, int tp_rank, enum part_copy copy, float *to,
                       const float *from)
 {
-    const struct param *param = &model->params->params[index];
-    struct part part = part_of(&model->parts[tp_rank]->params[index].cut, param->shape, tp_rank, model->mesh->tp);
+    const struct param *param = &model->params->all[index];
+    struct part part = part_of(&model->parts[tp_rank]->all[index].cut, param->shape, tp_rank, model->mesh->tp);
     size_t n = part.end - part.begin;
     for (size_t i = 0; i < part.stretches; i++) {
         size_t in_whole = i * part.length + part.begin;
@@ -298,14 +298,14 @@ void write_param(struct model *model, int param, enum kept role, const float *va
     bool with_head =
         param == 0 && role == KEPT_VALUE && model->params->config.tied && !is_shared_out(model->mesh, KEPT_VALUE);
     for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++) {
-        float *part = allocate(param_elements(&model->parts[tp_rank]->params[param]), sizeof *part);
+        float *part = allocate(param_elements(&model->parts[tp_rank]->all[param]), sizeof *part);
         copy_part(model, param, tp_rank, OUT_OF_WHOLE, part, values);
         for (int rank = tp_rank; rank < n_ranks(model->mesh); rank += model->mesh->tp) {
             const struct weight *wte = &model->replicas[rank].unlayered[WTE];
             const struct weight *head = &model->replicas[rank].unlayered[HEAD];
             copy_kept(model, param, rank, role, TO_DEVICE, part);
             if (with_head && head->value && head->value != wte->value)
-                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&model->parts[tp_rank]->params[param]),
+                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&model->parts[tp_rank]->all[param]),
                                part);
         }
         free(part);
@@ -315,10 +315,10 @@ void write_param(struct model *model, int param, enum kept role, const float *va
 /* The whole is put together from the parts of tensor-parallel ranks, each part from shards of data-parallel ranks. */
 void read_param(struct model *model, int param, enum kept role, float *values)
 {
-    int stage = stage_of(model, model->params->params[param].unit);
+    int stage = stage_of(model, model->params->all[param].unit);
     int ranks = is_shared_out(model->mesh, role) ? model->mesh->dp : 1;
     for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++) {
-        float *part = allocate(param_elements(&model->parts[tp_rank]->params[param]), sizeof *part);
+        float *part = allocate(param_elements(&model->parts[tp_rank]->all[param]), sizeof *part);
         for (int dp = 0; dp < ranks; dp++)
             copy_kept(model, param, rank_at(model->mesh, dp, stage) + tp_rank, role, FROM_DEVICE, part);
         copy_part(model, param, tp_rank, INTO_WHOLE, values, part);

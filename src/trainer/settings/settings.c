@@ -6,6 +6,7 @@
 #include "own_options.h"
 #include "presets.h"
 #include "trainer/base/json.h"
+#include "trainer/import/import.h"
 
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
 static const char *const takers[] = {       /* in the order of enum option_class */

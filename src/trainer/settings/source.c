@@ -2,6 +2,7 @@
  * that keeps runs can read the latter (struct archive).
  */
 #include "archive.h"
+#include "trainer/import/import.h"
 
 struct source open_source(const char *path, int heads)
 {

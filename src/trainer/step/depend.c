@@ -204,7 +204,7 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
 
 /* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
  * walked over, so in list->edges they lie side by side. */
-static void find_edges(struct list *list, int n_kinds)
+static void fill_edges(struct list *list, int n_kinds)
 {
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
     const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
@@ -241,7 +241,7 @@ int event_context(const struct task *task)
 
 void depend(struct list *list, enum edges_wanted wanted)
 {
-    find_edges(list, wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1);
+    fill_edges(list, wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1);
     mark_waits(list);
     for (size_t i = 0; i < list->n; i++) {
         list->tasks[i]->notify = 0;

@@ -41,7 +41,7 @@ static struct holding *list_holdings(const struct list *list, size_t *n_all)
 
 /* A device gets a new level only where a tensor begins or has ended on it.  So levels are few, however many devices
  * there are. */
-void find_levels(struct list *list)
+void fill_levels(struct list *list)
 {
     size_t n_devices = (size_t)list->pool->machine->n_devices + 1, n;
     size_t *last = allocate(n_devices, sizeof *last); /* by device: its last level so far */

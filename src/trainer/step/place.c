@@ -44,7 +44,7 @@ static void note_copier(struct tensor *tensor, const struct device *device, enum
         in_slot->copier = device;
 }
 
-static void find_lifetimes(struct list *list)
+static void fill_lifetimes(struct list *list)
 {
     int n = (int)list->n;
     for (int i = 0; i < n; i++)
@@ -264,7 +264,7 @@ static size_t gather_lives(struct pool *pool, struct list *const *lists, size_t 
     size_t n_positions = 0;
     reset_tensors(pool);
     for (size_t i = 0; i < n; i++) {
-        find_lifetimes(lists[i]);
+        fill_lifetimes(lists[i]);
         n_positions += lists[i]->n;
     }
     for (size_t i = 0; i < pool->n; i++) {
@@ -292,7 +292,7 @@ struct problem *place(struct pool *pool, struct list *const *lists, size_t n, en
     struct arena *arenas = allocate(n_arenas, sizeof *arenas);
     const size_t n_positions = gather_lives(pool, lists, n, arenas);
     for (size_t i = 0; i < n; i++) {
-        find_levels(lists[i]);
+        fill_levels(lists[i]);
         raise_least_bytes(machine, lists[i], arenas, n_arenas);
     }
     size_t ram = 0;

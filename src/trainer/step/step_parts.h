@@ -57,11 +57,11 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
 /* ---- levels.c ---------------------------------------------------------------------------------------------------- */
 
 /* Fills in the list's levels, peak and peak_total.  Lifetimes are known. */
-void find_levels(struct list *list);
+void fill_levels(struct list *list);
 
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 
-/* Sets edge->wait of all edges, which find_edges() has found. */
+/* Sets edge->wait of all edges, which fill_edges() has found. */
 void mark_waits(const struct list *list);
 
 #endif

@@ -143,9 +143,9 @@ struct condition {
 /* A slot (slots.c).  A few iterations at a time have one.  An iteration asks for one at its first task that needs one
  * and whose bits are there.  If none is free, all tasks that need one do nothing in this iteration. */
 struct slot_use {
-    bool needed;   /* the iteration must have a slot */
-    bool returned; /* with `needed`: the iteration gives its slot back when this task has ended */
-    bool aside;    /* with `needed`: it waits outside of its lane, and only tasks that need a slot wait for it */
+    bool needed;  /* the iteration must have a slot */
+    bool returns; /* with `needed`: the iteration gives its slot back when this task has ended */
+    bool aside;   /* with `needed`: it waits outside of its lane, and only tasks that need a slot wait for it */
 };
 
 /* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they

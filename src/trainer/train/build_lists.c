@@ -18,7 +18,7 @@
  */
 #include "train_parts.h"
 
-struct train_list { /* the train list while it is built */
+struct list_build { /* the train list while it is built */
     struct trainer *trainer;
     struct builder *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
@@ -27,20 +27,20 @@ struct train_list { /* the train list while it is built */
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct train_list *train_list, int stage, int micro, int dp_rank, int tp_rank)
+static struct tape *tape_at(const struct list_build *list_build, int stage, int micro, int dp_rank, int tp_rank)
 {
-    const struct mesh *mesh = &train_list->trainer->mesh;
+    const struct mesh *mesh = &list_build->trainer->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &train_list->tapes[i * mesh->tp + tp_rank];
+    return &list_build->tapes[i * mesh->tp + tp_rank];
 }
 
 /* How many tapes a stage has of a micro-batch.  They are side by side, and tape k is of tensor-parallel rank
  * k % tp. */
-static int count_tapes(const struct train_list *train_list)
+static int count_tapes(const struct list_build *list_build)
 {
-    return train_list->trainer->mesh.dp * train_list->trainer->mesh.tp;
+    return list_build->trainer->mesh.dp * list_build->trainer->mesh.tp;
 }
 
 /* The gradient group (--grad-groups) to which a micro-batch belongs. */
@@ -82,78 +82,78 @@ static void put_abreast(struct list *list, const size_t *begin, int ranks)
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
  * sums them up. */
-static void add_head(struct train_list *train_list, struct tensor *out, int micro, int dp_rank, int tp_rank)
+static void add_head(struct list_build *list_build, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
-    struct trainer *trainer = train_list->trainer;
+    struct trainer *trainer = list_build->trainer;
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
-    struct tensor *logits = gpt_head(train_list->b, out);
+    struct tensor *logits = gpt_head(list_build->b, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->kept_logits = logits;
     struct tensor *total = tp_rank == 0 ? trainer->rank_totals[dp_rank] : NULL;
-    cross_entropy(train_list->b, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
+    cross_entropy(list_build->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct train_list *train_list, int stage, int micro)
+static void add_forwards(struct list_build *list_build, int stage, int micro)
 {
-    struct trainer *trainer = train_list->trainer;
+    struct trainer *trainer = list_build->trainer;
     const int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         struct feed *feed = train_feed(trainer, micro, dp_rank);
-        begin[dp_rank] = trainer->train->n;
+        begin[dp_rank] = trainer->train_list->n;
         if (stage == 0)
-            add_batch(trainer->train, feed, prepare_batch);
+            add_batch(trainer->train_list, feed, prepare_batch);
         for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-            begin_tp_rank(train_list->b, tp_rank);
-            struct tape *tape = tape_at(train_list, stage, micro, dp_rank, tp_rank);
-            const struct tape *before = tape_at(train_list, stage - 1, micro, dp_rank, tp_rank);
-            *tape = new_tape(train_list->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
-            forward_stage(train_list->b, tape, stage, before, &feed->first[tp_rank]);
+            begin_tp_rank(list_build->b, tp_rank);
+            struct tape *tape = tape_at(list_build, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(list_build, stage - 1, micro, dp_rank, tp_rank);
+            *tape = new_tape(list_build->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
+            forward_stage(list_build->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(train_list, tape->out, micro, dp_rank, tp_rank);
-            end_tp_rank(train_list->b);
+                add_head(list_build, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(list_build->b);
         }
     }
-    begin[dp] = trainer->train->n;
-    put_abreast(trainer->train, begin, dp);
+    begin[dp] = trainer->train_list->n;
+    put_abreast(trainer->train_list, begin, dp);
     free(begin);
 }
 
 /* Adds the backward of a unit on all ranks. */
-static void add_unit_backward(struct train_list *train_list, const struct turn *turn, int unit)
+static void add_unit_backward(struct list_build *list_build, const struct turn *turn, int unit)
 {
-    struct tape *tapes = tape_at(train_list, turn->stage, turn->micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_list); k++) {
-        begin_tp_rank(train_list->b, k % train_list->trainer->mesh.tp);
-        on_tape(train_list->b, &tapes[k], ROLE_BACKWARD);
-        backward(train_list->b, unit, turn->computation);
-        end_tp_rank(train_list->b);
+    struct tape *tapes = tape_at(list_build, turn->stage, turn->micro, 0, 0);
+    for (int k = 0; k < count_tapes(list_build); k++) {
+        begin_tp_rank(list_build->b, k % list_build->trainer->mesh.tp);
+        on_tape(list_build->b, &tapes[k], ROLE_BACKWARD);
+        backward(list_build->b, unit, turn->computation);
+        end_tp_rank(list_build->b);
     }
 }
 
 /* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_list *train_list, int stage, int micro)
+static void send_gradients(struct list_build *list_build, int stage, int micro)
 {
-    struct tape *tapes = tape_at(train_list, stage, micro, 0, 0);
-    const struct tape *before = tape_at(train_list, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_list); k++)
-        send_gradient(train_list->b, &tapes[k], &before[k]);
+    struct tape *tapes = tape_at(list_build, stage, micro, 0, 0);
+    const struct tape *before = tape_at(list_build, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(list_build); k++)
+        send_gradient(list_build->b, &tapes[k], &before[k]);
 }
 
-static void free_tapes(struct train_list *train_list, int stage, int micro)
+static void free_tapes(struct list_build *list_build, int stage, int micro)
 {
-    const struct tape *tapes = tape_at(train_list, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_list); k++)
+    const struct tape *tapes = tape_at(list_build, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(list_build); k++)
         free(tapes[k].ops);
 }
 
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
-static void add_backwards(struct train_list *train_list, const struct turn *turn)
+static void add_backwards(struct list_build *list_build, const struct turn *turn)
 {
-    const struct trainer *trainer = train_list->trainer;
+    const struct trainer *trainer = list_build->trainer;
     const int stage = turn->stage, micro = turn->micro;
     const int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     const int grad_group = grad_group_of(trainer, micro);
@@ -162,23 +162,23 @@ static void add_backwards(struct train_list *train_list, const struct turn *turn
     const bool ends_step = weights && micro == trainer->micros - 1;
     const bool ends_group = ends_step || (weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
-        add_unit_backward(train_list, turn, unit);
+        add_unit_backward(list_build, turn, unit);
         if (ends_group)
-            end_grad_group(train_list->b, unit, grad_group);
+            end_grad_group(list_build->b, unit, grad_group);
         if (!ends_step)
             continue;
-        send_unit(train_list->b, unit);
+        send_unit(list_build->b, unit);
         if (alone)
-            reduce_unit(train_list->b, unit);
+            reduce_unit(list_build->b, unit);
         else if (unit < end - 1)
-            reduce_unit(train_list->b, unit + 1);
+            reduce_unit(list_build->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(train_list, stage, micro);
+        send_gradients(list_build, stage, micro);
     if (ends_step && !alone)
-        reduce_unit(train_list->b, first);
+        reduce_unit(list_build->b, first);
     if (weights)
-        free_tapes(train_list, stage, micro);
+        free_tapes(list_build, stage, micro);
 }
 
 /* Is this turn the forward after which the step's losses are complete? */
@@ -194,19 +194,19 @@ void build_train(struct trainer *trainer)
     const bool clips = trainer->settings->clip > 0;
     size_t n;
     struct turn *turns = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
-    trainer->train = new_list(trainer->pool, "train");
-    struct builder b =
-        new_builder(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
+    trainer->train_list = new_list(trainer->pool, "train");
+    struct builder b = new_builder(trainer->train_list, trainer->model, trainer->settings->kernels,
+                                   trainer->micro_batch, trainer->seq_len);
     b.backward_wanted = true;
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_list train_list = {.trainer = trainer, .b = &b, .tapes = allocate(count, sizeof(struct tape))};
+    struct list_build list_build = {.trainer = trainer, .b = &b, .tapes = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_losses(trainer);
     for (size_t i = 0; i < n; i++) {
         if (turns[i].computation == FORWARD)
-            add_forwards(&train_list, turns[i].stage, turns[i].micro);
+            add_forwards(&list_build, turns[i].stage, turns[i].micro);
         else
-            add_backwards(&train_list, &turns[i]);
+            add_backwards(&list_build, &turns[i]);
         if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
             release_updates(&b, losses, trainer->rank_totals);
@@ -217,7 +217,7 @@ void build_train(struct trainer *trainer)
     add_update(&b, losses, trainer->rank_totals);
     add_report(trainer);
     end_build(&b);
-    free(train_list.tapes);
+    free(list_build.tapes);
     free(turns);
 }
 
@@ -231,7 +231,7 @@ static void add_stages(struct builder *b, const struct feed *feed, int dp_rank, 
             begin_tp_rank(b, tp_rank);
             struct tape before = tapes[tp_rank];
             tapes[tp_rank] = new_tape(b, dp_rank, stage, 0, 0);
-            forward_stage(b, &tapes[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
+            forward_stage(b, &tapes[tp_rank], stage, stage ? &before : NULL, &feed->on_first_stage[tp_rank]);
             end_tp_rank(b);
         }
 }
@@ -243,17 +243,17 @@ static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer,
     struct feed *feed = &trainer->eval_feeds[dp_rank];
     struct tensor *losses = NULL;
     const int n = trainer->micro_batch * trainer->seq_len;
-    add_batch(trainer->eval, feed, prepare_evaluation);
+    add_batch(trainer->eval_list, feed, prepare_evaluation);
     add_stages(b, feed, dp_rank, tapes);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
         begin_tp_rank(b, tp_rank);
         on_tape(b, &tapes[tp_rank], ROLE_FORWARD);
-        losses = cross_entropy(b, gpt_head(b, tapes[tp_rank].out), &feed->last[tp_rank], NULL, 1);
+        losses = cross_entropy(b, gpt_head(b, tapes[tp_rank].out), &feed->on_last_stage[tp_rank], NULL, 1);
         end_tp_rank(b);
     }
-    tag_role(trainer->eval, ROLE_REPORT);
+    tag_role(trainer->eval_list, ROLE_REPORT);
     struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
-    add_copy(trainer->eval, losses->device->lanes[LANE_DOWNLOAD], "eval.download", on_host, losses);
+    add_copy(trainer->eval_list, losses->device->lanes[LANE_DOWNLOAD], "eval.download", on_host, losses);
     return on_host;
 }
 
@@ -261,21 +261,21 @@ static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer,
  * host. */
 void build_eval(struct trainer *trainer)
 {
-    trainer->eval = new_list(trainer->pool, "eval");
-    struct builder b =
-        new_builder(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq_len);
+    trainer->eval_list = new_list(trainer->pool, "eval");
+    struct builder b = new_builder(trainer->eval_list, trainer->model, trainer->settings->kernels, trainer->micro_batch,
+                                   trainer->seq_len);
     const int dp = trainer->mesh.dp;
     struct tensor **losses = allocate((size_t)dp, sizeof *losses); /* on the host, by data-parallel rank */
     struct tape *tapes = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tapes);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
-        begin[dp_rank] = trainer->eval->n;
+        begin[dp_rank] = trainer->eval_list->n;
         losses[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tapes[dp_rank * trainer->mesh.tp]);
     }
-    begin[dp] = trainer->eval->n;
-    put_abreast(trainer->eval, begin, dp);
-    struct task *task =
-        add_host(trainer->eval, trainer->machine->host->lanes[LANE_REPORT], "eval.report", report_evaluation, trainer);
+    begin[dp] = trainer->eval_list->n;
+    put_abreast(trainer->eval_list, begin, dp);
+    struct task *task = add_host(trainer->eval_list, trainer->machine->host->lanes[LANE_REPORT], "eval.report",
+                                 report_evaluation, trainer);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         add_access(task, losses[dp_rank], ACCESS_READ);
     end_build(&b);
@@ -301,27 +301,28 @@ static void add_sampled_logits(struct builder *b, struct trainer *trainer, struc
     struct tensor *host =
         view_of_shard(trainer->pool, trainer->sample_logits, b->tp_rank, (struct range){first, first + words});
     struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
-    tag_role(trainer->sample, ROLE_REPORT);
-    add_copy(trainer->sample, b->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
+    tag_role(trainer->sample_list, ROLE_REPORT);
+    add_copy(trainer->sample_list, b->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
 }
 
 /* Builds the sample list: an iteration computes the logits of the next token of one sequence. */
 void build_sample(struct trainer *trainer)
 {
-    trainer->sample = new_list(trainer->pool, "sample");
-    struct builder b = new_builder(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
+    trainer->sample_list = new_list(trainer->pool, "sample");
+    struct builder b =
+        new_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
     struct tape *tapes = allocate((size_t)trainer->mesh.tp, sizeof *tapes);
     struct feed *feed = &trainer->sample_feed;
     trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
     trainer->sample_logits =
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     trainer->sample_logits->persistent = true;
-    add_batch(trainer->sample, feed, prepare_sample);
+    add_batch(trainer->sample_list, feed, prepare_sample);
     add_stages(&b, feed, 0, tapes);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
         begin_tp_rank(&b, tp_rank);
         on_tape(&b, &tapes[tp_rank], ROLE_FORWARD);
-        add_sampled_logits(&b, trainer, tapes[tp_rank].out, feed->last[tp_rank].targets);
+        add_sampled_logits(&b, trainer, tapes[tp_rank].out, feed->on_last_stage[tp_rank].targets);
         end_tp_rank(&b);
     }
     end_build(&b);

@@ -41,11 +41,11 @@ void add_control(struct trainer *trainer)
     struct tensor *control =
         new_work_tensor(trainer->pool, trainer->machine->host, "control.host", SHAPE(CONTROL_SIZE));
     control->persistent = true;
-    tag_role(trainer->train, ROLE_FEED);
-    struct task *task =
-        add_host(trainer->train, trainer->machine->host->lanes[LANE_FEED], "control.prepare", prepare_control, trainer);
+    tag_role(trainer->train_list, ROLE_FEED);
+    struct task *task = add_host(trainer->train_list, trainer->machine->host->lanes[LANE_FEED], "control.prepare",
+                                 prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
-    struct uploads uploads = {.list = trainer->train, .maker = task, .source = control, .context = NONE};
+    struct uploads uploads = {.list = trainer->train_list, .maker = task, .source = control, .context = NONE};
     for (int rank = 0; rank < trainer->machine->n_devices; rank++)
         add_upload(&uploads, "control.upload", trainer->model->replicas[rank].control);
 }
@@ -101,7 +101,7 @@ void add_report(struct trainer *trainer)
     struct device *host = trainer->machine->host;
     struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
     int context = NONE;
-    tag_role(trainer->train, ROLE_REPORT);
+    tag_role(trainer->train_list, ROLE_REPORT);
     struct tensor **parts = allocate((size_t)trainer->mesh.dp, sizeof *parts);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const struct device *device = trainer->rank_totals[dp_rank]->device;
@@ -111,14 +111,14 @@ void add_report(struct trainer *trainer)
             context = device->context->index;
         }
         parts[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
-        add_copy(trainer->train, device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank],
+        add_copy(trainer->train_list, device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank],
                  trainer->rank_totals[dp_rank]);
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
     struct replica *first = &trainer->model->replicas[trainer->model->norm_rank];
-    add_copy(trainer->train, first->device->lanes[LANE_DOWNLOAD], "report.norm", state, first->state);
-    struct task *task = add_host(trainer->train, host->lanes[LANE_REPORT], "report", report_step, trainer);
+    add_copy(trainer->train_list, first->device->lanes[LANE_DOWNLOAD], "report.norm", state, first->state);
+    struct task *task = add_host(trainer->train_list, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
         add_access(task, parts[dp_rank], ACCESS_READ);

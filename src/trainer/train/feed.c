@@ -23,10 +23,10 @@ struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank)
 void free_feeds(struct trainer *trainer)
 {
     for (int i = 0; i < trainer->micros * trainer->mesh.dp; i++)
-        free(trainer->train_feeds[i].first);
+        free(trainer->train_feeds[i].on_first_stage);
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
-        free(trainer->eval_feeds[dp_rank].first);
-    free(trainer->sample_feed.first);
+        free(trainer->eval_feeds[dp_rank].on_first_stage);
+    free(trainer->sample_feed.on_first_stage);
     free(trainer->train_feeds);
     free(trainer->eval_feeds);
 }
@@ -186,12 +186,12 @@ void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
 
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
-/* Makes batches[tp_rank] on each tensor-parallel rank, of which `first` is the first, and uploads it. */
-static void add_uploads(struct uploads *uploads, const struct feed *feed, struct batch *batches, int first)
+/* Makes batches[tp_rank] on each tensor-parallel rank, of which `first_rank` is the first, and uploads it. */
+static void add_uploads(struct uploads *uploads, const struct feed *feed, struct batch *batches, int first_rank)
 {
     struct trainer *trainer = feed->trainer;
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first + tp_rank].device, feed->n);
+        batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first_rank + tp_rank].device, feed->n);
         add_upload(uploads, "batch.upload", batches[tp_rank].all);
     }
 }
@@ -200,16 +200,17 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
 {
     struct trainer *trainer = feed->trainer;
     const int tp = trainer->mesh.tp;
-    const int first = rank_at(&trainer->mesh, feed->dp_rank, 0);
-    const int last = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
+    const int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
+    const int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
     feed->host = new_batch(trainer, trainer->machine->host, feed->n);
     list->tags = (struct tags){.layer = NONE, .micro = feed->micro, .role = ROLE_FEED};
     struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
     add_access(task, feed->host.all, ACCESS_WRITE);
-    feed->first = allocate((size_t)(2 * tp), sizeof *feed->first); /* the batches of the last stage come after these */
-    feed->last = last == first ? feed->first : feed->first + tp;
+    /* One array for both: the batches of the first stage, and then those of the last one if that is another. */
+    feed->on_first_stage = allocate((size_t)(2 * tp), sizeof *feed->on_first_stage);
+    feed->on_last_stage = last_rank == first_rank ? feed->on_first_stage : feed->on_first_stage + tp;
     struct uploads uploads = {.list = list, .maker = task, .source = feed->host.all, .context = NONE};
-    add_uploads(&uploads, feed, feed->first, first);
-    if (last != first)
-        add_uploads(&uploads, feed, feed->last, last);
+    add_uploads(&uploads, feed, feed->on_first_stage, first_rank);
+    if (last_rank != first_rank)
+        add_uploads(&uploads, feed, feed->on_last_stage, last_rank);
 }

@@ -9,6 +9,7 @@
  */
 #include "hooks.h"
 #include "progress.h"
+#include "trainer/import/import.h"
 #include "trainer/settings/archive.h"
 
 #include <math.h>
@@ -92,13 +93,14 @@ static void after_step(struct training *training, uint32_t step)
     struct trainer *trainer = training->trainer;
     const struct settings *settings = trainer->settings;
     const bool last = step == training->last;
-    bool evaluates = trainer->eval && training->evaluated_step != step && (last || falls_on(settings->val_every, step));
+    bool evaluates =
+        trainer->eval_list && training->evaluated_step != step && (last || falls_on(settings->val_every, step));
     bool saves = settings->save && (last || falls_on(settings->save_every, step));
     bool sound = true;
     if (!evaluates && !saves && !last)
         return;
     show_results(training, step);
-    drain_but_disk(trainer->train);
+    drain_but_disk(trainer->train_list);
     calibrate_clocks(trainer->machine);
     training->bad = find_bad_parameter(trainer->model);
     if (saves) /* before the evaluation, during which a second interrupt may come */
@@ -148,7 +150,7 @@ static void train(struct training *training)
     if (has_work)
         after_step(training, training->last);
     show_results(training, training->last);
-    drain(trainer->train);
+    drain(trainer->train_list);
     tell_steps_ended(trainer);
 }
 
@@ -182,7 +184,7 @@ int train_loop(struct trainer *trainer)
     if (interrupted())
         return EXIT_INTERRUPTED;
     /* A sample of token numbers would say nothing. */
-    if (trainer->sample && settings->sample_length && trainer->data->tokenizer.kind != &token_ids)
+    if (trainer->sample_list && settings->sample_length && trainer->data->tokenizer.kind != &token_ids)
         print_sample(trainer);
     return (int)code;
 }

@@ -80,9 +80,9 @@ static void print_memory_use(const struct trainer *trainer)
         print_line(stdout, "memory      allocated %s", allocated);
         return;
     }
-    print_memory_classes(trainer->train);
+    print_memory_classes(trainer->train_list);
     print_line(stdout, "            together at most %s; allocated %s",
-               format_bytes(together, (double)trainer->train->peak_total[0]), allocated);
+               format_bytes(together, (double)trainer->train_list->peak_total[0]), allocated);
 }
 
 static void print_training(const struct progress *progress)
@@ -100,7 +100,7 @@ static void print_training(const struct progress *progress)
     print_line(stdout,
                "step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s, %zu tasks, %.3g GFLOP",
                trainer->batch, trainer->batch == 1 ? "" : "s", trainer->seq_len, tokens_per_step(trainer),
-               trainer->micros, trainer->micros == 1 ? "" : "es", place, trainer->train->n, progress->flops / 1e9);
+               trainer->micros, trainer->micros == 1 ? "" : "es", place, trainer->train_list->n, progress->flops / 1e9);
     free(place);
     tell_summary_printed(trainer);
     printf("\n");
@@ -131,7 +131,7 @@ struct progress *begin_progress(struct trainer *trainer)
 /* Prints a step's line.  On a terminal it leaves out what is only for the log. */
 static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
-    const struct pacer *pacer = progress->trainer->train->running->pacer;
+    const struct pacer *pacer = progress->trainer->train_list->running->pacer;
     char loss[32], norm[32], took[32], left[32];
     char *line = format_string("step %*u/%u  loss %s", progress->width, step, progress->steps,
                                format_number(loss, result->loss, 4));
@@ -236,7 +236,7 @@ uint64_t run_began(const struct trainer *trainer) { return trainer->progress->be
 /* Says something of the device only if the run took long enough, and nothing held its steps. */
 static bool shows_rate(const struct progress *progress)
 {
-    const bool paced = progress->trainer->train->running->pacer != NULL;
+    const bool paced = progress->trainer->train_list->running->pacer != NULL;
     return progress->total_ms >= 1e4 && !execution.serial && !paced && !interrupted();
 }
 

@@ -88,8 +88,8 @@ static const float *find_logits(struct trainer *trainer, const int32_t *tokens, 
     memset(trainer->sample_window, 0, (size_t)trainer->seq_len * sizeof *trainer->sample_window);
     memcpy(trainer->sample_window, tokens + n - used, used * sizeof *tokens);
     trainer->sample_position = (int)used - 1;
-    execute(trainer->sample, iteration);
-    drain(trainer->sample);
+    execute(trainer->sample_list, iteration);
+    drain(trainer->sample_list);
     for (int v = 0; v < trainer->config.vocab; v++)
         if (!isfinite(logits[v]))
             fail(EXIT_FAILED,

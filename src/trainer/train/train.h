@@ -43,11 +43,12 @@ struct losses {               /* the losses of n tokens */
 
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int dp_rank, micro;  /* data-parallel rank, micro-batch */
-    int n;               /* number of tokens */
-    struct batch host;   /* the batch that the task fills */
-    struct batch *first; /* the same on the ranks of the first stage, for the tokens, by tensor-parallel rank */
-    struct batch *last;  /* the same on the ranks of the last stage, for the targets */
+    int dp_rank, micro; /* data-parallel rank, micro-batch */
+    int n;              /* number of tokens */
+    struct batch host;  /* the batch that the task fills */
+    struct batch
+        *on_first_stage;         /* the same on the ranks of the first stage, for the tokens, by tensor-parallel rank */
+    struct batch *on_last_stage; /* the same on the ranks of the last stage, for the targets */
 };
 
 struct trainer {
@@ -82,7 +83,7 @@ struct trainer {
     struct feed sample_feed;
 
     /* its lists; NULL where not wanted */
-    struct list *train, *eval, *sample;
+    struct list *train_list, *eval_list, *sample_list;
 
     /* the train list's */
     const struct task *report;      /* the task that makes results */

@@ -57,7 +57,7 @@ host_function report_evaluation; /* adds an iteration's losses to trainer->eval_
 
 /* ---- build_lists.c: the lists of tasks --------------------------------------------------------------------------- */
 
-/* Each builds the list of its name, trainer->train and so on, which is neither placed nor ordered then. */
+/* Each builds the list of its name, trainer->train_list and so on, which is neither placed nor ordered then. */
 void build_train(struct trainer *trainer);
 void build_eval(struct trainer *trainer);
 void build_sample(struct trainer *trainer);

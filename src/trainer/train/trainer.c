@@ -4,6 +4,7 @@
 #include "hooks.h"
 #include "log.h"
 #include "train_parts.h"
+#include "trainer/import/import.h"
 #include "trainer/settings/archive.h"
 
 #include <math.h>
@@ -48,7 +49,7 @@ struct config config_of(const struct settings *settings)
 
 size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
 {
-    struct list *each[] = {trainer->train, trainer->eval, trainer->sample};
+    struct list *each[] = {trainer->train_list, trainer->eval_list, trainer->sample_list};
     size_t n = 0;
     for (size_t i = 0; i < COUNT(each); i++)
         if (each[i])
@@ -245,20 +246,20 @@ void free_trainer(struct trainer *trainer)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train, step); }
+void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
 
 const struct result *step_result(struct trainer *trainer, uint32_t step)
 {
-    retire_until(trainer->train, trainer->report, step);
+    retire_until(trainer->train_list, trainer->report, step);
     struct result *result = &trainer->results[step % RESULTS];
-    result->ended_ns = trainer->train->running->iteration_end[step % KEPT_ENDS];
+    result->ended_ns = trainer->train_list->running->iteration_end[step % KEPT_ENDS];
     return result;
 }
 
 bool has_result(struct trainer *trainer, uint32_t step)
 {
-    retire_ended(trainer->train);
-    return is_computed(trainer->train, step) && !latest_run(trainer->train, trainer->report, step);
+    retire_ended(trainer->train_list);
+    return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);
 }
 
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
@@ -275,10 +276,10 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
     while (done < rounds && !cut) {
         show_busy("validating", begun, (double)done / (double)rounds);
         done++;
-        execute(trainer->eval, trainer->eval_iterations + (uint32_t)done);
+        execute(trainer->eval_list, trainer->eval_iterations + (uint32_t)done);
         cut = goes_on && !goes_on(context);
     }
-    drain(trainer->eval);
+    drain(trainer->eval_list);
     erase_line();
     trainer->eval_iterations += (uint32_t)done;
     const struct losses *all = &trainer->eval_sums[trainer->eval_iterations & 1];
@@ -307,7 +308,7 @@ void explain_bad_model(const struct trainer *trainer, uint32_t step, const char 
 
 void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
-    drain(trainer->train);
+    drain(trainer->train_list);
     tell_step_not_finite(trainer, step, result);
     fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice(trainer));
 }

@@ -40,7 +40,7 @@ static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, N
 static void start_again(struct trainer *trainer, struct list *list)
 {
     begin_anew(trainer);
-    for (uint32_t number = 1; list == trainer->train && number <= WARM_UP; number++)
+    for (uint32_t number = 1; list == trainer->train_list && number <= WARM_UP; number++)
         execute(list, number);
     drain(list);
 }
@@ -189,7 +189,7 @@ TEST(every_declaration_matters)
     static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}};
     for (size_t way = 0; way < COUNT(ways); way++) {
         struct trainer *trainer = open_mesh(ways[way][0], ways[way][1]);
-        struct list *lists[] = {trainer->train, trainer->eval, trainer->sample};
+        struct list *lists[] = {trainer->train_list, trainer->eval_list, trainer->sample_list};
         for (size_t i = 0; i < COUNT(lists); i++)
             say_all(trainer, lists[i], &tally);
         free_trainer(trainer);
@@ -227,7 +227,8 @@ TEST(every_kernel_is_in_a_list)
     struct trainer *own = open_trainer("own");
     struct trainer *clblast = open_trainer("clblast");
     struct trainer *cut = open_mesh("own", "tp=2");
-    const struct list *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
+    const struct list *lists[] = {own->train_list, own->eval_list, own->sample_list, clblast->train_list,
+                                  cut->train_list};
     size_t n = 0, omitted = 0;
     for (const struct embedded_file *file = embedded_kernels; file->name; file++)
         for (const char *at = file->text; (at = strpbrk(at, "\n")); at++) {

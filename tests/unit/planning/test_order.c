@@ -158,7 +158,7 @@ TEST(verify_sees_what_touches_a_slot_too_late)
         for (size_t i = 0; i < list->n; i++) {
             struct task *task = list->tasks[i];
             task->slot.needed = strcmp(task->name, "look") != 0;
-            task->slot.returned = strcmp(task->name, "commit") == 0;
+            task->slot.returns = strcmp(task->name, "commit") == 0;
             for (int a = 0; a < task->n_accesses; a++)
                 if (task->accesses[a].tensor->device->is_host)
                     task->accesses[a].tensor->storage->slots = &list->pool->slots;
@@ -187,7 +187,7 @@ TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
         for (size_t i = 0; i < list->n; i++)
             list->tasks[i]->slot.needed = true;
         list->tasks[1]->condition.needs = k == 3;
-        list->tasks[2]->slot.returned = true;
+        list->tasks[2]->slot.returns = true;
         list->pool->tensors[1]->slots = &list->pool->slots;
         finish_list(list);
         list->tasks[2]->edges = &edge;
@@ -210,7 +210,7 @@ TEST(verify_sees_a_read_of_a_slot_before_its_write)
                            "task commit host.disk 1\n");
     for (size_t i = 0; i < list->n; i++)
         list->tasks[i]->slot.needed = true;
-    list->tasks[2]->slot.returned = true;
+    list->tasks[2]->slot.returns = true;
     list->pool->tensors[1]->slots = &list->pool->slots;
     finish_list(list);
     expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");

@@ -133,11 +133,12 @@ TEST(what_is_repeated_is_counted)
         {RECOMPUTE_SELECTIVE, {"attn.scores", "attn.softmax", "mlp.gelu", "mlp.gelu"}, {"attn.mix", "attn.qkv"}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trainer *trainer = plan_recompute(cases[i].how);
-        expect_sound(word_of("recompute", (int)cases[i].how), trainer->train, values_of(trainer, trainer->train));
+        expect_sound(word_of("recompute", (int)cases[i].how), trainer->train_list,
+                     values_of(trainer, trainer->train_list));
         for (size_t k = 0; k < COUNT(cases[i].repeated); k++)
-            assert_int_equal(count_tasks(trainer->train, cases[i].repeated[k]), 2 * 4 * 2);
+            assert_int_equal(count_tasks(trainer->train_list, cases[i].repeated[k]), 2 * 4 * 2);
         for (size_t k = 0; k < COUNT(cases[i].kept); k++)
-            assert_int_equal(count_tasks(trainer->train, cases[i].kept[k]), 4 * 2);
+            assert_int_equal(count_tasks(trainer->train_list, cases[i].kept[k]), 4 * 2);
         free_trainer(trainer);
     }
 }
@@ -150,8 +151,8 @@ TEST(recompute_keeps_less_as_predicted)
     double period[3];
     for (int i = 0; i < 3; i++) {
         struct trainer *trainer = plan_recompute(how[i]);
-        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
-        high[i] = trainer->train->peak_total[0];
+        struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
+        high[i] = trainer->train_list->peak_total[0];
         period[i] = sim->period;
         free_simulation(sim);
         free_trainer(trainer);
@@ -159,7 +160,7 @@ TEST(recompute_keeps_less_as_predicted)
         recompute_options.mode = how[i];
         trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
         allocated[i] = trainer->machine->allocated;
-        assert_at_most(trainer->train->peak_total[0], allocated[i]);
+        assert_at_most(trainer->train_list->peak_total[0], allocated[i]);
         free_trainer(trainer);
     }
     for (int i = 1; i < 3; i++)

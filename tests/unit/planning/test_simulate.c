@@ -279,10 +279,10 @@ TEST(random_copies_share_evenly)
 TEST(simulate_is_simulate_durations)
 {
     struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
-    struct simulation *by_costs = must_simulate(trainer->train, costs_of(trainer)),
-                      *by_durations = simulate_durations(trainer->train, by_costs->seconds);
+    struct simulation *by_costs = must_simulate(trainer->train_list, costs_of(trainer)),
+                      *by_durations = simulate_durations(trainer->train_list, by_costs->seconds);
     assert_int_equal(by_costs->steps, by_durations->steps);
-    const size_t n_nodes = (size_t)by_costs->steps * trainer->train->n;
+    const size_t n_nodes = (size_t)by_costs->steps * trainer->train_list->n;
     for (size_t i = 0; i < n_nodes; i++) {
         /* They differ by roundings: a copy's time is the sum of latency and rest. */
         expect_number("start", by_costs->moments[i].start, by_durations->moments[i].start);
@@ -292,7 +292,7 @@ TEST(simulate_is_simulate_durations)
     assert_above(by_costs->period, 0);
     for (int i = 0; i < trainer->machine->n_lanes; i++)
         expect_number("busy", by_costs->busy[i], by_durations->busy[i]);
-    assert_int_equal(by_costs->by_source[COST_MODELLED], trainer->train->n);
+    assert_int_equal(by_costs->by_source[COST_MODELLED], trainer->train_list->n);
     expect_longest_paths(by_costs);
     free_simulation(by_costs);
     free_simulation(by_durations);
@@ -317,11 +317,11 @@ TEST(shipped_hardware_has_its_devices)
         assert_string_equal(costs_of(trainer)->name, shipped[i].name);
         assert_int_equal(device->shape.work_group, shipped[i].work_group);
         assert_int_equal(device->units, shipped[i].units);
-        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+        struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
         assert_above(sim->period, 1e-6);
         assert_below(sim->period, 1);
-        assert_int_equal(sim->by_source[COST_MODELLED], trainer->train->n);
-        expect_sound(path, trainer->train, values_of(trainer, trainer->train));
+        assert_int_equal(sim->by_source[COST_MODELLED], trainer->train_list->n);
+        expect_sound(path, trainer->train_list, values_of(trainer, trainer->train_list));
         free_simulation(sim);
         free_trainer(trainer);
         expect_yard(EXIT_OK, "simulated step", "plan --model gpt2 --attention flash --simulate --hardware %s", path);

@@ -396,12 +396,12 @@ static void expect_forecast(const struct forecast *forecast, const struct list *
 TEST(a_forecast_comes_true)
 {
     struct trainer *trainer = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
-    uint64_t before = fingerprint(trainer->train);
-    struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
-    assert_int_equal(fingerprint(trainer->train), before);
-    expect_forecast(&forecast, trainer->train, costs_of(trainer));
+    uint64_t before = fingerprint(trainer->train_list);
+    struct forecast forecast = forecast_list(trainer->train_list, costs_of(trainer));
+    assert_int_equal(fingerprint(trainer->train_list), before);
+    expect_forecast(&forecast, trainer->train_list, costs_of(trainer));
     for (size_t i = 0; i < forecast.n; i++)
-        assert_ptr_equal(forecast.tasks[i], trainer->train->tasks[i]);
+        assert_ptr_equal(forecast.tasks[i], trainer->train_list->tasks[i]);
     free_forecast(&forecast);
     free_trainer(trainer);
 }
@@ -544,8 +544,8 @@ TEST(a_list_for_64_devices_is_sound)
 {
     struct trainer *trainer = plan_tiny(write_many_devices(64), 64);
     assert_int_equal(trainer->machine->n_devices, 64);
-    expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
-    struct forecast forecast = forecast_list(trainer->train, costs_of(trainer));
+    expect_sound("the list", trainer->train_list, values_of(trainer, trainer->train_list));
+    struct forecast forecast = forecast_list(trainer->train_list, costs_of(trainer));
     assert_above(forecast.period, 0);
     free_forecast(&forecast);
     free_trainer(trainer);

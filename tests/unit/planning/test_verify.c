@@ -26,7 +26,7 @@ static void finish_again(struct trainer *trainer)
         tensor->held_until = NONE;
         tensor->slab = NONE;
     }
-    finish_list(trainer->train);
+    finish_list(trainer->train_list);
 }
 
 static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 2); }
@@ -35,9 +35,9 @@ static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.tx
 TEST(a_dropped_wait_is_an_error_of_order)
 {
     struct trainer *trainer = plan_two();
-    expect_sound("whole", trainer->train, values_of(trainer, trainer->train));
-    assert_above(expect_waits_needed(trainer->train, 4), 40);
-    assert_null(compare_values(values_of(trainer, trainer->train), trainer->train));
+    expect_sound("whole", trainer->train_list, values_of(trainer, trainer->train_list));
+    assert_above(expect_waits_needed(trainer->train_list, 4), 40);
+    assert_null(compare_values(values_of(trainer, trainer->train_list), trainer->train_list));
     free_trainer(trainer);
 }
 
@@ -69,7 +69,7 @@ static int producer_of(const struct list *list, int i, const struct tensor *tens
 TEST(a_task_before_its_producer_is_found)
 {
     struct trainer *trainer = plan_two();
-    struct list *list = trainer->train;
+    struct list *list = trainer->train_list;
     size_t moved = 0, by_verify = 0;
     for (int i = 0; i < (int)list->n; i += 3)
         for (int a = 0; a < list->tasks[i]->n_accesses; a++) {
@@ -83,7 +83,7 @@ TEST(a_task_before_its_producer_is_found)
             if (problem)
                 by_verify++;
             free(problem);
-            expect_wrong(list->tasks[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
+            expect_wrong(list->tasks[k]->name, compare_values(values_of(trainer, trainer->train_list), list), "reads");
             move_task(list, (size_t)k, (size_t)i);
             moved++;
             break;
@@ -91,7 +91,7 @@ TEST(a_task_before_its_producer_is_found)
     assert_above(moved, 50);
     assert_above(by_verify, moved / 2);
     finish_again(trainer);
-    expect_sound("moved back", list, values_of(trainer, trainer->train));
+    expect_sound("moved back", list, values_of(trainer, trainer->train_list));
     free_trainer(trainer);
 }
 
@@ -104,7 +104,7 @@ static bool same_task(const struct task *a, const struct task *b)
 TEST(the_wrong_micro_batch_is_found)
 {
     struct trainer *trainer = plan_two();
-    struct list *list = trainer->train;
+    struct list *list = trainer->train_list;
     size_t tried = 0;
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < i && list->tasks[i]->micro == 1; k++) {
@@ -116,7 +116,7 @@ TEST(the_wrong_micro_batch_is_found)
                 if (access->mode != ACCESS_READ || right == wrong)
                     continue;
                 access->tensor = wrong;
-                expect_wrong(list->tasks[i]->name, compare_values(values_of(trainer, trainer->train), list),
+                expect_wrong(list->tasks[i]->name, compare_values(values_of(trainer, trainer->train_list), list),
                              "reads other values");
                 access->tensor = right;
                 tried++;
@@ -151,9 +151,9 @@ static size_t free_early(struct trainer *trainer, int from, int to)
     size_t tried = 0;
     for (size_t i = 0; i < trainer->pool->n; i++) {
         const struct tensor *tensor = trainer->pool->tensors[i];
-        for (size_t k = 0; is_simple(trainer->train, tensor) && k < trainer->pool->n; k++) {
+        for (size_t k = 0; is_simple(trainer->train_list, tensor) && k < trainer->pool->n; k++) {
             struct tensor *other = trainer->pool->tensors[k];
-            if (other == tensor || other->storage != other || other->list != trainer->train ||
+            if (other == tensor || other->storage != other || other->list != trainer->train_list ||
                 other->device != tensor->device || other->bytes > tensor->bytes ||
                 other->held_from <= tensor->held_from || other->held_from < tensor->held_until - from ||
                 other->held_from > tensor->held_until - to)
@@ -162,17 +162,17 @@ static size_t free_early(struct trainer *trainer, int from, int to)
             int slab = other->slab;
             other->address = tensor->address;
             other->slab = tensor->slab;
-            depend(trainer->train, ALL_EDGES);
+            depend(trainer->train_list, ALL_EDGES);
             /* This looks at no addresses. */
-            assert_null(compare_values(values_of(trainer, trainer->train), trainer->train));
-            expect_wrong(tensor->name, verify(trainer->train, NULL), "tensor");
+            assert_null(compare_values(values_of(trainer, trainer->train_list), trainer->train_list));
+            expect_wrong(tensor->name, verify(trainer->train_list, NULL), "tensor");
             other->address = address;
             other->slab = slab;
             tried++;
             break;
         }
     }
-    depend(trainer->train, ALL_EDGES);
+    depend(trainer->train_list, ALL_EDGES);
     return tried;
 }
 
@@ -181,7 +181,7 @@ TEST(bytes_freed_too_early_are_found)
     struct trainer *trainer = plan_two();
     assert_above(free_early(trainer, 1 << 20, 1), 30);
     assert_above(free_early(trainer, 0, 0), 5);
-    expect_sound("mended", trainer->train, values_of(trainer, trainer->train));
+    expect_sound("mended", trainer->train_list, values_of(trainer, trainer->train_list));
     free_trainer(trainer);
 }
 
@@ -295,11 +295,11 @@ typedef bool change(struct trainer *trainer, struct edit *edit, size_t place, in
 
 static struct task *nth_task(const struct trainer *trainer, const char *name, size_t nth)
 {
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        if (strcmp(trainer->train->tasks[i]->name, name) != 0)
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        if (strcmp(trainer->train_list->tasks[i]->name, name) != 0)
             continue;
         if (nth == 0)
-            return trainer->train->tasks[i];
+            return trainer->train_list->tasks[i];
         nth--;
     }
     return NULL;
@@ -312,16 +312,17 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
     for (int fault = 0; fault <= faults; fault++)
         for (size_t place = 0;; place++) {
             struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
-            struct edit *edit = open_edit(trainer->train);
+            struct edit *edit = open_edit(trainer->train_list);
             bool made = make(trainer, edit, place, fault);
             commit_edit(edit);
             finish_again(trainer);
-            struct problem *problem = made ? verify(trainer->train, values_of(trainer, trainer->train)) : NULL;
+            struct problem *problem =
+                made ? verify(trainer->train_list, values_of(trainer, trainer->train_list)) : NULL;
             if (made && (problem != NULL) != (fault > 0))
                 test_failed("%s, fault %d in place %zu: %s\n", what, fault, place,
                             problem ? problem->sentence : "nothing wrong");
             if (made && fault)
-                expect_wrong(what, compare_values(values_of(trainer, trainer->train), trainer->train), "");
+                expect_wrong(what, compare_values(values_of(trainer, trainer->train_list), trainer->train_list), "");
             if (problem)
                 caught++;
             free(problem);
@@ -376,8 +377,8 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     struct tensor *other = nth_task(trainer, "attn.scores", other_place)->accesses[1].tensor;
     struct task *reader = NULL;
     for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
-        for (int k = 0; k < trainer->train->tasks[i]->n_accesses; k++)
-            reader = trainer->train->tasks[i]->accesses[k].tensor == att ? trainer->train->tasks[i] : reader;
+        for (int k = 0; k < trainer->train_list->tasks[i]->n_accesses; k++)
+            reader = trainer->train_list->tasks[i]->accesses[k].tensor == att ? trainer->train_list->tasks[i] : reader;
     assert_string_equal(reader->name, "attn.dv");
     struct tensor *twin = twin_on(trainer, att, att->device);
     insert_before(edit, reader);
@@ -419,7 +420,7 @@ static struct task *copy_to_host(struct trainer *trainer, const struct task *ada
 {
     struct tensor *from = adamw->accesses[access].tensor;
     struct tensor *there = twin_on(trainer, from, trainer->machine->host);
-    return add_copy(trainer->train, adamw->lane->device->lanes[LANE_DOWNLOAD], "to.host", there, from);
+    return add_copy(trainer->train_list, adamw->lane->device->lanes[LANE_DOWNLOAD], "to.host", there, from);
 }
 
 static struct host_update update_on_host_well(struct trainer *trainer, struct edit *edit, struct task *adamw)
@@ -438,10 +439,10 @@ static struct host_update update_on_host_well(struct trainer *trainer, struct ed
         update.down[i] = copy_to_host(trainer, adamw, i);
         there[i] = update.down[i]->accesses[0].tensor;
     }
-    update.mine = add_host(trainer->train, host->lanes[LANE_CPU], "adamw.host", adamw->run, NULL);
+    update.mine = add_host(trainer->train_list, host->lanes[LANE_CPU], "adamw.host", adamw->run, NULL);
     for (int i = 0; i < ADAMW_ACCESSES; i++)
         add_access(update.mine, there[i], adamw->accesses[i].mode);
-    update.up = add_copy(trainer->train, up, "from.host", adamw->accesses[ADAMW_P].tensor, there[ADAMW_P]);
+    update.up = add_copy(trainer->train_list, up, "from.host", adamw->accesses[ADAMW_P].tensor, there[ADAMW_P]);
     stand_in(edit, update.mine, adamw);
     return update;
 }

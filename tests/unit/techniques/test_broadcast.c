@@ -15,6 +15,7 @@
 #include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,9 +91,9 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     run_steps(trainer, 1, STEPS);
     struct state state = read_whole_state(trainer);
-    *copies = count_copies(trainer->train);
+    *copies = count_copies(trainer->train_list);
     if (broadcast_options.queues)
-        expect_received(trainer->train);
+        expect_received(trainer->train_list);
     free_trainer(trainer);
     return state;
 }
@@ -519,7 +520,7 @@ TEST(the_builder_numbers_messages)
                 contexts_joined();
             struct settings *settings = parse_words(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
             struct trainer *trainer = open_training(settings, LIST_TRAIN);
-            assert_at_least(expect_numbers(trainer->train), 4);
+            assert_at_least(expect_numbers(trainer->train_list), 4);
             free_trainer(trainer);
         }
     contexts_apart(false);

@@ -55,7 +55,7 @@ TEST(layers_are_gathered_ahead)
 {
     struct trainer *trainer =
         plan_training(parse_words("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
-    struct uses *uses = find_uses(trainer->train->tasks, trainer->train->n, trainer->pool);
+    struct uses *uses = find_uses(trainer->train_list->tasks, trainer->train_list->n, trainer->pool);
     size_t gathered = 0;
     size_t first = 0;
     for (size_t i = 0; i < trainer->pool->n; i++) {
@@ -81,13 +81,13 @@ TEST(what_is_gathered_is_read)
     struct trainer *trainer =
         plan_training(parse_words("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN);
     size_t gathers = 0;
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *gather = trainer->train->tasks[i];
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        const struct task *gather = trainer->train_list->tasks[i];
         bool read = false;
         if (strcmp(gather->name, "gather") != 0)
             continue;
-        for (size_t k = i + 1; k < trainer->train->n && !read; k++)
-            read = touches_bytes(trainer->train->tasks[k], gather->accesses[0].tensor, ACCESS_READ);
+        for (size_t k = i + 1; k < trainer->train_list->n && !read; k++)
+            read = touches_bytes(trainer->train_list->tasks[k], gather->accesses[0].tensor, ACCESS_READ);
         if (!read)
             test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->accesses[0].tensor->storage->name);
         gathers++;
@@ -101,11 +101,11 @@ TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *trainer = plan_training(parse_words("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
-    expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
+    expect_sound("the list", trainer->train_list, values_of(trainer, trainer->train_list));
     size_t found = 0;
-    for (size_t i = 0; i < trainer->train->n; i++)
-        for (size_t k = i + 1; k < trainer->train->n && k < i + 12; k++) {
-            struct task *first = trainer->train->tasks[i], *second = trainer->train->tasks[k];
+    for (size_t i = 0; i < trainer->train_list->n; i++)
+        for (size_t k = i + 1; k < trainer->train_list->n && k < i + 12; k++) {
+            struct task *first = trainer->train_list->tasks[i], *second = trainer->train_list->tasks[k];
             if (strcmp(first->name, "gather") != 0 || strcmp(second->name, "gather") != 0)
                 continue;
             struct tensor *own = first->accesses[1].tensor, *other = second->accesses[1].tensor;
@@ -113,7 +113,7 @@ TEST(a_wrong_shard_is_found)
                 continue;
             first->accesses[1].tensor = other;
             second->accesses[1].tensor = own;
-            expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
+            expect_wrong("another shard", compare_values(values_of(trainer, trainer->train_list), trainer->train_list),
                          "reads other values");
             first->accesses[1].tensor = own;
             second->accesses[1].tensor = other;
@@ -132,8 +132,8 @@ TEST(only_shards_are_kept)
         struct trainer *trainer = plan_training(
             parse_words("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
         size_t updates = 0;
-        for (size_t i = 0; i < trainer->train->n; i++) {
-            const struct task *task = trainer->train->tasks[i];
+        for (size_t i = 0; i < trainer->train_list->n; i++) {
+            const struct task *task = trainer->train_list->tasks[i];
             assert_int_not_equal(task->role, ROLE_BROADCAST);
             if (task->role != ROLE_UPDATE)
                 continue;
@@ -146,8 +146,8 @@ TEST(only_shards_are_kept)
             if (tensor->persistent && tensor->class == MEM_PARAMETERS)
                 assert_true(tensor->storage->replica.is_shard);
         }
-        assert_null(verify(trainer->eval, values_of(trainer, trainer->eval)));
-        assert_null(verify(trainer->sample, values_of(trainer, trainer->sample)));
+        assert_null(verify(trainer->eval_list, values_of(trainer, trainer->eval_list)));
+        assert_null(verify(trainer->sample_list, values_of(trainer, trainer->sample_list)));
         free_trainer(trainer);
     }
     contexts_apart(false);

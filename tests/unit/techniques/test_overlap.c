@@ -405,7 +405,7 @@ static const char *order_on_host(struct list *list, enum side where)
     const char *order = "";
     struct uses *uses = find_uses(list->tasks, list->n, list->pool);
     memset(side, where, sizeof side);
-    find_buckets(&buckets, uses);
+    fill_buckets(&buckets, uses);
     struct edit *edit = open_edit(list);
     struct update_mover mover = begin_moves(edit, list, uses, 1, GRADIENTS_ALONE);
     move_updates(&mover, &buckets, side);
@@ -462,10 +462,10 @@ TEST(a_layer_is_released_by_its_last_gradient)
                                            describe_layers(2, (int[]){1000, 1000}), updates[i]);
         struct update_buckets buckets;
         struct uses *uses = find_uses(list->tasks, list->n, list->pool);
-        find_buckets(&buckets, uses);
+        fill_buckets(&buckets, uses);
         assert_int_equal(buckets.n, 1);
-        if (buckets.buckets[0].released != 2)
-            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.buckets[0].released);
+        if (buckets.all[0].released != 2)
+            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.all[0].released);
         free_uses(uses);
         free(buckets.bucket_of);
         free_list_and_machine(list);
@@ -479,13 +479,13 @@ TEST(what_updates_share_goes_down_once)
     predict_options.hardware = "data/hardware/server.txt";
     struct trainer *trainer = plan_training(settings, LIST_TRAIN);
     size_t downloads = 0;
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *copy = trainer->train->tasks[i];
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        const struct task *copy = trainer->train_list->tasks[i];
         if (!is_copy(copy) || copy->lane->kind != LANE_DOWNLOAD)
             continue;
         downloads++;
         for (size_t k = 0; k < i; k++) {
-            const struct task *before = trainer->train->tasks[k];
+            const struct task *before = trainer->train_list->tasks[k];
             if (is_copy(before) && before->lane == copy->lane && before->accesses[1].tensor == copy->accesses[1].tensor)
                 test_failed("tensor %s is copied down by tasks %zu and %zu\n", copy->accesses[1].tensor->name, k, i);
         }
@@ -586,7 +586,7 @@ TEST(updates_wait_for_nothing)
         for (int clip = 0; clip < 2; clip++) {
             char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
             struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN);
-            const struct list *list = trainer->train;
+            const struct list *list = trainer->train_list;
             size_t norm = 0;
             for (size_t k = 0; k < list->n; k++)
                 norm = strcmp(list->tasks[k]->name, "norm.finish") == 0 ? k : norm;
@@ -621,7 +621,7 @@ static struct sides_given train_choosing(const char *words, bool serial, int64_t
         run_steps(trainer, 2 * k + 1, 2 * k + 2);
         at[k] = read_whole_state(trainer);
     }
-    char *choices = describe_sides(trainer->train);
+    char *choices = describe_sides(trainer->train_list);
     if (choices)
         assert_int_equal(
             sscanf(choices, "the CPU was given %u of %u updates; before %u", &made.cpu, &made.all, &made.moved), 3);
@@ -686,9 +686,9 @@ TEST(sides_are_chosen_when_gradients_are_there)
         predict_options.hardware = "data/hardware/server.txt";
         struct trainer *trainer = plan_training(settings, LIST_TRAIN);
         size_t choices = 0;
-        for (size_t k = 0; k < trainer->train->n; k++)
-            if (writes_side_word(trainer->train->tasks[k])) {
-                assert_above(expect_gradients_before(trainer->train, trainer->train->tasks[k]), 0);
+        for (size_t k = 0; k < trainer->train_list->n; k++)
+            if (writes_side_word(trainer->train_list->tasks[k])) {
+                assert_above(expect_gradients_before(trainer->train_list, trainer->train_list->tasks[k]), 0);
                 choices++;
             }
         assert_above(choices, 0);

@@ -97,7 +97,7 @@ static struct trainer *train_plainly(const struct kind *kind, struct state state
     struct trainer *trainer = open_kind(kind, "");
     for (uint32_t i = 1; i <= STEPS; i++) {
         run_step(trainer, i);
-        drain(trainer->train);
+        drain(trainer->train_list);
         states[i] = read_whole_state(trainer);
     }
     return trainer;
@@ -113,10 +113,10 @@ static void expect_kind(const struct kind *kind, const struct state states[STEPS
         run_step(trainer, i);
         if (!stopping)
             continue;
-        drain(trainer->train);
+        drain(trainer->train_list);
         expect_stored(reader, kind->words, file, i, &states[i]);
     }
-    drain(trainer->train);
+    drain(trainer->train_list);
     struct commit_times *commits;
     size_t n = take_commits(trainer, &commits);
     struct state end = read_whole_state(trainer);
@@ -206,9 +206,9 @@ static void set_gate(bool open)
 
 static void put_gate(struct trainer *trainer)
 {
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        struct task *task = trainer->train->tasks[i];
-        const bool stores = task->action == ACT_HOST && task->slot.needed && !task->slot.returned;
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        struct task *task = trainer->train_list->tasks[i];
+        const bool stores = task->action == ACT_HOST && task->slot.needed && !task->slot.returns;
         if (task->slot.aside && is_copy(task)) {
             task->action = ACT_ISSUE;
             task->commands.issue = copy_behind_gate;
@@ -235,14 +235,14 @@ static void expect_no_waiting(const struct kind *kind)
         run_step(trainer, i);
         assert_true(isfinite(step_result(trainer, i)->loss));
         if (i == BLOCKED / 2 || i == BLOCKED) /* so that step BLOCKED has asked for a slot before one becomes free */
-            drain_but_disk(trainer->train);
+            drain_but_disk(trainer->train_list);
         if (i == BLOCKED) {
             assert_int_equal(take_commits(trainer, &commits), 0);
             set_gate(true);
-            drain(trainer->train);
+            drain(trainer->train_list);
         }
     }
-    drain(trainer->train);
+    drain(trainer->train_list);
     alarm(0);
     size_t n = take_commits(trainer, &commits);
     struct snapfile_counts counts = close_snapshots(trainer);
@@ -284,7 +284,7 @@ TEST(bad_steps_are_not_committed)
         if (i == 3)
             note_reported(trainer, i, false);
         run_step(trainer, i);
-        drain(trainer->train);
+        drain(trainer->train_list);
     }
     struct snapfile_counts counts = close_snapshots(trainer);
     assert_int_equal(counts.newest, 2);
@@ -331,7 +331,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     start_snapshots(trainer);
     for (uint32_t i = 1; i <= PACED; i++)
         run_step(trainer, i);
-    drain(trainer->train);
+    drain(trainer->train_list);
     size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++) {
         char *longer = format_string("%s %u", found, commits[i].step);

@@ -15,6 +15,7 @@
 #include "planning/predict/predict.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -496,7 +497,7 @@ static const struct task *update_that_is_stored(const struct list *list, const s
 TEST(a_copy_is_expected_when_its_update_is)
 {
     struct trainer *trainer = plan_both_sides();
-    const struct list *list = trainer->train;
+    const struct list *list = trainer->train_list;
     int found[2][2] = {{0}}; /* by side, the host's first, and by whether it is expected */
     for (size_t i = 0; i < list->n; i++) {
         const struct task *copy = list->tasks[i];
@@ -517,7 +518,7 @@ TEST(a_copy_is_expected_when_its_update_is)
 TEST(an_update_of_either_side_is_stored_after_its_copies_back)
 {
     struct trainer *trainer = plan_both_sides();
-    const struct list *list = trainer->train;
+    const struct list *list = trainer->train_list;
     const struct task *snapshot = NULL;
     int ups = 0;
     for (size_t i = 0; i < list->n; i++) {

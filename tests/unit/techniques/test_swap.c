@@ -16,6 +16,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 

@@ -40,7 +40,7 @@ static int predict(int n, char **words)
     (void)n;
     struct trainer *trainer = plan_tiny(SERVER, 2);
     struct costs *costs = read_costs(words[0]);
-    struct simulation *sim = must_simulate(trainer->train, costs);
+    struct simulation *sim = must_simulate(trainer->train_list, costs);
     print_simulation(stdout, sim, costs);
     free_simulation(sim);
     free_costs(costs);

@@ -15,6 +15,7 @@
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 #include "tools/board/board.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 

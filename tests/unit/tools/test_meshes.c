@@ -188,7 +188,7 @@ static struct mesh_outcome plan_words(const char *words)
     free(problem);
     if (!trainer)
         return outcome;
-    struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+    struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
     outcome.seconds = sim->period;
     outcome.bytes = 0;
     for (const struct device *device = trainer->machine->devices; !device->is_host; device++)

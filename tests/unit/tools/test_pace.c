@@ -58,7 +58,7 @@ static float *train_again(struct trainer *trainer, uint32_t steps, size_t *n)
         step_result(trainer, number - 1);
     }
     assert_true(isfinite(step_result(trainer, steps)->loss));
-    drain(trainer->train);
+    drain(trainer->train_list);
     return read_all_state(trainer, n);
 }
 
@@ -81,9 +81,9 @@ static void expect_delays_change_nothing(const char *devices, bool apart)
     size_t n, same;
     float *expected = train_serial(trainer, STEPS, &n);
     for (uint64_t seed = 1; seed <= DELAYED_RUNS; seed++) {
-        start_delays(trainer->train, seed);
+        start_delays(trainer->train_list, seed);
         float *values = train_again(trainer, STEPS, &same);
-        stop_lengthening(trainer->train);
+        stop_lengthening(trainer->train_list);
         assert_int_equal(same, n);
         expect_same_bits(lasting("-d %s, apart %d, --delay-seed %d", devices, apart, (int)seed), values, expected, n);
         free(values);
@@ -130,7 +130,7 @@ struct paced {
 static struct paced run_paced(double scale)
 {
     struct paced paced = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
-    struct list *list = paced.trainer->train;
+    struct list *list = paced.trainer->train_list;
     size_t n, same;
     float *expected = train_serial(paced.trainer, 4, &n);
     paced.sim = must_simulate(list, paced.costs);
@@ -163,7 +163,7 @@ static void end_paced(struct paced *paced)
 
 static uint64_t padded_ns(const struct paced *paced, size_t i, double scale)
 {
-    const struct moment *moment = &paced->sim->moments[(size_t)paced->sim->first * paced->trainer->train->n + i];
+    const struct moment *moment = &paced->sim->moments[(size_t)paced->sim->first * paced->trainer->train_list->n + i];
     return (uint64_t)(1e9 * (moment->end - moment->start) * scale);
 }
 
@@ -177,7 +177,7 @@ static void expect_after(const struct list *list, uint32_t number, size_t i, con
 
 static void expect_order(const struct paced *paced, uint32_t number, size_t i, const struct times **lane_before)
 {
-    const struct list *list = paced->trainer->train;
+    const struct list *list = paced->trainer->train_list;
     const struct task *task = list->tasks[i];
     const struct times *all = paced->recording.times, *mine = &all[number * list->n + i];
     for (size_t e = 0; e < task->n_edges; e++)
@@ -196,7 +196,7 @@ TEST(paced_tasks_take_their_modelled_time)
 {
     double scale = 150; /* a launch of 2 us is 0.3 ms */
     struct paced paced = run_paced(scale);
-    const struct list *list = paced.trainer->train;
+    const struct list *list = paced.trainer->train_list;
     const struct times *lane_before[64] = {NULL};
     size_t overruns = 0;
     double late = 0;
@@ -228,13 +228,13 @@ TEST(the_scale_shows_the_median_task_for_5_ms)
 {
     struct trainer *trainer = open_tiny("0:0", false);
     struct costs *costs = read_costs(write_hardware());
-    struct simulation *sim = must_simulate(trainer->train, costs);
+    struct simulation *sim = must_simulate(trainer->train_list, costs);
     init_random(trainer->model, 1);
-    struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, 0);
-    qsort(sim->seconds, trainer->train->n, sizeof *sim->seconds, ascending);
-    assert_at_least(pace->pacer.scale * sim->seconds[trainer->train->n / 2], 5e-3 * (1 - 1e-9));
+    struct pace *pace = start_pacing(trainer->train_list, sim->steady, sim->period, 0);
+    qsort(sim->seconds, trainer->train_list->n, sizeof *sim->seconds, ascending);
+    assert_at_least(pace->pacer.scale * sim->seconds[trainer->train_list->n / 2], 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->pacer.scale));
-    stop_lengthening(trainer->train);
+    stop_lengthening(trainer->train_list);
     free_simulation(sim);
     free_costs(costs);
     free_trainer(trainer);
@@ -306,7 +306,7 @@ TEST(a_simulation_is_the_same_as_data_and_as_a_trace)
     struct trace *trace = trace_open(file);
     struct trace_steps steps = trace_steps_of(trace, 0);
     assert_at_least(steps.n, 3); /* as many as it took until the times repeat */
-    uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
+    uint64_t last = steps.all[steps.n - 1].end - steps.all[steps.n - 2].end;
     assert_close(1e-6 * (double)last, ms, 1e-5);            /* whole nanoseconds */
     assert_close(1e-6 * trace_period_ns(&steps), ms, 1e-5); /* what `yard trace summary` prints */
     free_trace(trace);

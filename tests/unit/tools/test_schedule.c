@@ -10,6 +10,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/schedule/schedule.h"
+#include "trainer/file/file.h"
 
 enum { DEVICES = 4, STEPS = 3 };
 static const struct {

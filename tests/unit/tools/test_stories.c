@@ -14,6 +14,7 @@
 #include "tools/stories/stories.h"
 #include "trainer/base/embedded.h"
 #include "trainer/data/data.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 
@@ -190,8 +191,8 @@ static double probability(struct trainer *trainer, const char *text, const char 
         for (size_t i = 0; i < n; i++)
             trainer->sample_window[i] = (unsigned char)all[i];
         trainer->sample_position = (int)n - 1;
-        execute(trainer->sample, (uint32_t)n);
-        drain(trainer->sample);
+        execute(trainer->sample_list, (uint32_t)n);
+        drain(trainer->sample_list);
         const float *logits = tensor_memory(trainer->sample_logits);
         double sum = 0;
         for (int i = 0; i < trainer->config.vocab; i++)

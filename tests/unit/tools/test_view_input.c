@@ -193,7 +193,7 @@ static const struct bar *longest_in_column(const struct view *view, const struct
     const uint64_t to = clock_of(view->tracks[0], axis_at(view, x + 1));
     const struct bar *longest = NULL;
     *count = 0;
-    for (const struct bar *bar = bars->bars; bar < bars->bars + bars->n; bar++) {
+    for (const struct bar *bar = bars->all; bar < bars->all + bars->n; bar++) {
         if (bar->end <= from || bar->start >= to)
             continue;
         ++*count;
@@ -541,7 +541,7 @@ TEST(a_move_forgets_the_sums_of_bars)
              (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
     release_button(view);
     look_at(view, 0, 1e11);
-    find_shares(view);
+    fill_shares(view);
     assert_non_null(view->shares[0].lanes);
     press_key(view, "u");
     assert_null(view->shares[0].lanes);

@@ -23,7 +23,7 @@ static void expect_shares(const struct view *view, uint32_t lane)
             uint64_t ns[GROUPS], counted[GROUPS] = {0};
             sum_shares(view, 0, lane, i, end, ns);
             for (size_t k = i / block * block; k < end / block * block; k++)
-                counted[colour_group(view, track, bars->bars[k].task)] += bars->bars[k].end - bars->bars[k].start;
+                counted[colour_group(view, track, bars->all[k].task)] += bars->all[k].end - bars->all[k].start;
             assert_memory_equal(ns, counted, sizeof ns);
         }
 }
@@ -49,7 +49,7 @@ static void expect_shares_with_a_late_end(uint64_t late_ns, uint64_t more_ns)
             write_step(writer, step, clock, TASK_NS + random_words(5, STREAM_TEST, 0, step).word[0] % (more_ns + 1));
         poll_view(view);
         assert_true(is_far_out(view, view->tracks[0]));
-        find_shares(view);
+        fill_shares(view);
         for (uint32_t lane = 0; lane < LANES; lane++)
             expect_shares(view, lane);
     }
@@ -70,7 +70,7 @@ static void look_at_spans(struct view *view, double from)
 {
     const struct track *track = view->tracks[0];
     const double length = places_of(view).rows.w / 4.0 * STEP_NS;
-    from += axis_of(track, track->steps->steps[0].work);
+    from += axis_of(track, track->steps->all[0].work);
     look_at(view, from, from + length);
 }
 
@@ -92,11 +92,11 @@ TEST(spans_do_not_move_with_the_view)
     const struct track *track = view->tracks[0];
     for (int moved = 0; moved < 20; moved++) {
         look_at_spans(view, moved * 777.0 - 100.0 * STEP_NS);
-        find_shares(view);
+        fill_shares(view);
         const struct shares *shares = &view->shares[0];
         assert_int_equal(shares->n_edges, 5); /* steps 1, 4, 8, 12, and the end */
         for (size_t i = 0; i + 1 < shares->n_edges; i++)
-            assert_int_equal(shares->edges[i], track->steps->steps[i == 0 ? 0 : 4 * i - 1].work);
+            assert_int_equal(shares->edges[i], track->steps->all[i == 0 ? 0 : 4 * i - 1].work);
         assert_int_equal(shares->edges[4], track->last);
     }
     look_at(view, 0, 10.0 * STEP_NS); /* steps are wide in it */
@@ -110,7 +110,7 @@ TEST(a_span_that_begins_before_what_is_in_sight_is_there)
     struct view *view = view_of_even_steps();
     for (double at = 0.1; at < EVEN_STEPS; at += 0.3) {
         look_at_spans(view, at * STEP_NS);
-        find_shares(view);
+        fill_shares(view);
         const struct shares *shares = &view->shares[0];
         const uint64_t left = clock_of(view->tracks[0], view->sight.from);
         assert_at_least(shares->n_edges, 2);
@@ -143,8 +143,8 @@ static struct view *view_of_an_upload(uint32_t step, int64_t from, uint64_t ns)
 TEST(the_first_span_has_what_runs_before_step_1)
 {
     struct view *view = view_of_an_upload(1, -TASK_NS, TASK_NS);
-    find_shares(view);
-    assert_int_equal(view->shares[0].edges[0], view->tracks[0]->steps->steps[0].work - TASK_NS);
+    fill_shares(view);
+    assert_int_equal(view->shares[0].edges[0], view->tracks[0]->steps->all[0].work - TASK_NS);
     end_view(view);
 }
 

@@ -126,7 +126,7 @@ static float *read_moments(struct model *model, size_t *n)
     float *all = allocate(*n, sizeof *all), *at = all;
     for (int i = 0; i < model->params->n; i++) {
         read_param(model, i, KEPT_M, at);
-        at += param_elements(&model->params->params[i]);
+        at += param_elements(&model->params->all[i]);
     }
     return all;
 }
@@ -153,11 +153,11 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     struct course course = {.n = 0};
     paint(trainer);
     init_random(trainer->model, 1337);
-    expect_sound(words, trainer->train, values_of(trainer, trainer->train));
+    expect_sound(words, trainer->train_list, values_of(trainer, trainer->train_list));
     for (int i = 0; i < steps; i++) {
         run_step(trainer, (uint32_t)i + 1);
         course.loss[i] = step_result(trainer, (uint32_t)i + 1)->loss;
-        drain(trainer->train);
+        drain(trainer->train_list);
         expect_equal_replicas(trainer, words);
         if (i == 0)
             course.moments = read_moments(trainer->model, &course.n);

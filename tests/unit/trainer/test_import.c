@@ -1,6 +1,6 @@
 /* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model.
  *
- * It tests import.c and find_model.c of src/trainer/model, and models.c of src/tools/formats.  A model that is computed
+ * It tests import.c and find_model.c of src/trainer/import, and models.c of src/tools/formats.  A model that is computed
  * here as there is taken, whatever its names and files are; one that is not is refused by what makes it another.  Heads
  * that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a second tensor of
  * a name are found.
@@ -15,6 +15,7 @@
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"
+#include "trainer/import/import.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 
@@ -40,9 +41,9 @@ struct variant {
 };
 
 /* Random values for parameter i, drawn as if it were number `as` of the table. */
-static float *values_of_param(const struct params *all, int i, int as)
+static float *values_of_param(const struct params *params, int i, int as)
 {
-    const struct param *param = &all->params[i];
+    const struct param *param = &params->all[i];
     float *values = random_floats(param_elements(param), (uint64_t)as + 1);
     for (size_t k = 0; k < param_elements(param); k++)
         values[k] = param->init == INIT_ONE ? 1 + 0.1f * values[k] : 0.1f * values[k];
@@ -64,16 +65,16 @@ static const char *write_model(const char *path, const struct variant *variant)
 {
     struct config config = gpt;
     config.tied = variant->head == NO_HEAD;
-    struct params *all = new_params(&config, &one_rank, 0);
+    struct params *params = new_params(&config, &one_rank, 0);
     struct st_writer *writer = new_st_writer(path);
-    int end = variant->end ? variant->end : all->n;
+    int end = variant->end ? variant->end : params->n;
     st_metadata(writer, "format", "pt");
     if (variant->metadata)
         st_metadata(writer, "config", variant->metadata);
     if (variant->more)
         st_declare(writer, variant->more, DTYPE_F32, 1, (int64_t[]){1});
     for (int i = variant->begin; i < end; i++) {
-        const struct param *param = &all->params[i];
+        const struct param *param = &params->all[i];
         st_declare(writer, name_in(variant, param->name), DTYPE_F32, param->n_dims,
                    (int64_t[]){param->shape[param->conv1d], param->shape[!param->conv1d]});
     }
@@ -81,17 +82,18 @@ static const char *write_model(const char *path, const struct variant *variant)
     if (variant->more)
         st_write(writer, &(float){1}, sizeof(float));
     for (int i = variant->begin; i < end; i++) {
-        const struct param *param = &all->params[i];
+        const struct param *param = &params->all[i];
         bool head = strcmp(param->name, "lm_head.weight") == 0;
         int as = head && variant->head == SAME_HEAD ? WTE : i;
-        if (!config.tied && i > all->n - 3) /* ln_f comes after the head, and has the values that it has without one */
+        if (!config.tied &&
+            i > params->n - 3) /* ln_f comes after the head, and has the values that it has without one */
             as = i - 1;
-        float *values = transpose_conv1d(param, values_of_param(all, i, as), OURS_TO_FILE);
+        float *values = transpose_conv1d(param, values_of_param(params, i, as), OURS_TO_FILE);
         st_write(writer, values, param_elements(param) * sizeof *values);
         free(values);
     }
     st_publish(writer);
-    free_params(all);
+    free_params(params);
     return path;
 }
 
@@ -118,7 +120,7 @@ static uint64_t loaded(const char *path)
     must(finish_lists(pool, &list, 1));
     init_from_source(model, &source);
     for (int i = 0; i < model->params->n; i++) {
-        size_t n = param_elements(&model->params->params[i]);
+        size_t n = param_elements(&model->params->all[i]);
         float *values = allocate(n, sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
         hash = hash_bytes(values, n * sizeof *values, hash);
@@ -260,14 +262,14 @@ TEST(what_is_not_computed_or_contradicts_is_named)
 
 static void write_index(const char *path, const char *first, const char *second)
 {
-    struct params *all = new_params(&gpt, &one_rank, 0);
+    struct params *params = new_params(&gpt, &one_rank, 0);
     json_t *map = json_object();
-    for (int i = 0; i < all->n; i++)
-        json_object_set_new(map, lasting("transformer.%s", all->params[i].name), json_string(i < 6 ? first : second));
+    for (int i = 0; i < params->n; i++)
+        json_object_set_new(map, lasting("transformer.%s", params->all[i].name), json_string(i < 6 ? first : second));
     json_t *index = json_pack("{s:{s:i}, s:o}", "metadata", "total_size", 1, "weight_map", map);
     publish_text(path, json_dumps(index, 0));
     json_decref(index);
-    free_params(all);
+    free_params(params);
 }
 
 static const char first_shard[] = "model-00001-of-00002.safetensors",

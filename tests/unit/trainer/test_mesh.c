@@ -92,28 +92,28 @@ static float *reduced(int n, size_t elements)
     struct machine *machine = open_machine(&(struct machine_options){.devices = devices});
     struct pool *pool = new_pool(machine);
     struct list *list = new_list(pool, "reduce");
-    struct tensor **tensor = allocate((size_t)n, sizeof *tensor);
+    struct tensor **tensors = allocate((size_t)n, sizeof *tensors);
     float *all = allocate((size_t)n * elements, sizeof *all);
     for (int k = 0; k < n; k++) {
-        tensor[k] = new_work_tensor(pool, &machine->devices[k], "x", SHAPE((int64_t)elements));
-        tensor[k]->persistent = true;
+        tensors[k] = new_work_tensor(pool, &machine->devices[k], "x", SHAPE((int64_t)elements));
+        tensors[k]->persistent = true;
     }
-    add_all_reduce(list, "sum", tensor, n);
+    add_all_reduce(list, "sum", tensors, n);
     must(finish_lists(pool, &list, 1));
     for (int k = 0; k < n; k++) {
         float *values = random_floats(elements, (uint64_t)k + 1);
-        write_tensor(tensor[k], values);
+        write_tensor(tensors[k], values);
         free(values);
     }
     execute(list, 1);
     drain(list);
     for (int k = 0; k < n; k++)
-        read_tensor(tensor[k], all + (size_t)k * elements);
+        read_tensor(tensors[k], all + (size_t)k * elements);
     for (int i = 0; i < machine->n_lanes; i++) {
         stop_thread(&machine->lanes[i]->thread);
         stop_thread(&machine->lanes[i]->forwarder);
     }
-    free(tensor);
+    free(tensors);
     free_list_and_machine(list);
     return all;
 }
@@ -172,10 +172,10 @@ TEST(no_device_gets_everything_at_once)
 {
     enum { N = 4 };
     struct paper paper = new_paper(N, &slow_speeds);
-    struct tensor *tensor[N];
+    struct tensor *tensors[N];
     for (int k = 0; k < N; k++)
-        tensor[k] = new_words(&paper, &paper.machine->devices[k], "x", N * 128, PERSISTENT);
-    add_all_reduce(paper.list, "sum", tensor, N);
+        tensors[k] = new_words(&paper, &paper.machine->devices[k], "x", N * 128, PERSISTENT);
+    add_all_reduce(paper.list, "sum", tensors, N);
     for (size_t turn = 0; turn < N - 1; turn++) { /* each copy goes through the host: down, then up */
         expect_spread(paper.list, LANE_DOWNLOAD, turn * N, N);
         expect_spread(paper.list, LANE_UPLOAD, turn * N, N);
@@ -197,8 +197,8 @@ TEST(the_norm_has_one_order)
     int layer = -2;
     int last = 0;
     int seen = 0;
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *task = trainer->train->tasks[i];
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        const struct task *task = trainer->train_list->tasks[i];
         int rank = task->lane->device->index,
             at = tp_of(&trainer->mesh, rank) * trainer->mesh.dp + dp_of(&trainer->mesh, rank);
         if (strcmp(task->name, "norm.blocks") != 0)

@@ -81,7 +81,7 @@ static void init_with_biases(struct model *model)
 {
     init_random(model, 1337);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->all[i];
         float *values = random_floats((size_t)(param->shape[0] * param->shape[1]), (uint64_t)i);
         if (param->init == INIT_ZERO)
             write_param(model, i, KEPT_VALUE, values);
@@ -99,8 +99,8 @@ static double look(const char *words, float *logits, int vocab)
     for (int i = 0; i < trainer->seq_len; i++)
         trainer->sample_window[i] = i;
     trainer->sample_position = 5;
-    execute(trainer->sample, 1);
-    drain(trainer->sample);
+    execute(trainer->sample_list, 1);
+    drain(trainer->sample_list);
     memcpy(logits, tensor_memory(trainer->sample_logits), (size_t)vocab * sizeof *logits);
     free_trainer(trainer);
     return loss;

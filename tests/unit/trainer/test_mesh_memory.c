@@ -67,7 +67,7 @@ TEST(zero_shares_the_state_out)
                 held = (double)persistent_bytes(trainer, d, MEM_PARAMETERS) / n;
                 assert_close(held, values, 0.08 * values);
                 assert_int_equal(persistent_bytes(trainer, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
-                const size_t *peak = trainer->train->peak[d];
+                const size_t *peak = trainer->train_list->peak[d];
                 assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(trainer, d, MEM_PARAMETERS));
                 double gradients = 4 * fmax(expected[zero].gradients, share), buffers = (double)peak[MEM_BUFFERS];
                 assert_close((double)peak[MEM_GRADIENTS] / n, gradients, 0.08 * gradients);
@@ -211,9 +211,9 @@ TEST(work_space_is_what_clblast_asks_for)
     predict_options.hardware = "data/hardware/server.txt";
     struct trainer *paper = plan_training(settings, LIST_TRAIN);
     size_t seen = 0;
-    assert_int_equal(here->train->n, paper->train->n);
-    for (size_t i = 0; i < here->train->n; i++) {
-        const struct task *task = here->train->tasks[i], *same = paper->train->tasks[i];
+    assert_int_equal(here->train_list->n, paper->train_list->n);
+    for (size_t i = 0; i < here->train_list->n; i++) {
+        const struct task *task = here->train_list->tasks[i], *same = paper->train_list->tasks[i];
         assert_string_equal(task->name, same->name);
         for (size_t k = 0; k < COUNT(known); k++)
             if (strcmp(task->name, known[k].product) == 0) {

@@ -136,19 +136,19 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
                           "pp=%d --pipeline %s --clip %d --untied",
                           layers, micros, pp, pp, pipeline, clip);
     struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN);
-    double *seconds = allocate(trainer->train->n, sizeof *seconds);
+    double *seconds = allocate(trainer->train_list->n, sizeof *seconds);
     int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        int *counter = counter_of(counters, trainer->train->tasks[i], pp, micros);
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        int *counter = counter_of(counters, trainer->train_list->tasks[i], pp, micros);
         if (counter)
             ++*counter;
     }
-    for (size_t i = 0; i < trainer->train->n; i++) {
-        const int *counter = counter_of(counters, trainer->train->tasks[i], pp, micros);
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        const int *counter = counter_of(counters, trainer->train_list->tasks[i], pp, micros);
         if (counter)
             seconds[i] = 1.0 / *counter;
     }
-    struct simulation *sim = simulate_durations(trainer->train, seconds);
+    struct simulation *sim = simulate_durations(trainer->train_list, seconds);
     double period = sim->period;
     free_simulation(sim);
     free_trainer(trainer);

@@ -14,6 +14,7 @@
 #include "planning/predict/predict.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/import/import.h"
 
 #include <math.h>
 
@@ -70,11 +71,11 @@ TEST(bytes_are_those_touched)
     settings->batch = B;
     struct trainer *trainer = plan_training(settings, LIST_TRAIN);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
-        while (i < trainer->train->n && strcmp(trainer->train->tasks[i]->name, expected[k].name) != 0)
+        while (i < trainer->train_list->n && strcmp(trainer->train_list->tasks[i]->name, expected[k].name) != 0)
             i++;
-        assert_below(i, trainer->train->n);
-        if ((double)trainer->train->tasks[i]->bytes != 4 * expected[k].floats)
-            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, trainer->train->tasks[i]->bytes,
+        assert_below(i, trainer->train_list->n);
+        if ((double)trainer->train_list->tasks[i]->bytes != 4 * expected[k].floats)
+            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, trainer->train_list->tasks[i]->bytes,
                         4 * expected[k].floats);
     }
     free_trainer(trainer);
@@ -125,7 +126,7 @@ static size_t elements_of(const struct param *param) { return (size_t)(param->sh
 static void set_parameters(struct model *model)
 {
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->all[i];
         float *values = random_floats(elements_of(param), 100 + (uint64_t)i);
         for (size_t k = 0; k < elements_of(param); k++)
             values[k] = values[k] * 0.3f + (param->init == INIT_ONE ? 1.0f : 0.0f);
@@ -183,7 +184,7 @@ static double run_for_loss(struct study *study)
 /* Loss at parameter tensor p = value + h * direction. */
 static double loss_at(struct study *study, int p, const float *value, const double *direction, double h)
 {
-    size_t n = elements_of(&study->trainer->model->params->params[p]);
+    size_t n = elements_of(&study->trainer->model->params->all[p]);
     float *moved = allocate(n, sizeof *moved);
     for (size_t i = 0; i < n; i++)
         moved[i] = (float)(value[i] + h * direction[i]);
@@ -206,7 +207,7 @@ static double slope(struct study *study, int p, const float *value, const double
 static void check_slope(struct study *study, int p, const float *value, const float *gradient, const double *direction,
                         const char *kind)
 {
-    const struct param *param = &study->trainer->model->params->params[p];
+    const struct param *param = &study->trainer->model->params->all[p];
     double expected = 0, found = slope(study, p, value, direction, 0.01);
     for (size_t i = 0; i < elements_of(param); i++)
         expected += direction[i] * gradient[i];
@@ -227,7 +228,7 @@ static void normalise(double *x, size_t n)
 static void check_parameter(struct study *study, int p)
 {
     struct model *model = study->trainer->model;
-    size_t n = elements_of(&model->params->params[p]), steepest = 0;
+    size_t n = elements_of(&model->params->all[p]), steepest = 0;
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
     double *direction = allocate(n, sizeof *direction), norm = 0;
     read_param(model, p, KEPT_VALUE, value);
@@ -496,9 +497,9 @@ TEST(unlike_ranks_agree)
     assert_int_equal(list->n, 2);
     assert_ptr_equal(access[0].tensor->storage, model->replicas[2].grads[1]);
     int ln_1 = last->units[1].first_param + 4; /* the first of those that are not cut */
-    assert_string_equal(last->params[ln_1].name, "h.0.ln_1.weight");
-    assert_int_equal(access[0].tensor->offset, last->params[ln_1].offset * ELEMENT_BYTES);
-    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->params[ln_1].offset * ELEMENT_BYTES);
+    assert_string_equal(last->all[ln_1].name, "h.0.ln_1.weight");
+    assert_int_equal(access[0].tensor->offset, last->all[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->all[ln_1].offset * ELEMENT_BYTES);
     end_build(&b);
     free_model(model);
     free_list_and_machine(list);

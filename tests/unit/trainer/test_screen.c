@@ -10,6 +10,7 @@
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/file/file.h"
 #include "trainer/train/progress.h"
 
 #include <fcntl.h>

@@ -12,6 +12,7 @@
 #include "planning/predict/plan.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/file/file.h"
 
 #include <clblast_c.h>
 #include <dlfcn.h>
@@ -109,7 +110,7 @@ static double loss_by_hand(struct trainer *trainer, const float *bias)
 static void set_constant_model(struct trainer *trainer, float *bias)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
-        const struct param *param = &trainer->model->params->params[i];
+        const struct param *param = &trainer->model->params->all[i];
         size_t n = (size_t)(param->shape[0] * param->shape[1]);
         float *values = random_floats(n, 3);
         if (strcmp(param->name, "ln_f.weight") == 0)
@@ -163,7 +164,7 @@ TEST(evaluation_changes_nothing)
     struct trainer *trainer = open_tiny_training("");
     for (uint32_t number = 1; number <= 6; number++) {
         run_step(trainer, number);
-        drain(trainer->train);
+        drain(trainer->train_list);
         evaluate(trainer, 1, NULL, NULL);
     }
     struct state evaluated = read_whole_state(trainer);
@@ -306,7 +307,7 @@ TEST(predicted_memory_is_what_is_allocated)
             predicted += end[k];
         for (size_t k = 0; k < real->machine->devices[d].n_slabs; k++)
             given += real->machine->devices[d].slabs[k].bytes + GUARD_BYTES;
-        assert_int_equal(planned->train->peak_total[d], real->train->peak_total[d]);
+        assert_int_equal(planned->train_list->peak_total[d], real->train_list->peak_total[d]);
     }
     assert_int_equal(predicted, given);
     assert_int_equal(given, real->machine->allocated);
@@ -344,8 +345,8 @@ TEST(the_context_that_copies_has_pinned_the_memory)
         struct trainer *trainer = open_tiny_training(lasting("-d 0:0x2 %s", words[i]));
         assert_int_equal(trainer->machine->n_contexts, 2);
         assert_at_least(trainer->machine->host->n_slabs, 2);
-        expect_pinned(trainer->train);
-        expect_pinned(trainer->eval);
+        expect_pinned(trainer->train_list);
+        expect_pinned(trainer->eval_list);
         free_trainer(trainer);
     }
     contexts_apart(false);

@@ -21,7 +21,7 @@
 static void poke(struct trainer *trainer, const char *name, size_t at, float value)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
-        const struct param *param = &trainer->model->params->params[i];
+        const struct param *param = &trainer->model->params->all[i];
         if (strcmp(param->name, name) != 0)
             continue;
         float *values = allocate((size_t)(param->shape[0] * param->shape[1]), sizeof *values);
@@ -40,7 +40,7 @@ static const struct result *end_bad_steps(struct trainer *trainer, uint32_t numb
     run_step(trainer, number);
     run_step(trainer, number + 1);
     const struct result *result = step_result(trainer, number);
-    drain(trainer->train);
+    drain(trainer->train_list);
     struct state after = read_state(trainer, 0);
     expect_same_bits("state after bad steps", after.values, before->values, before->n);
     expect_equal_replicas(trainer, "replica");

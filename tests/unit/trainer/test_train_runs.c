@@ -12,6 +12,7 @@
 #include "planning/trace/trace.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
+#include "trainer/file/file.h"
 
 #include <math.h>
 #include <signal.h>

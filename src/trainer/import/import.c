@@ -4,8 +4,9 @@
  *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
  *     config.json                    beside these: what shapes do not say, and sizes that they do say (statements.c)
  */
-#include "model.h"
+#include "import.h"
 #include "statements.h"
+#include "trainer/model/model.h"
 
 #include <unistd.h>
 
@@ -363,7 +364,7 @@ struct config read_weights_config(const char *path, int heads)
     check_config(&config);
     struct params *params = new_params(&config, &one_rank, 0);
     for (int i = 0; i < params->n; i++)
-        expect_tensor(weights, &params->params[i]);
+        expect_tensor(weights, &params->all[i]);
     refuse_unknown_tensors(weights);
     config.heads = count_heads(&said, path, config.channels, heads);
     free_params(params);
@@ -376,7 +377,7 @@ void init_from_weights(struct model *model, const char *path)
 {
     struct weights *weights = open_weights(path);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->all[i];
         const struct named *named = expect_tensor(weights, param);
         float *values = allocate(param_elements(param), sizeof *values);
         read_floats(named->file, named->tensor, values);

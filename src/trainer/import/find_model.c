@@ -1,5 +1,5 @@
 /* find_model.c - finds a model by the names in a folder, and refuses models in forms that are not read here. */
-#include "model.h"
+#include "import.h"
 #include "trainer/base/module.h"
 
 char *model_in_folder(const char *folder)

@@ -1,8 +1,9 @@
-/* import.h - models as files that other programs read and write: safetensors with Hugging Face's names.
+/* import.h - models as files that other programs read and write: safetensors with Hugging Face's names, and llm.c's.
  *
  *     writing             save_model()                                          save_model.c
  *     is there a model?   model_in_folder()                                     find_model.c
- *     reading             read_weights_config(), then init_from_weights()       import.c, statements.c
+ *     reading             read_config(), then init_from_file()                  read_model.c
+ *     only safetensors    read_weights_config(), then init_from_weights()       import.c, statements.c
  *
  * A file that is wrong ends the program with a sentence that names it: EXIT_FAILED if it is damaged or contradicts
  * itself, EXIT_USAGE if it is right but not read here, EXIT_IO if it cannot be read.
@@ -10,8 +11,8 @@
 #ifndef IMPORT_H
 #define IMPORT_H
 
-#include "params.h"
 #include "trainer/file/file.h"
+#include "trainer/model/params.h"
 
 struct model; /* model.h */
 
@@ -28,9 +29,9 @@ enum tensor_names {
     PREFIXED_NAMES /* "transformer.wte.weight"; but the head is "lm_head.weight" */
 };
 
-/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller writes each
+/* Begins a safetensors file with Hugging Face's names for the parameters in the table `params`.  The caller writes each
  * parameter whole, in the table's order, and then publishes the file. */
-struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
+struct st_writer *begin_model_file(const char *path, const struct params *params, const struct model_facts *facts,
                                    enum tensor_names names);
 
 void write_to_model_file(struct st_writer *writer, const struct param *param, float *values); /* frees the values */
@@ -38,10 +39,19 @@ void write_to_model_file(struct st_writer *writer, const struct param *param, fl
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *model, const char *path, uint32_t step, const char *tokenizer);
 
+/* ---- read_model.c: a model's file, of any form that is known --------------------------------------------------- */
+
+/* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: the number
+ * that --heads gives, for a file that does not say it; 0: not given. */
+struct config read_config(const char *path, int heads);
+
+/* Reads all values from such a file, whose sizes are the model's. */
+void init_from_file(struct model *model, const char *path);
+
 /* ---- import.c: models of other programs -------------------------------------------------------------------------- */
 
 /* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
- * read_config() and init_from_file() of model.h call these.  What the file and a config.json beside it say is taken;
+ * read_config() and init_from_file() call these.  What the file and a config.json beside it say is taken;
  * what is not computed here, or contradicts the shapes, is refused by its name. */
 struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *model, const char *path);

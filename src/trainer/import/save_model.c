@@ -4,12 +4,13 @@
  * metadata say what the shapes do not: the configuration, the step, and what another run needs to go on with the same
  * bits and to read tokens.  import.c reads such files.
  */
-#include "model.h"
+#include "import.h"
+#include "trainer/model/model.h"
 
-struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
+struct st_writer *begin_model_file(const char *path, const struct params *params, const struct model_facts *facts,
                                    enum tensor_names names)
 {
-    const struct config *m = &all->config;
+    const struct config *m = &params->config;
     struct st_writer *writer = new_st_writer(path);
     char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
                                  "\"tie_word_embeddings\": %s}",
@@ -21,7 +22,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
     st_metadata(writer, "yard.step", number);
     st_metadata(writer, "yard.vector", vector); /* the bits depend on it */
     st_metadata(writer, "yard.tokenizer", facts->tokenizer);
-    for (const struct param *param = all->params; param < all->params + all->n; param++) {
+    for (const struct param *param = params->all; param < params->all + params->n; param++) {
         int64_t shape[2];
         shape_in_file(param, shape);
         bool bare = names == PLAIN_NAMES || strcmp(param->name, "lm_head.weight") == 0;
@@ -47,7 +48,7 @@ void save_model(struct model *model, const char *path, uint32_t step, const char
         .step = step, .vector = vector_width(model->pool->machine), .tokenizer = tokenizer};
     struct st_writer *writer = begin_model_file(path, model->params, &facts, PLAIN_NAMES);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->all[i];
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
         write_to_model_file(writer, param, values);
