@@ -9,8 +9,8 @@
 
 /* ---- what the rule will choose ----------------------------------------------------------------------------------- */
 
-/* When the bucket is released.  In the forecast the device does all updates; the time of those that the CPU does instead
- * is subtracted. */
+/* When the bucket is released.  In the forecast the device does all updates; the time of those that the CPU does
+ * instead is subtracted. */
 static double released_at(const struct update_survey *survey, const struct forecast *forecast,
                           const unsigned char *side, size_t bucket)
 {

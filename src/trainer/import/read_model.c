@@ -1,4 +1,4 @@
-/* read_model.c - reads a model in one of the forms that are known: a checkpoint of llm.c here, safetensors in import.c. */
+/* read_model.c - reads a model's file: a checkpoint of llm.c here, safetensors in import.c. */
 #include "import.h"
 #include "trainer/model/model.h"
 

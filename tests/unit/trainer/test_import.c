@@ -1,9 +1,9 @@
 /* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model.
  *
- * It tests import.c and find_model.c of src/trainer/import, and models.c of src/tools/formats.  A model that is computed
- * here as there is taken, whatever its names and files are; one that is not is refused by what makes it another.  Heads
- * that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a second tensor of
- * a name are found.
+ * It tests import.c and find_model.c of src/trainer/import, and models.c of src/tools/formats.  A model that is
+ * computed here as there is taken, whatever its names and files are; one that is not is refused by what makes it
+ * another.  Heads that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a
+ * second tensor of a name are found.
  *
  * To see it fail: in import.c, let a name that two tensors have pass.
  *
