@@ -115,7 +115,7 @@ def variables(frame):
 # How a list is reached from a variable of that type.
 WAYS = {
     "list": lambda v: v,
-    "trainer": lambda v: v["train"],
+    "trainer": lambda v: v["train_list"],
     "edit": lambda v: v["list"],
     "job": lambda v: v["list"],
 }
@@ -739,7 +739,7 @@ def find_trainer():
 def lists_in_sight():
     """Those of the trainer, and others that frames work on; before the program has built one, none."""
     trainer, found = find_trainer(), {}
-    pointers = [trainer[name] for name in ("train", "eval", "sample")] if trainer is not None else []
+    pointers = [trainer[name] for name in ("train_list", "eval_list", "sample_list")] if trainer is not None else []
     for list in [p.dereference() for p in pointers if is_list(p)]:
         found[int(list.address)] = list
     try:
