@@ -65,8 +65,8 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
     return text;
 }
 
-static void refuse_outlook(struct machine *machine, const struct outlook *outlook, const char *option,
-                           const struct run_facts *facts, enum replanning replans)
+static void refuse_if_outlook_is_too_large(struct machine *machine, const struct outlook *outlook, const char *option,
+                                           const struct run_facts *facts, enum replanning replans)
 {
     if (outlook->forecast.excess_bytes > 0)
         refuse_too_large(machine, &outlook->forecast, option, facts, replans);
@@ -84,5 +84,5 @@ const struct forecaster forecaster = {.costs = known_costs,
                                       .new_outlook = new_outlook,
                                       .free_outlook = free_outlook,
                                       .describe_gain = describe_gain,
-                                      .refuse_outlook = refuse_outlook,
+                                      .refuse_if_outlook_is_too_large = refuse_if_outlook_is_too_large,
                                       .free_forecast = free_kept_forecast};

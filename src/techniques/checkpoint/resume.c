@@ -60,7 +60,7 @@ static bool open_run(const char *path, struct source *source)
 {
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
-        refuse_foreign_folder(path);
+        refuse_if_foreign_folder(path);
     const bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
         struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);

@@ -69,7 +69,7 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 {
     const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
     if (!update->on_host.run)
-        return copy_string("chosen before the step runs, since nothing of a step file runs: ");
+        return copy_string("chosen before the step runs, since a step file says only how long tasks take: ");
     if (facts->paced)
         return copy_string("chosen before the step runs, since the step runs as predicted: ");
     if (mover_of_state)

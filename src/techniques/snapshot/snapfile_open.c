@@ -168,7 +168,7 @@ static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_p
     return manifest;
 }
 
-static void refuse_other_model(const struct opening *opening)
+static void refuse_if_other_model(const struct opening *opening)
 {
     char sizes[160];
     const struct config *old = &opening->old->pieces->config;
@@ -222,7 +222,7 @@ static void open_file(void *argument)
         recover(opening);
     const struct snapfile *old = NULL;
     if (opening->old) {
-        refuse_other_model(opening);
+        refuse_if_other_model(opening);
         warn_of_replaced(opening);
         old = snapfile_of(opening->old);
         writer->seq = old->last_seq; /* also for a new file: its commits are newer */

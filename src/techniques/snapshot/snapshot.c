@@ -34,10 +34,9 @@
  *     copies          [s1           ] [s0           ]                   from there to the host's buffers
  *
  * Now the next update waits only for its copy d within the device.  The copies s to the host stand aside too, as
- * persist does.  d runs on a compute lane of its own: it is work of
- * the device and needs no link.  The main compute lane will not do: its tasks are issued ahead, but d is issued only
- * when its update has ended.  The simulated time of d follows from the device's memory.  That kernels beside d are
- * slower is not simulated.
+ * persist does.  d runs on a compute lane of its own: it is work of the device and needs no link.  The main compute
+ * lane will not do: its tasks are issued ahead, but d is issued only when its update has ended.  The simulated time of
+ * d follows from the device's memory.  That kernels beside d are slower is not simulated.
  *
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */

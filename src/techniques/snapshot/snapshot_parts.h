@@ -68,7 +68,8 @@ uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the 
 uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE]);
 
-/* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with it; NULL: nothing. */
+/* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with it; NULL: nothing.
+ * Ends the program (EXIT_FAILED) if a newer yard wrote it. */
 const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE], const struct reader *reader);
 
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */

@@ -156,7 +156,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN,
      .help = "train in a process of its own, which goes on from the newest commit in --snapshot FILE. If it dies, "
-             "another one does the same. With --resume the first one goes on from there. Ctrl-C, a loss that is not "
+             "another process goes on in the same way. With --resume the first one goes on from there. Ctrl-C, a loss "
+             "that is not "
              "finite, and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {

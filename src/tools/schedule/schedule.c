@@ -78,8 +78,8 @@ static struct schedule *new_schedule_of_model(const struct settings *settings)
 
 static void print_and_free(struct schedule *schedule)
 {
-    refuse_endless_waits(schedule, UNTIED);
-    refuse_wrong_in_pytorch(schedule);
+    refuse_if_waits_are_endless(schedule, UNTIED);
+    refuse_if_wrong_in_pytorch(schedule);
     char *text = format_schedule(schedule);
     fputs(text, stdout);
     free(text);

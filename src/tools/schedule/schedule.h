@@ -89,10 +89,10 @@ const struct turn_cell **cell_of(const struct schedule *schedule, enum computati
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n);
 
 /* Ends the program where order_cells() does. */
-void refuse_endless_waits(const struct schedule *schedule, enum head_weights head);
+void refuse_if_waits_are_endless(const struct schedule *schedule, enum head_weights head);
 
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
-void refuse_wrong_in_pytorch(const struct schedule *schedule);
+void refuse_if_wrong_in_pytorch(const struct schedule *schedule);
 
 /* ---- schedule_order.c -------------------------------------------------------------------------------------------- */
 

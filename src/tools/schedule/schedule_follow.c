@@ -100,7 +100,7 @@ const struct turn_cell **order_cells(const struct schedule *schedule, enum head_
     return all;
 }
 
-void refuse_endless_waits(const struct schedule *schedule, enum head_weights head)
+void refuse_if_waits_are_endless(const struct schedule *schedule, enum head_weights head)
 {
     size_t n;
     free(order_cells(schedule, head, &n));
@@ -108,7 +108,7 @@ void refuse_endless_waits(const struct schedule *schedule, enum head_weights hea
 
 /* PyTorch keeps the losses of the last stage in the order in which its forwards come, and backwards take a loss by the
  * number of their micro-batch. */
-void refuse_wrong_in_pytorch(const struct schedule *schedule)
+void refuse_if_wrong_in_pytorch(const struct schedule *schedule)
 {
     int due = 0;
     for (size_t i = 0; i < schedule->n_turns; i++) {

@@ -83,7 +83,7 @@ struct turn_order *new_turn_order(const struct schedule *schedule)
     struct turn_order *turn_order = allocate(1, sizeof *turn_order);
     set_places(schedule, turn_order);
     expect_ascending(schedule);
-    refuse_endless_waits(schedule, TIED);
+    refuse_if_waits_are_endless(schedule, TIED);
     turn_order->written = write_turns(schedule);
     return turn_order;
 }

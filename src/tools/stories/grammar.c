@@ -282,7 +282,8 @@ static double add_choice(struct stories *stories, size_t state, struct source_li
 }
 
 /* Phrases [first, end) of a scene are in the order of their bytes: none may begin the next one. */
-static void refuse_beginnings(const struct stories *stories, const struct block *scene, size_t first, size_t end)
+static void refuse_if_one_begins_another(const struct stories *stories, const struct block *scene, size_t first,
+                                         size_t end)
 {
     for (size_t i = first + 1; i < end; i++) {
         const struct phrase *phrase = &stories->phrases[i - 1], *longer = &stories->phrases[i];
@@ -307,7 +308,7 @@ static void expand(struct stories *stories, size_t i)
     for (size_t p = first; p < stories->n_phrases; p++)
         stories->phrases[p].share /= all;
     SORT(stories->phrases + first, stories->n_phrases - first, by_bytes);
-    refuse_beginnings(stories, scene, first, stories->n_phrases);
+    refuse_if_one_begins_another(stories, scene, first, stories->n_phrases);
 }
 
 /* Adds to next[] how likely a story comes from this state, where it is with probability `likely`, to each other

@@ -83,7 +83,7 @@ static const struct field_rule *broken_rule(const json_t *top, const struct fiel
 
 bool asks_for_more(const json_t *top) { return broken_rule(top, rules_of_all, COUNT(rules_of_all)) != NULL; }
 
-static void refuse_unsupported(const char *path, const json_t *top)
+static void refuse_if_unsupported(const char *path, const json_t *top)
 {
     const struct field_rule *rule = broken_rule(top, rules_of_all, COUNT(rules_of_all));
     if (!rule)
@@ -285,7 +285,7 @@ struct bpe *bpe_from_json(const json_t *json, const char *path)
 {
     const json_t *model = json_object_get(json, "model");
     const json_t *vocab = json_object_get(model, "vocab");
-    refuse_unsupported(path, json);
+    refuse_if_unsupported(path, json);
     if (!json_is_object(vocab))
         fail(EXIT_FAILED, "%s: its vocab must be an object, {\"a\": 0, ...}; get a fresh copy of the file", path);
     return build_bpe(path, vocab, path, json_object_get(model, "merges"), json_object_get(json, "added_tokens"));

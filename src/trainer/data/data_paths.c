@@ -25,7 +25,7 @@ static enum data_format find_format(const char *path)
 
 /* Refuses a file that says of itself that it is something else than text or tokens.  A text that is packed with gzip is
  * read only if it is named itself: in a folder it may lie beside the same text unpacked. */
-static void refuse_foreign(const char *path, enum data_format format, bool named)
+static void refuse_if_foreign(const char *path, enum data_format format, bool named)
 {
     const struct file_kind *found = kind_of_file(path);
     const char *other = format == FILE_TEXT ? llmc_kind(path) : NULL;
@@ -167,7 +167,7 @@ static void check_files(struct files *files, bool named)
     for (size_t i = 0; i < files->n; i++) {
         enum data_format format = find_format(files->paths[i]);
         claim_input("--data", files->paths[i]);
-        refuse_foreign(files->paths[i], format, named);
+        refuse_if_foreign(files->paths[i], format, named);
         if (format != files->format)
             fail(EXIT_USAGE,
                  "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'",

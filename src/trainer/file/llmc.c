@@ -177,7 +177,7 @@ static bool is_day(int32_t number)
 
 /* Refuse a file that begins with a day, a small version and a header that is mostly zeros: it has one of llm.c's
  * formats that came later. */
-static void refuse_unknown_magic(struct reader *reader)
+static void refuse_if_magic_is_unknown(struct reader *reader)
 {
     int32_t header[HEADER_WORDS];
     if (reader->size < LLMC_HEADER_BYTES)
@@ -255,7 +255,7 @@ static struct halves count_halves(const uint16_t *tokens, size_t n, bool big_end
 
 /* Refuse numbers of 4 or 8 bytes.  Read as numbers of 2, every other one is 0, or nearly every other one when some of
  * the wide numbers are above 65535 or -1.  Real token numbers of 2 bytes are never like that. */
-static void refuse_wide(const char *path, const uint16_t *tokens, size_t n)
+static void refuse_if_wide(const char *path, const uint16_t *tokens, size_t n)
 {
     enum { LEAST = 64 }; /* fewer numbers might be like that by chance */
     if (n < LEAST)
@@ -298,7 +298,7 @@ uint16_t *read_headerless_tokens(const char *path, size_t *n)
     int32_t magic = first_word(reader);
     if (magic_name(magic))
         fail(EXIT_FAILED, "%s is %s; expected token numbers of 16 bits", path, magic_name(magic));
-    refuse_unknown_magic(reader);
+    refuse_if_magic_is_unknown(reader);
     check_index(path);
     if (reader->size % 2)
         fail(EXIT_FAILED,
@@ -311,6 +311,6 @@ uint16_t *read_headerless_tokens(const char *path, size_t *n)
         fail(EXIT_USAGE, "%s is text, but a .bin file holds token numbers; give it another name, such as %.*s.txt",
              path, (int)stem, path);
     }
-    refuse_wide(path, tokens, *n);
+    refuse_if_wide(path, tokens, *n);
     return tokens;
 }

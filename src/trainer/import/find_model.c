@@ -14,14 +14,14 @@ char *model_in_folder(const char *folder)
     return NULL;
 }
 
-void refuse_foreign_file(const char *path)
+void refuse_if_foreign_file(const char *path)
 {
     const struct formats *formats = find_formats();
     if (formats)
         formats->refuse_model(path);
 }
 
-void refuse_foreign_folder(const char *folder)
+void refuse_if_foreign_folder(const char *folder)
 {
     const struct formats *formats = find_formats();
     if (formats)

@@ -62,7 +62,7 @@ static struct safetensors *add_file(struct weights *weights, const char *path)
     for (size_t i = 0; i < weights->n_files; i++)
         if (strcmp(weights->files[i]->file->path, path) == 0)
             return weights->files[i];
-    refuse_foreign_file(path);
+    refuse_if_foreign_file(path);
     struct safetensors *st = open_safetensors(path);
     weights->files = grow(weights->files, &weights->cap_files, weights->n_files + 1, sizeof *weights->files);
     weights->files[weights->n_files++] = st;
@@ -120,7 +120,7 @@ static bool is_index(const char *path)
     bool yes = json_is_object(json_object_get(json, "weight_map"));
     json_decref(json);
     if (!yes)
-        refuse_foreign_file(path);
+        refuse_if_foreign_file(path);
     return yes;
 }
 
@@ -274,7 +274,7 @@ static int count_layers(const struct weights *weights)
 
 /* A tensor of the model's layers that is no parameter changes what the model computes.  Masks do not: transformers once
  * saved them, and they are the same in every GPT-2. */
-static void refuse_unknown_tensors(const struct weights *weights)
+static void refuse_if_tensors_are_unknown(const struct weights *weights)
 {
     static const char *const parts[] = {"h.", "wte.", "wpe.", "ln_f.", "lm_head."};
     for (size_t i = 0; i < weights->n; i++) {
@@ -349,7 +349,7 @@ struct config read_weights_config(const char *path, int heads)
 {
     struct weights *weights = open_weights(path);
     struct statements said = read_statements(weights->path, weights->files, weights->n_files);
-    refuse_other_computation(&said);
+    refuse_if_other_computation(&said);
     const struct st_tensor *words = need_embedding(weights)->tensor;
     const struct st_tensor *positions = need_named(weights, "wpe.weight")->tensor;
     expect_matrix(path, words);
@@ -365,7 +365,7 @@ struct config read_weights_config(const char *path, int heads)
     struct params *params = new_params(&config, &one_rank, 0);
     for (int i = 0; i < params->n; i++)
         expect_tensor(weights, &params->all[i]);
-    refuse_unknown_tensors(weights);
+    refuse_if_tensors_are_unknown(weights);
     config.heads = count_heads(&said, path, config.channels, heads);
     free_params(params);
     free_statements(&said);

@@ -70,7 +70,7 @@ char *model_in_folder(const char *folder);
 
 /* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
  * another name. */
-void refuse_foreign_file(const char *path);
-void refuse_foreign_folder(const char *folder);
+void refuse_if_foreign_file(const char *path);
+void refuse_if_foreign_folder(const char *folder);
 
 #endif

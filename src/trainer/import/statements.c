@@ -147,7 +147,7 @@ static void refuse_if_other(const struct statement *statement)
     }
 }
 
-void refuse_other_computation(const struct statements *statements)
+void refuse_if_other_computation(const struct statements *statements)
 {
     for (size_t i = 0; i < statements->n; i++)
         refuse_if_other(&statements->all[i]);

@@ -27,7 +27,7 @@ struct statements read_statements(const char *path, struct safetensors *const *f
 void free_statements(struct statements *statements);
 
 /* Fail where a statement asks for what is not computed here, or for other sizes than the shapes in `path` give. */
-void refuse_other_computation(const struct statements *statements);
+void refuse_if_other_computation(const struct statements *statements);
 void expect_sizes(const struct statements *statements, const char *path, const struct config *config);
 
 /* The number of heads, which no tensor's shape says: what a statement says, else `heads`, the number that --heads gives

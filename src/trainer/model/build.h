@@ -66,7 +66,7 @@ struct reduction {         /* a unit's gradient, or a tensor-parallel rank's par
 };
 struct rendezvous; /* tp_ranks.c */
 struct builder {
-    struct list *list; /* the list */
+    struct list *list; /* tasks are added to it */
     struct model *model;
     struct kernels kernels;
     int batch, seq; /* B, T of a micro-batch */

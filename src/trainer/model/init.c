@@ -49,7 +49,7 @@ const char *find_bad_parameter(struct model *model)
     return bad;
 }
 
-void refuse_bad_parameters(struct model *model, const char *path)
+void refuse_if_parameters_are_bad(struct model *model, const char *path)
 {
     const char *name = find_bad_parameter(model);
     if (name)

@@ -94,9 +94,9 @@ void init_random(struct model *model, uint64_t seed);
 const char *find_bad_parameter(struct model *model);
 
 /* Ends the program (EXIT_FAILED) if find_bad_parameter() finds one; `path` is the file that the values came from. */
-void refuse_bad_parameters(struct model *model, const char *path);
+void refuse_if_parameters_are_bad(struct model *model, const char *path);
 
-/* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
+/* ---- layers.c: the layers of the model ------------------------------------------------------------------------ */
 
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x is NULL then), the last one
  * ends with the final LayerNorm. */

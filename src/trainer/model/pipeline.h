@@ -57,11 +57,12 @@ void note_done(int (*done)[COMPUTATIONS], const struct turn *turn);
 /* Which micro-batch is due if a stage takes them in ascending order.  Of `turn` only stage and computation count. */
 int due_micro(int (*const done)[COMPUTATIONS], const struct turn *turn);
 
+enum head_weights { UNTIED, TIED };
+enum { MOST_NEEDS = 2 };
+
 /* Writes the turns that a turn waits for, and returns how many there are.  They are no whole backwards, which do both
  * halves.  last: the last stage.  TIED: the weight gradients of stage 0 wait for those of the last stage, since the
  * embedding's gradient needs that of a tied head. */
-enum head_weights { UNTIED, TIED };
-enum { MOST_NEEDS = 2 };
 int turn_needs(const struct turn *turn, int last, enum head_weights head, struct turn needs[MOST_NEEDS]);
 
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ static void free_running(struct list *list)
 }
 
 /* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
-static void refuse_devices_that_need_waiters(const struct machine *machine)
+static void refuse_if_devices_need_waiters(const struct machine *machine)
 {
     for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
         if (device->quirks.needs_waiter && !execution.serial)
@@ -75,7 +75,7 @@ static void make_running(struct list *list)
     const struct machine *machine = list->pool->machine;
     struct running *running = allocate(1, sizeof *running);
     size_t most = 0;
-    refuse_devices_that_need_waiters(machine);
+    refuse_if_devices_need_waiters(machine);
     list->running = running;
     list->free_running = free_running;
     running->task_runs = allocate(list->n, sizeof *running->task_runs);

@@ -17,7 +17,7 @@ struct source open_source(const char *path, int heads)
         return source;
     char *model = model_in_folder(path);
     if (!model && is_folder(path))
-        refuse_foreign_folder(path);
+        refuse_if_foreign_folder(path);
     source.path = model ? model : copy_string(path);
     source.config = read_config(source.path, heads);
     return source;

@@ -7,7 +7,7 @@
  *     node 1           |-------------------------------|
  *     nodes 2, 3       |---------------|---------------|
  *     nodes 4 .. 7     |-------|-------|-------|-------|      stretches 0 .. 3
- *     a life               |===================|              begins within stretch 0; covers node 5, and stretch 2
+ *     a life                       |===================|      begins within stretch 1; covers node 3
  *
  * A life is noted at the few nodes that together make up the time which it covers, and in the stretches of its ends.
  * When a life comes that covers only a part of a node, the ranges noted at the node are passed on to its two halves.
@@ -113,7 +113,7 @@ static size_t free_of_ranges(const struct taken *taken, const struct life *life,
     return at;
 }
 
-/* Like free_of_ranges(), but in a stretch, of whose lives only those count that this one meets in time. */
+/* Like free_of_ranges(), but in a stretch, where only lives count that this one meets in time. */
 static size_t free_of_lives(const struct node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;

@@ -238,7 +238,7 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, siz
     return NULL;
 }
 
-static struct problem *refuse_ram(const struct machine *machine, size_t ram)
+static struct problem *ram_problem(const struct machine *machine, size_t ram)
 {
     char have[32], need[32];
     return new_problem(EXIT_USAGE,
@@ -298,7 +298,7 @@ struct problem *place(struct pool *pool, struct list *const *lists, size_t n, en
     size_t ram = 0;
     struct problem *problem = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
     if (!problem && ram > machine->host->memory)
-        problem = refuse_ram(machine, ram);
+        problem = ram_problem(machine, ram);
     for (size_t i = 0; i < n_arenas; i++) {
         if (!problem && purpose == PLACE_TO_RUN)
             problem = add_slabs(machine, &arenas[i]);

@@ -53,8 +53,8 @@ struct hooks {
     /* train: no further step comes.  The folder waits for what it still has under way.  The run may end badly: then the
      * program ends next. */
     void (*steps_ended)(struct trainer *trainer);
-    void (*run_ended)(
-        struct trainer *trainer); /* train: the user is told how the run ended; the folder adds its lines */
+    /* train: the user is told how the run ended; the folder adds its lines */
+    void (*run_ended)(struct trainer *trainer);
     /* train: writes to *run what the folder has kept of the run.  It may add to what others have written there. */
     void (*kept)(struct trainer *trainer, struct kept_run *run);
     /* all: the trainer is about to go.  Nothing is in flight; lists and machine are still there. */

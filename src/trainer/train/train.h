@@ -46,9 +46,10 @@ struct feed { /* what a batch.prepare task needs to know */
     int dp_rank, micro; /* data-parallel rank, micro-batch */
     int n;              /* number of tokens */
     struct batch host;  /* the batch that the task fills */
-    struct batch
-        *on_first_stage;         /* the same on the ranks of the first stage, for the tokens, by tensor-parallel rank */
-    struct batch *on_last_stage; /* the same on the ranks of the last stage, for the targets */
+    /* The same batch on the ranks of the first stage, for the tokens, and of the last one, for the targets; by
+     * tensor-parallel rank. */
+    struct batch *on_first_stage;
+    struct batch *on_last_stage;
 };
 
 struct trainer {
