@@ -110,8 +110,8 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
     free_room(list, runner.room);
     const struct pass *blamed = find_wanted(CHECKED_AT_END, facts);
     if (blamed && !after && runner.before)
-        runner.forecaster->refuse_if_outlook_is_too_large(
-            list->pool->machine, runner.before, traits_of(blamed)->blamed_at_end, facts, replanning_of(facts));
+        runner.forecaster->refuse_if_outlook_is_too_large(list->pool->machine, runner.before,
+                                                          traits_of(blamed)->blamed_at_end, facts);
     forget_before(&runner);
     return reports;
 }

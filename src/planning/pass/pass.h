@@ -120,7 +120,7 @@ struct forecaster {
     char *(*describe_gain)(const struct machine *machine, const struct outlook *before, const struct outlook *after);
     /* Ends the program where the list does not fit.  option: the option that asked for it, "--zero 3". */
     void (*refuse_if_outlook_is_too_large)(struct machine *machine, const struct outlook *outlook, const char *option,
-                                           const struct run_facts *facts, enum replanning replans);
+                                           const struct run_facts *facts);
     void (*free_forecast)(struct forecast *forecast);
 };
 

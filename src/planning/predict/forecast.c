@@ -148,17 +148,12 @@ struct forecast forecast_by_data(const struct list *list, const struct costs *co
     return make_forecast(list, costs, &(struct request){.without_bytes = true, .most_excess = INFINITY});
 }
 
-size_t host_bytes_of(struct list *list)
+size_t host_bytes_of(const struct list *list)
 {
-    struct machine *machine = list->pool->machine;
-    struct device *limits = lift_limits(machine, machine->n_devices + 1);
-    struct tensor *tensors = copy_tensors(list->pool);
-    free(place(list->pool, &list, 1, PLACE_TO_CHECK));
-    const size_t bytes = machine->host->placed_bytes;
-    restore_tensors(list->pool, tensors);
-    restore_limits(machine, limits, machine->n_devices + 1);
-    free(tensors);
-    free(limits);
+    enum { NO_SIMULATION = -1 }; /* every excess is more than that */
+    struct forecast forecast = make_forecast(list, NULL, &(struct request){.most_excess = NO_SIMULATION});
+    const size_t bytes = forecast.needed_bytes[list->pool->machine->host->index];
+    free_forecast(&forecast);
     return bytes;
 }
 

@@ -43,7 +43,7 @@ struct forecast forecast_by_data(const struct list *list, const struct costs *co
 void free_forecast(struct forecast *forecast);
 
 /* Bytes of the host's arena with this list alone, whatever the budgets.  Everything else stays as it was. */
-size_t host_bytes_of(struct list *list);
+size_t host_bytes_of(const struct list *list);
 
 /* Moves the forecast to the heap, for a pass's report, which frees it. */
 struct forecast *keep_forecast(struct forecast forecast);
@@ -73,14 +73,14 @@ _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *
 /* The three parts of refuse_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
  * they were at first.
  *
- *     raise_budgets()               makes the budgets as large as the forecast needs, and the host's as the
- *                                   training's other lists need
+ *     raise_budgets()               makes the budgets as large as the forecast needs
  *     describe_shortage()           a sentence, which the caller frees: the first device whose budget was too small for
  *                                   the forecast, and the task there
- *     refuse_and_name_budgets()     ends the program with this sentence and the budgets that were raised */
-void raise_budgets(struct machine *machine, const struct forecast *forecast, const struct run_facts *facts);
+ *     refuse_and_name_budgets()     ends the program with this sentence and the budgets that were raised, after it has
+ *                                   raised the host's to what the training's other lists need */
+void raise_budgets(struct machine *machine, const struct forecast *forecast);
 char *describe_shortage(const struct device *before, const struct forecast *forecast);
-_Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
-                                       const char *option, enum replanning replans);
+_Noreturn void refuse_and_name_budgets(struct machine *machine, const struct device *before, const char *shortage,
+                                       const char *option, const struct run_facts *facts, enum replanning replans);
 
 #endif

@@ -1,5 +1,6 @@
 /* gain.c - what a pass gains or costs: bytes and time of the list before and after the pass. */
 #include "planning/pass/pass.h"
+#include "planning/pass/traits.h"
 #include "predict.h"
 
 #include <math.h>
@@ -66,10 +67,10 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
 }
 
 static void refuse_if_outlook_is_too_large(struct machine *machine, const struct outlook *outlook, const char *option,
-                                           const struct run_facts *facts, enum replanning replans)
+                                           const struct run_facts *facts)
 {
     if (outlook->forecast.excess_bytes > 0)
-        refuse_too_large(machine, &outlook->forecast, option, facts, replans);
+        refuse_too_large(machine, &outlook->forecast, option, facts, replanning_of(facts));
 }
 
 static void free_kept_forecast(struct forecast *forecast)

@@ -13,12 +13,9 @@ char *describe_shortage(const struct device *before, const struct forecast *fore
                          layer_and_micro(where, task), format_budget(budget, device));
 }
 
-/* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number.  On the
- * host the lists for evaluation and samples may need more than the list for training; on a device they need less. */
-void raise_budgets(struct machine *machine, const struct forecast *forecast, const struct run_facts *facts)
+/* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
+void raise_budgets(struct machine *machine, const struct forecast *forecast)
 {
-    struct list *all[MOST_LISTS];
-    const size_t n_lists = facts->trainer ? lists_of(facts->trainer, all) : 0;
     size_t most = 0;
     for (int i = 0; i < machine->n_devices; i++)
         most = MAX(most, forecast->needed_bytes[i]);
@@ -26,8 +23,16 @@ void raise_budgets(struct machine *machine, const struct forecast *forecast, con
         bool has_own = device->described.by_hand || device->is_host;
         raise_budget(device, has_own ? forecast->needed_bytes[device->index] : most);
     }
-    for (size_t i = 0; i < n_lists; i++)
-        if (all[i] != facts->trainer->train_list)
+}
+
+/* The lists for evaluation and samples use the same memory, one list at a time.  On the host they may need more than
+ * the list for training; on a device they need less. */
+static void raise_for_other_lists(struct machine *machine, const struct trainer *trainer)
+{
+    struct list *all[MOST_LISTS];
+    const size_t n = lists_of(trainer, all);
+    for (size_t i = 0; i < n; i++)
+        if (all[i] != trainer->train_list)
             raise_budget(machine->host, host_bytes_of(all[i]));
 }
 
@@ -39,11 +44,13 @@ static const char *owner_of(const struct device *device)
     return device->is_host ? "the host" : "each device";
 }
 
-_Noreturn void refuse_and_name_budgets(const struct machine *machine, const struct device *before, const char *shortage,
-                                       const char *option, enum replanning replans)
+_Noreturn void refuse_and_name_budgets(struct machine *machine, const struct device *before, const char *shortage,
+                                       const char *option, const struct run_facts *facts, enum replanning replans)
 {
     char *enough = NULL, text[32];
     const struct device *first = NULL; /* the first device that needs more */
+    if (facts->trainer)
+        raise_for_other_lists(machine, facts->trainer);
     for (const struct device *device = machine->devices; device <= machine->host; device++) {
         if (device->budget == before[device->index].budget || (first && !device->described.by_hand && !device->is_host))
             continue;
@@ -71,6 +78,6 @@ _Noreturn void refuse_too_large(struct machine *machine, const struct forecast *
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
     if (forecast->problem) /* no budget would give the list a place */
         must(forecast->problem);
-    raise_budgets(machine, forecast, facts);
-    refuse_and_name_budgets(machine, before, describe_shortage(before, forecast), option, replans);
+    raise_budgets(machine, forecast);
+    refuse_and_name_budgets(machine, before, describe_shortage(before, forecast), option, facts, replans);
 }

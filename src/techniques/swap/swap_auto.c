@@ -246,15 +246,14 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
 /* Raises the budgets to what this choice needs.  Returns a sentence on what did not fit before; the caller frees it. */
-static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct run_facts *facts,
-                       const struct device *before)
+static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before)
 {
     struct list *list = swapper->gaps.list;
     struct edit *edit = open_edit(list);
     apply_choice(swapper, edit, choice);
     struct forecast forecast = forecast_list(list, swapper->costs);
     char *shortage = describe_shortage(before, &forecast);
-    raise_budgets(list->pool->machine, &forecast, facts);
+    raise_budgets(list->pool->machine, &forecast);
     undo_edit(edit);
     free_forecast(&forecast);
     return shortage;
@@ -275,15 +274,15 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
         if (swapper->may_swap)
             start_with_all(swapper, best, SWAP);
         free(shortage);
-        shortage = raise_for(swapper, best, facts, before);
+        shortage = raise_for(swapper, best, before);
         fits = search_rounds(swapper, best, INFINITY).excess_bytes == 0;
     }
     if (!fits) {
         free(shortage);
-        raise_budgets(machine, &swapper->gaps.bare, facts);
+        raise_budgets(machine, &swapper->gaps.bare);
         shortage = describe_shortage(before, &swapper->gaps.bare);
     }
-    refuse_and_name_budgets(machine, before, shortage, option, replanning_of(facts));
+    refuse_and_name_budgets(machine, before, shortage, option, facts, replanning_of(facts));
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
