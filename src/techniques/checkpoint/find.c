@@ -170,8 +170,7 @@ static struct entries list_checkpoints(const char *folder)
             continue;
         all.entries = grow(all.entries, &all.cap, all.n + 1, sizeof *all.entries);
         struct entry *entry = &all.entries[all.n++];
-        *entry = (struct entry){.path = format_string("%s/%s", folder, found->d_name),
-                                .step = (uint32_t)strtoul(digits, NULL, 10)};
+        *entry = (struct entry){.path = join_path(folder, found->d_name), .step = (uint32_t)strtoul(digits, NULL, 10)};
         entry->problem = attempt(read_entry, entry);
     }
     if (directory)

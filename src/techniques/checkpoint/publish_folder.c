@@ -78,7 +78,7 @@ void remove_stray_folders(const char *parent, const char *begin)
     while (entries && (found = readdir(entries))) {
         if (!is_stray(found->d_name, begin, STRAY_BEGINS))
             continue;
-        char *path = format_string("%s/%s", parent, found->d_name);
+        char *path = join_path(parent, found->d_name);
         remove_files(path);
         free(path);
     }
@@ -121,7 +121,7 @@ struct folder *open_folder(const char *path, size_t most_files)
 const char *file_in(struct folder *folder, const char *name)
 {
     CHECK(folder->n < folder->cap, "%s: more than %zu files", folder->path, folder->cap);
-    char *path = format_string("%s/%s", folder->temporary, name);
+    char *path = join_path(folder->temporary, name);
     folder->files[folder->n++] = path;
     return path;
 }

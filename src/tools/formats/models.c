@@ -222,7 +222,7 @@ struct found_file { /* the file of a folder that tells most about it */
 /* Takes the file `name` instead of the one that was found, if it tells more. */
 static void look_at_file(struct found_file *found, const char *folder, const char *name)
 {
-    char *path = format_string("%s/%s", folder, name);
+    char *path = join_path(folder, name);
     if (is_readable_file(path)) {
         if (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC))
             refuse_other_name(folder, name);

@@ -36,7 +36,7 @@ static char *kernel_source(const char *file, char **path)
 {
     const char *folder = getenv("YARD_KERNELS");
     const struct embedded_file *embedded = embedded_kernels;
-    *path = format_string("%s/%s", folder ? folder : "cl", file);
+    *path = join_path(folder ? folder : "cl", file);
     if (!folder && access(*path, F_OK) != 0) {
         char *beside = path_beside_binary(file);
         if (beside) {

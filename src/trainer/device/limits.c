@@ -10,6 +10,7 @@
  * A limit of the address space (ulimit -v) counts as well.
  */
 #include "device.h"
+#include "trainer/file/file.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ enum { FOR_DRIVER = 96 << 20 };
 /* The number in a file of that folder; `otherwise` when there is no such file or it says "max". */
 static size_t number_in(const char *folder, const char *name, size_t otherwise)
 {
-    char *path = format_string("%s/%s", folder, name);
+    char *path = join_path(folder, name);
     unsigned long long value;
     FILE *f = fopen(path, "re");
     free(path);

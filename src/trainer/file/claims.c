@@ -40,7 +40,7 @@ static char *plain_path(const char *path)
     char *for_name = copy_string(path);
     char *plain = NULL;
     if (realpath(dirname(for_folder), folder))
-        plain = format_string("%s/%s", folder, basename(for_name));
+        plain = join_path(folder, basename(for_name));
     else /* the folder does not exist yet */
         plain = copy_string(path);
     free(for_folder);

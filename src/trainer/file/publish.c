@@ -47,7 +47,7 @@ static void remove_strays(const char *parent, const char *begin)
         struct stat status;
         if (!is_stray(entry->d_name, begin, STRAY_EXACTLY))
             continue;
-        char *path = format_string("%s/%s", parent, entry->d_name);
+        char *path = join_path(parent, entry->d_name);
         if (lstat(path, &status) == 0 && S_ISREG(status.st_mode))
             unlink(path);
         free(path);

@@ -6,7 +6,7 @@ char *model_in_folder(const char *folder)
 {
     static const char *const models[] = {MODEL_FILE, MODEL_INDEX};
     for (size_t i = 0; i < COUNT(models); i++) {
-        char *path = format_string("%s/%s", folder, models[i]);
+        char *path = join_path(folder, models[i]);
         if (exists(path)) /* also a link to what has not been fetched: opening it says so */
             return path;
         free(path);
