@@ -6,13 +6,24 @@
  */
 #include "swap_parts.h"
 
-/* By option of the decision LAYOUT. */
-static const struct layout layouts[N_LAYOUTS] = {
-    [FIRST_LAYOUT] = {AS_LISTED, {1, 0}},       {AS_LISTED, {2, 0}},    [LAYOUT_OF_FEWEST_BYTES] = {AS_LISTED, {0, 0}},
-    {AS_LISTED, {AS_LONG_AS_THERE_IS_ROOM, 0}}, {AS_LISTED, {1, 0.03}}, {AS_LISTED, {1, 0.12}},
-    [N_LISTED_LAYOUTS] = {BY_CLOCK, {1, 0}},    {BY_CLOCK, {2, 0}},     {BY_CLOCK, {0, 0}},
-    {BY_CLOCK, {AS_LONG_AS_THERE_IS_ROOM, 0}},  {BY_CLOCK, {1, 0.03}},  {BY_CLOCK, {1, 0.12}},
+/* clang-format off */
+/* By option of the decision LAYOUT.  A row has the order of tasks, and then copy_times and margin of the hold rule.
+ * The two orders have the same six rules. */
+static const struct swap_layout layouts[N_LAYOUTS] = {
+    [FIRST_LAYOUT]           = {AS_LISTED, {1, 0}},
+                               {AS_LISTED, {2, 0}},
+    [LAYOUT_OF_FEWEST_BYTES] = {AS_LISTED, {0, 0}},
+                               {AS_LISTED, {AS_LONG_AS_THERE_IS_ROOM, 0}},
+                               {AS_LISTED, {1, 0.03}},
+                               {AS_LISTED, {1, 0.12}},
+    [N_LISTED_LAYOUTS]       = {BY_CLOCK, {1, 0}},
+                               {BY_CLOCK, {2, 0}},
+                               {BY_CLOCK, {0, 0}},
+                               {BY_CLOCK, {AS_LONG_AS_THERE_IS_ROOM, 0}},
+                               {BY_CLOCK, {1, 0.03}},
+                               {BY_CLOCK, {1, 0.12}},
 };
+/* clang-format on */
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
@@ -215,7 +226,7 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct layout *layout = &layouts[choice[LAYOUT]];
+    const struct swap_layout *layout = &layouts[choice[LAYOUT]];
     if (layout->order == BY_CLOCK)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);

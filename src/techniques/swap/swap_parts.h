@@ -11,7 +11,7 @@ enum { LAYOUT = 0, NO_DECISION = LAYOUT }; /* NO_DECISION: none is about the gap
 
 enum task_order { AS_LISTED, BY_CLOCK };
 
-struct layout {
+struct swap_layout {
     enum task_order order;
     struct hold_rule hold; /* how long bytes are held for copies, from which the copies' positions follow */
 };

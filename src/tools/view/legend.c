@@ -349,12 +349,12 @@ static int draw_paragraphs(const struct view *view, int y)
     const int titles = small_width(view, view->show_causes ? idle_title : "micro-batch") + 14 * dot;
     const bool low = view->layout.low;
     struct legend_place at = {.x = MARGIN * dot, .y = y, .left = MARGIN * dot};
-    if (low)
+    if (low) {
         at.lines = 1;
-    else
-        at.left += titles;
-    if (low)
         draw_classes(view, &at);
+    } else {
+        at.left += titles;
+    }
     draw_colours(view, &at);
     if (view->show_causes)
         draw_causes(view, &at);

@@ -159,7 +159,7 @@ static bool start_thread(void *(*run)(void *unused))
     return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
-void watch(struct list *list)
+void watch_list(struct list *list)
 {
     static bool started;
     pthread_mutex_lock(&flights_lock);
@@ -181,7 +181,7 @@ void watch(struct list *list)
 static void start_watch(struct settings *settings)
 {
     watchdog_seconds = settings->serial ? 0 : 60;
-    execution.watch = watch;
+    execution.watch = watch_list;
 }
 
 static const struct hooks hooks = {

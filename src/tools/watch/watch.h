@@ -8,7 +8,7 @@ extern double watchdog_seconds; /* 0: off */
 
 /* For execution.watch: when no task of the list ends for watchdog_seconds, it prints the frontier; after five times as
  * long, it ends the program with EXIT_FAILED.  NULL: nothing runs. */
-void watch(struct list *list);
+void watch_list(struct list *list);
 
 /* Prints what is stuck: per lane the first task that has not ended and the edges it waits for. */
 void print_frontier(FILE *out, const struct list *list);

@@ -321,7 +321,7 @@ static void wait_for_stderr(void *context, const struct task *task, uint32_t ite
 
 CASE(hang)
 {
-    execution.watch = watch;
+    execution.watch = watch_list;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_for_stderr, NULL);
     must(finish_lists(journey.pool, &journey.list, 1));
@@ -333,7 +333,7 @@ CASE(hang)
 CASE(hang_for_ever)
 {
     struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    execution.watch = watch;
+    execution.watch = watch_list;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_at_barrier, &barrier);
     must(finish_lists(journey.pool, &journey.list, 1));
@@ -346,7 +346,7 @@ CASE(hang_for_ever)
 CASE(hang_after_a_signal)
 {
     struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    execution.watch = watch;
+    execution.watch = watch_list;
     watchdog_seconds = 4;
     prepare_process("yard");
     defer_interrupts("the step");
@@ -370,7 +370,7 @@ static void outlast_signal(void *context, const struct task *task, uint32_t iter
 /* The task that runs at the signal ends, and so do those behind it. */
 CASE(end_after_a_signal)
 {
-    execution.watch = watch;
+    execution.watch = watch_list;
     watchdog_seconds = 60;
     prepare_process("yard");
     defer_interrupts("the step");
@@ -397,7 +397,7 @@ static void issue_for_ever(const struct task *task, uint32_t iteration, cl_uint 
 
 CASE(driver_hangs)
 {
-    execution.watch = watch;
+    execution.watch = watch_list;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(no_work, NULL);
     add_issue(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
