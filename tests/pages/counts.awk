@@ -20,7 +20,7 @@
 #     `struct name`, `enum name`       a type
 #     `name[]`                         a table
 #     `name`                           a type of functions, a variable or a constant
-#     first 9 lines of `name[]`        the beginning of a long one
+#     `name[]` down to `word`          the beginning of a long one, up to the first line that has the word
 #
 # Each begins with the comment above it and ends with its closing brace, or at a line "a first reading ends here".
 # What may be skipped, in the last column, is named in the same way.  The spine has a limit: LONGEST_SPINE lines.
@@ -131,11 +131,14 @@ function count_head(   end) {
     return end
 }
 
-function count_first(name, most,   lines) { # of `name`, so many at most
-    lines = count(name)
-    if (lines < most)
-        wrong(file ", first " most " lines of " name ": there are " lines)
-    return most
+function count_down_to(name, word,   begin, end, i) { # of `name`, up to the first line with the word
+    begin = find(name)
+    end = begin ? end_of(begin, name) : 0
+    for (i = begin; i < end; i++)
+        if (line[i] ~ "(^|[^a-zA-Z_0-9])" word "([^a-zA-Z_0-9]|$)")
+            return i - with_comment(begin) + 1
+    wrong(file " has no " name " with a line " word)
+    return 0
 }
 
 # The first line of the comment above line i, or i where there is none.
@@ -149,8 +152,8 @@ function with_comment(i) {
 }
 
 function count(name,   begin) { # the lines of a name in a row
-    if (match(name, /^first [0-9]+ lines of /))
-        return count_first(substr(name, RLENGTH + 1), substr(name, 7) + 0)
+    if (match(name, / down to /))
+        return count_down_to(substr(name, 1, RSTART - 1), substr(name, RSTART + RLENGTH))
     if (name == "all")
         return n
     if (name == "head")

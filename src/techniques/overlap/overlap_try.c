@@ -69,13 +69,16 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 {
     const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
     if (!update->on_host.run)
-        return copy_string("chosen before the step runs, since a step file says only how long tasks take: ");
+        return copy_string(
+            "the updates are chosen before the step runs, because a step file only says how long tasks take: ");
     if (facts->paced)
-        return copy_string("chosen before the step runs, since the step runs as predicted: ");
+        return copy_string("the updates are chosen before the step runs, because a paced step runs as predicted: ");
     if (mover_of_state)
-        return format_string("chosen before the step runs, since %s moves the same state: ", mover_of_state->name);
+        return format_string("the updates are chosen before the step runs, because %s moves the same state: ",
+                             mover_of_state->name);
     if (room_maker)
-        return format_string("chosen before the step runs, since %s then makes room for them: ", room_maker->name);
+        return format_string("the updates are chosen before the step runs, because %s then makes room for them: ",
+                             room_maker->name);
     return NULL;
 }
 
@@ -113,13 +116,16 @@ static void fix_as_few_as_fit(struct update_planner *planner, struct update_plan
 static char *describe_fixed(const struct local_rule *rule, size_t n_fixed)
 {
     if (n_fixed == rule->survey->buckets.n)
-        return copy_string("chosen before the step runs, since state on both sides does not fit: ");
+        return copy_string(
+            "the updates are chosen before the step runs, because there is no room for their state on both sides: ");
     if (n_fixed == 0 && rule->random)
-        return copy_string("drawn at random in every step, expected: ");
+        return copy_string("the updates are drawn at random in every step; expected: ");
     if (n_fixed == 0)
-        return copy_string("chosen in every step, expected: ");
-    return format_string("%s in every step but for %zu, on the CPU since not all state fits on both sides, expected: ",
-                         rule->random ? "drawn at random" : "chosen", n_fixed);
+        return copy_string("the updates are chosen in every step; expected: ");
+    return format_string(
+        "the updates are %s in every step, but %zu of them stay on the CPU, because there is no room for the "
+        "state of all on both sides; expected: ",
+        rule->random ? "drawn at random" : "chosen", n_fixed);
 }
 
 void leave_to_step(struct update_planner *planner, struct update_plan *expected, struct pass_report *report)
