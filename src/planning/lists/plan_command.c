@@ -185,7 +185,7 @@ static const struct page page = {
     .takes = "[options]",
     .examples = "--model tiny --print\n"
                 "--list data/steps/1f1b.txt --simulate --trace build/1f1b.trace\n",
-    .text = "Builds a training step, and instead of running it shows its tasks, with lanes, edges and work, and its "
+    .text = "Builds a training step, but does not run it. Shows its tasks, with their lanes, edges and work, and its "
             "memory.",
     .classes = OF_LIST | OF_PLAN | OF_RUN,
     .files = "--list FILE for a step file, --data FILE for a text",

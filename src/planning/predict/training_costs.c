@@ -126,8 +126,8 @@ static const struct option options[] = {
      .group = GROUP_PREDICTING,
      .classes = OF_TRAIN | OF_PLAN,
      .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). --mesh dp=N, "
-             "or -d N, uses N of its devices, and no OpenCL device is needed (of `yard bench`, only --broadcast can "
-             "be simulated so). `yard train` plans with these times instead of measuring in a trial"},
+             "or -d N, uses N of its devices, and no OpenCL device is needed (of `yard bench`, only --broadcast "
+             "can be simulated). `yard train` plans with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,
      .value = &predict_options.what_if,

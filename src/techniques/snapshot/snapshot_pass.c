@@ -132,8 +132,8 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
      .help = "number of steps for which the file has room, each in a slot. A step that finds no slot "
-             "free is dropped, and training does not wait. The newest stored one keeps its slot, so with "
-             "1 only the first is stored"},
+             "free is dropped, and training does not wait. The newest stored step keeps its slot, so with "
+             "one slot only the first step is stored"},
     {.name = "snapshot-in",
      .type = OPT_CHOICE,
      .value = &snapshot_options.place,
