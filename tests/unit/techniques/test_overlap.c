@@ -807,7 +807,7 @@ LONG_TEST(plans_of_tight_budgets_come_from_trials)
     expect_yard(EXIT_OK, "4 of 4 updates on the CPU", "%s --overlap plan --device-mem %ld", tiny, bytes);
     expect_yard(EXIT_OK, "pass recompute: ", "%s --layers 4 --overlap plan --recompute auto --device-mem 1100000",
                 tiny);
-    expect_yard(EXIT_OK, "but for ", "%s --overlap local --device-mem %ld", tiny, bytes + 99999);
+    expect_yard(EXIT_OK, "stay on the CPU", "%s --overlap local --device-mem %ld", tiny, bytes + 99999);
     expect_yard(EXIT_OK, "pass overlap: ", "%s --overlap plan --hardware data/hardware/server.txt --device-mem %ld",
                 tiny, bytes);
 }
