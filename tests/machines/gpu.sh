@@ -137,7 +137,7 @@ figure() { # WORDS: the row's line shows them
     echo "$*" >$tmp/figure
 }
 
-skip() { # WHY: its code, 77, makes a row "skipped"
+pass_over() { # WHY: its code, 77, makes a row "skipped"
     figure "$*"
     return 77
 }
@@ -226,7 +226,7 @@ ask_all() { # those of most worth first; bench and choose_size() give later rows
     row 'golden numbers' 150 golden # compiles most kernels
     row gradients 90 gradients
     row kernels 200 kernels
-    row 'not serial' 60 same_bits "$one" ''
+    row 'not serial' 60 has_serial_bits "$one" ''
     row 'bench, peaks' 90 bench --model tiny --gemm clblast --steps 3
     choose_size
     row "training, $model" 120 trains
@@ -236,19 +236,19 @@ ask_all() { # those of most worth first; bench and choose_size() give later rows
     row 'overlap all-cpu' 60 on_the_cpu "$one" '--overlap all-cpu'
     row 'overlap local' 60 on_the_cpu "$one" '--overlap local'
     row 'overlap plan' 60 on_the_cpu "$one" '--overlap plan'
-    row 'recompute full' 60 same_bits "$one" '--recompute full'
-    row 'swap layer' 60 same_bits "$one" '--swap layer'
+    row 'recompute full' 60 has_serial_bits "$one" '--recompute full'
+    row 'swap layer' 60 has_serial_bits "$one" '--swap layer'
     row 'swap auto' 60 less_memory
-    row snapshot 60 same_bits "$one" "--snapshot $tmp/state.snap --snapshot-slots 5"
+    row snapshot 60 has_serial_bits "$one" "--snapshot $tmp/state.snap --snapshot-slots 5"
     row 'attention flash' 60 flash
-    row 'zero 1' 60 same_bits "$two" ''
-    row 'zero 2' 60 same_bits "$two" '--zero 2'
-    row 'zero 3' 60 same_bits "$two" '--zero 3'
-    row 'broadcast-queues 3' 60 same_bits "$two" '--broadcast-queues 3'
-    row pipeline 60 same_bits "$two --mesh pp=2 --micro-batch 1" ''
-    row 'tensor parallel' 60 same_bits "$two --mesh tp=2" ''
+    row 'zero 1' 60 has_serial_bits "$two" ''
+    row 'zero 2' 60 has_serial_bits "$two" '--zero 2'
+    row 'zero 3' 60 has_serial_bits "$two" '--zero 3'
+    row 'broadcast-queues 3' 60 has_serial_bits "$two" '--broadcast-queues 3'
+    row pipeline 60 has_serial_bits "$two --mesh pp=2 --micro-batch 1" ''
+    row 'tensor parallel' 60 has_serial_bits "$two --mesh tp=2" ''
     row 'two as one, own products' 60 in_own_shape \
-        same_bits "$one --gemm own --micro-batch 2 --grad-groups 2" "$two --grad-groups 1"
+        has_serial_bits "$one --gemm own --micro-batch 2 --grad-groups 2" "$two --grad-groups 1"
     row 'many at once' 90 on_the_cpu "$two" "--zero 3 --broadcast-queues 3 --recompute full --swap layer \
         --overlap local --snapshot $tmp/state.snap --snapshot-slots 5"
     row 'GPU and CPU in one run' 60 pair

@@ -6,7 +6,7 @@
 #     run WORDS...       runs them within the row's time; the report shows them
 #     quietly WORDS...   the same, but the report does not show them
 #     figure WORDS...    what the row's line shows
-#     skip WHY           figure WHY, and the code 77: `skip WHY; return`
+#     pass_over WHY      figure WHY, and the code 77: `pass_over WHY; return`
 #
 # and the variables $device (P:D), $about (what `yard devices --json` says of it), $log (what the row's commands have
 # printed), $tmp, and $on (options of a long training there).  For example, the row "gradients" is
@@ -42,7 +42,7 @@ show_alone() { # the driver whose first device is the chosen one, which is 0:0 t
         export OCL_ICD_VENDORS="$PWD/$tmp/alone"
         return
     done
-    skip "no driver has this device as its first"
+    pass_over "no driver has this device as its first"
 }
 
 kernels() { # the tests of kernels pass: each kernel against plain C
@@ -79,7 +79,7 @@ train_serial() { # OPTIONS
     mv "$serial.new" "$serial"
 }
 
-same_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
+has_serial_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
     train_serial "$1" || return
     rm -rf $tmp/state*
     run "$YARD" train $nano $1 $2 --save $tmp/state --log $tmp/state.jsonl || return
@@ -97,8 +97,8 @@ same_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of th
 
 on_the_cpu() { # updates on the CPU give the device's bits only where that rounds as the CPU does
     case $about in
-    *'"correctly_rounded_divide_sqrt":true'*) same_bits "$@" ;;
-    *) skip "the device rounds divide and square root in its own way, and so the CPU's updates have other bits" ;;
+    *'"correctly_rounded_divide_sqrt":true'*) has_serial_bits "$@" ;;
+    *) pass_over "the device rounds divide and square root in its own way, and so the CPU's updates have other bits" ;;
     esac
 }
 
@@ -108,7 +108,7 @@ peak_bytes() { # OPTIONS: of training; nothing where it does not fit
 
 less_memory() { # the same bits where swapping must make do with 70 % of the peak
     budget=$(peak_bytes --model nano --batch 4 --clip 0 | awk '{ printf "%d", 0.7 * $1 }')
-    same_bits "-d $device" "--swap auto --device-mem $budget" || return
+    has_serial_bits "-d $device" "--swap auto --device-mem $budget" || return
     figure "$(cat $tmp/figure) in 70 % of the memory"
 }
 
@@ -120,10 +120,10 @@ in_own_shape() {
 
 flash() { # its bits follow from the options alone, and its losses are near those of plain attention
     if ! "$YARD" train --help | grep -q -e '--attention '; then
-        skip "this program has no --attention"
+        pass_over "this program has no --attention"
         return
     fi
-    same_bits "-d $device --attention flash" '' || return
+    has_serial_bits "-d $device --attention flash" '' || return
     losses $tmp/plain quietly "$YARD" train -d $device || return
     losses $tmp/flash quietly "$YARD" train -d $device --attention flash && agree $tmp/plain $tmp/flash
 }
@@ -131,7 +131,7 @@ flash() { # its bits follow from the options alone, and its losses are near thos
 pair() { # two platforms in one run: the losses are those of one
     other=$(grep '"type":"CPU"' $tmp/devices | json_values - id | grep -v "^${device%:*}:" | head -n 1)
     if [ -z "$other" ]; then
-        skip "no CPU driver beside the device's"
+        pass_over "no CPU driver beside the device's"
         return
     fi
     losses $tmp/one run "$YARD" train -d $device || return

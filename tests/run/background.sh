@@ -4,14 +4,13 @@
 #     start WORDS...            removes $TMP/log, and runs yard WORDS in the background; what it prints is in $TMP/out
 #                               and $TMP/err; sets: child
 #     ended NAME CODE 'PART'    two checks of that run, for which this waits: its exit code, and a part of its sentence
+#     has_trained               $TMP/log has step 9
+#     has_stored                $TMP/log says that a snapshot is stored
 #     said_times N PATTERN FILE exactly N lines of FILE have the pattern
 #
-# $train are the words of a short training, to which a script adds --steps and --log "$TMP/log".  There are two commands
-# for within, which look into that log: $trained finds step 9, and $stored finds that a snapshot is stored.  When the
-# script ends, so does the run.
+# $train are the words of a short training, to which a script adds --steps and --log "$TMP/log".  The script then waits
+# by `within 600 has_trained`.  When the script ends, so does the run.
 train='train --model tiny --sample-tokens 0 --val-batches 1'
-trained="grep -q '\"step\":9,' '$TMP/log'"
-stored="grep -q '^{\"snapshot\":' '$TMP/log'"
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 start() { # WORDS...: yard in the background; sets: child
@@ -26,6 +25,14 @@ ended() { # NAME CODE 'part of the sentence': two checks of the run in the backg
     code=$?
     exit_code "$1: the exit code is $2" "$code" "$2"
     check "$1: it says '$3'" grep -qF -- "$3" "$TMP/err"
+}
+
+has_trained() {
+    grep -q '"step":9,' "$TMP/log"
+}
+
+has_stored() {
+    grep -q '^{"snapshot":' "$TMP/log"
 }
 
 said_times() { # N PATTERN FILE: exactly N lines of the file have the pattern

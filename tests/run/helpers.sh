@@ -48,8 +48,8 @@
 #
 #     yard WORDS...               runs yard WORDS; what it prints is in $TMP/out and $TMP/err
 #     json_values, json_value     values of fields of JSON (see json.sh)
-#     within SECONDS COMMAND      waits until COMMAND succeeds; fails when the seconds are over, or before that when the
-#                                 process $child ends, if there is one
+#     within SECONDS WORDS...     waits until the command WORDS succeeds.  It fails when the seconds are over, or before
+#                                 that when the process $child ends, if there is one
 #     build_shim FILE NAME        $TMP/shim.so, for LD_PRELOAD, of tests/support/FILE.c, which stands before OpenCL's
 #                                 library; where it cannot be loaded, the script ends, with NAME as what is skipped
 set -u
@@ -174,9 +174,10 @@ yard() { # WORDS...
 
 child= # a process in the background, which the script starts
 
-within() { # SECONDS COMMAND
+within() { # SECONDS WORDS...
     tries=$(($1 * 100))
-    until eval "$2" >/dev/null 2>&1; do
+    shift
+    until "$@" >/dev/null 2>&1; do
         tries=$((tries - 1))
         [ "$tries" -gt 0 ] || return 1
         [ -z "$child" ] || kill -0 "$child" 2>/dev/null || return 1

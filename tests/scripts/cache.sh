@@ -10,13 +10,13 @@ export YARD_CACHE= # none yet
 
 # "step 1/2  loss 5.5352  norm  2.960  lr 1.0e-03  2.9 ms" is kept up to the norm, and the lines of the validation and
 # the sample are kept whole.
-start() { # FILE: the numbers of a short run, without its times, go there
+short_run() { # FILE: the numbers of a short run, without its times, go there
     "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" &&
         [ ! -s "$TMP/err" ] &&
         sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
 }
 has_same_numbers() { # a start gives the numbers of the first one, and says nothing else
-    start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
+    short_run "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
 }
 entries() { # of the cache, with their numbers: a file that is replaced has another one
     (cd "$YARD_CACHE" && ls -i)
@@ -25,7 +25,7 @@ compiles_nothing() { # the entries are those of $TMP/before
     entries | cmp -s - "$TMP/before"
 }
 
-check 'a run without a cache succeeds' start "$TMP/reference"
+check 'a run without a cache succeeds' short_run "$TMP/reference"
 
 # ---- entries are made and used --------------------------------------------------------------------------------------
 
@@ -80,19 +80,19 @@ mended 'an entry that is too long'
 # ---- what decides about the code is in the key ----------------------------------------------------------------------
 
 cp -r cl "$TMP/cl"
-YARD_KERNELS="$TMP/cl" start "$TMP/now"
+YARD_KERNELS="$TMP/cl" short_run "$TMP/now"
 exit_code 'kernels of another folder are compiled' $? 0
 check 'kernels of another folder compute the same' cmp -s "$TMP/now" "$TMP/reference"
 echo '#warning of ours' >>"$TMP/cl/gelu.cl"
-YARD_KERNELS="$TMP/cl" start "$TMP/now"
+YARD_KERNELS="$TMP/cl" short_run "$TMP/now"
 exit_code "what the driver's compiler warns of is not printed" $? 0
 sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl"
 check 'gelu.cl has the number that is edited' differ cl/gelu.cl "$TMP/cl/gelu.cl"
-YARD_KERNELS="$TMP/cl" start "$TMP/now"
+YARD_KERNELS="$TMP/cl" short_run "$TMP/now"
 exit_code 'an edited kernel is compiled' $? 0
 check 'an edited kernel computes something else' differ "$TMP/now" "$TMP/reference"
 entries >"$TMP/before"
-YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now"
+YARD_BUILD_OPTIONS='-D UNUSED' short_run "$TMP/now"
 exit_code 'kernels are compiled with other options' $? 0
 entries >"$TMP/after"
 check 'other options of the compiler make other entries' differ "$TMP/after" "$TMP/before"
@@ -107,10 +107,10 @@ check 'a folder that is not there is named' \
 # ---- two at once ----------------------------------------------------------------------------------------------------
 
 export YARD_CACHE="$TMP/both"
-start "$TMP/one" &
+short_run "$TMP/one" &
 first=$!
 name='two processes fill a cache together'
-check "$name: the second one succeeds" start "$TMP/two"
+check "$name: the second one succeeds" short_run "$TMP/two"
 check "$name: the first one succeeds" wait $first
 check "$name: the first one has the numbers" cmp -s "$TMP/one" "$TMP/reference"
 check "$name: the second one has the numbers" cmp -s "$TMP/two" "$TMP/reference"

@@ -6,7 +6,7 @@
 # looks at how it ended and what it left:
 #
 #     start $train --steps 100000000 --log "$TMP/log" --save "$TMP/folder"
-#     within 600 "$trained"                     waits up to 600 s for the log to have step 9
+#     within 600 has_trained                    waits up to 600 s for the log to have step 9
 #     kill -INT "$child"
 #     ended 'SIGINT' 130 ', saved'              two checks: the exit code, and a part of the sentence
 #     only_whole 'SIGINT' "$TMP/folder"         nothing half-written is left
@@ -33,7 +33,7 @@ only_whole() { # NAME FOLDER: checks that it holds checkpoints and the model, an
 
 # Tens of millions of first values take a while: the signal comes before they are there.
 start $train --steps 100000000 --channels 1024 --save "$TMP/set-up"
-within 600 "[ -d '$TMP/set-up' ]"
+within 600 [ -d "$TMP/set-up" ]
 kill -INT "$child"
 name='a signal before the first step'
 ended "$name" 130 'yard: interrupted'
@@ -47,7 +47,7 @@ case $(sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status 2>/dev/null) in
 esac
 for signal in $signals; do
     start $train --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
-    within 600 "$trained"
+    within 600 has_trained
     kill -$signal "$child"
     ended "SIG$signal" 130 ', saved'
     only_whole "SIG$signal" "$TMP/$signal"
@@ -56,7 +56,7 @@ for signal in $signals; do
 done
 
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
-within 600 "$stored"
+within 600 has_stored
 kill -INT "$child"
 name='a signal with --snapshot'
 ended "$name" 130 '; the newest snapshot is of step '
@@ -74,7 +74,7 @@ met='the evaluation after step 9 was interrupted, and has no loss'
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$TMP/evaluation"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
-    within 600 "$trained"
+    within 600 has_trained
     kill -INT "$child"
     ended "$name, attempt $attempt" 130 'yard: interrupted'
     only_whole "$name, attempt $attempt" "$TMP/evaluation"
@@ -86,7 +86,7 @@ check "$name: it has no loss" lacks val_loss "$TMP/log"
 check "$name: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
 
 start sample --from "$TMP/INT" --count 1000000
-within 600 "[ -s '$TMP/out' ]"
+within 600 [ -s "$TMP/out" ]
 kill -TERM "$child"
 ended 'a signal to yard sample' 130 'yard: interrupted'
 
@@ -94,7 +94,7 @@ rm -f "$TMP/log"
 name='a SIGHUP that the parent ignores (nohup)'
 (trap '' HUP && exec "$YARD" $train --steps 200 --log "$TMP/log") >"$TMP/out" 2>"$TMP/err" </dev/null &
 child=$!
-within 600 "$trained"
+within 600 has_trained
 kill -HUP "$child"
 wait "$child"
 exit_code "$name is ignored" $? 0
@@ -109,7 +109,7 @@ check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' 
 
 yard $train --steps 400 --save "$TMP/untraced"
 start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
-within 600 "$trained"
+within 600 has_trained
 : >"$TMP/cut.trace"
 name='a trace that somebody cuts'
 ended "$name" 0 'the trace was cut by another program'
@@ -146,9 +146,12 @@ check 'a trace and a log may lie in the folder that --save makes' \
 same 'the folder has the trace, the log, the model and a checkpoint' \
     "$(ls "$TMP/new" | tr '\n' ' ')" 'log model.safetensors step-3 trace '
 
+is_saving() { # FOLDER: a checkpoint is half-written there
+    ls -d "$1"/step-*.tmp-*
+}
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
-within 600 "$trained"
-within 600 "ls -d '$TMP'/strays/step-*.tmp-*"
+within 600 has_trained
+within 600 is_saving "$TMP/strays"
 kill -KILL "$child"
 wait "$child" 2>/dev/null
 : >"$TMP/strays/model.safetensors.tmp-$child"
@@ -174,7 +177,7 @@ check 'a run saves a checkpoint that others want to rewrite' yard $train --steps
 mkdir "$TMP/live"
 start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
     --snapshot "$TMP/live.snap"
-within 600 "$trained"
+within 600 has_trained
 mv "$TMP/err" "$TMP/live.err" # the run goes on writing there; `err` is now of other commands
 
 busy() { # WORDS...: they are refused, since another run writes there
@@ -273,7 +276,7 @@ same 'a log that is cut short: it ends with the end of a line' "$(tail -c 1 "$TM
 
 rm -f "$TMP/short.log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
-within 600 "$stored"
+within 600 has_stored
 rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
 name='files that are removed while they are written'
 ended "$name" 4 'gone.snap was removed, renamed or replaced by another program'

@@ -22,7 +22,7 @@ for receiver in 'the parent' 'the parent and its child'; do
     setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
         >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
-    within 600 "$stored"
+    within 600 has_stored
     if [ "$receiver" = 'the parent' ]; then
         kill -INT "$child"
     else
@@ -54,9 +54,9 @@ check "$name: the parts of that time add up; all: $seconds, parts: $parts" \
 
 rm -f "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
-within 600 "$stored"
+within 600 has_stored
 kill -KILL $(trainer)
-within 600 "grep -q ^resumed '$TMP/out'"
+within 600 grep -q '^resumed' "$TMP/out"
 step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from step \([0-9]*\) of .*/\1/p' "$TMP/err")
 check '--restart: it goes on from the newest commit' grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 
@@ -64,15 +64,17 @@ left=$(trainer)
 kill -KILL "$child"
 wait "$child" 2>/dev/null
 child=
-check '--restart: a parent that is killed leaves no child behind' \
-    within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status"
+has_ended() { # PROCESS: it is gone, or a zombie (Z) or dead (X)
+    ! grep -q '^State:.[^ZX]' "/proc/$1/status"
+}
+check '--restart: a parent that is killed leaves no child behind' within 60 has_ended "$left"
 check '--restart: the snapshot can be read after that' yard ckpt ls "$TMP/run.snap"
 
 rm -f "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
     --trace "$TMP/traced"
 for death in 1 2 3 4; do # of the first child, and of those of three restarts
-    within 600 "$trained"
+    within 600 has_trained
     rm -f "$TMP/log"
     kill -KILL $(trainer)
 done

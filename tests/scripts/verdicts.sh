@@ -56,21 +56,21 @@ echo 'kill -SEGV $$' >>"$TMP/crashes.sh"
 test_file hangs.sh 1..1
 echo 'sleep 60' >>"$TMP/hangs.sh"
 
-run() { # TEST...: what run.sh says of them is in $TMP/err
+run_tests() { # TEST...: what run.sh says of them is in $TMP/err
     YARD_TESTS=test TEST_TIMEOUT=2 tests/run/run.sh "$TMP/logs" "$@" >"$TMP/err" 2>&1
 }
 
-check 'a test that is well: run.sh succeeds' run "$TMP/well.sh"
+check 'a test that is well: run.sh succeeds' run_tests "$TMP/well.sh"
 check 'a test that is well: LOGS/passed is there' [ -e "$TMP/logs/passed" ]
 check 'a test that is well is counted' grep -q '^1 passed, 0 failed' "$TMP/err"
 check 'a test that is well: what it skipped is told' grep -q 'skipped: b: why' "$TMP/err"
-run "$TMP/well.sh" "$TMP/crashes.sh"
+run_tests "$TMP/well.sh" "$TMP/crashes.sh"
 check 'a test that crashes: run.sh fails' [ $? -ne 0 ]
 check 'a test that crashes: LOGS/passed is not there' [ ! -e "$TMP/logs/passed" ]
 check 'a test that crashes is counted' grep -q '^2 passed, 1 failed' "$TMP/err"
 check 'a test that crashes: its exit code is told' grep -q '^FAIL  crashes.sh .* exit code 139' "$TMP/err"
 if command -v timeout >/dev/null; then
-    run "$TMP/hangs.sh"
+    run_tests "$TMP/hangs.sh"
     check 'a test that hangs: run.sh fails' [ $? -ne 0 ]
     check 'a test that hangs is ended' grep -q '^FAIL  hangs.sh .* took longer than 2 s' "$TMP/err"
 else

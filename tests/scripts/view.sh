@@ -151,6 +151,9 @@ in_state() { # STATE: of the trainer, as its trace tells
 lines() { # of its log: they become more while it runs
     wc -l <"$TMP/live.jsonl"
 }
+has_more_lines() { # N: its log has more than N lines
+    [ "$(lines)" -gt "$1" ]
+}
 stop_at_work() { # the trainer is stopped while a task runs; between two tasks none does: then it must be tried again
     kill -STOP "$child"
     if in_state stopped && grep -q '"lane": "0:0 compute"' "$TMP/out"; then
@@ -163,7 +166,7 @@ stop_at_work() { # the trainer is stopped while a task runs; between two tasks n
 "$YARD" $train --steps 100000000 --trace "$TMP/live.trace" --log "$TMP/live.jsonl" >"$TMP/train" 2>&1 </dev/null &
 child=$!
 name='a trace is seen while it is written'
-check "$name: the trainer makes steps" within 60 '[ "$(lines)" -gt 5 ]'
+check "$name: the trainer makes steps" within 60 has_more_lines 5
 check "$name: it is live" in_state live
 
 name='a trainer is stopped'
@@ -175,12 +178,12 @@ name='a viewer pauses the trainer'
 if [ $has_window = yes ]; then
     SDL_VIDEODRIVER=dummy "$YARD" view "$TMP/live.trace" --script space 2>"$TMP/viewer" &
     viewer=$!
-    check "$name: its trace says so" within 20 'in_state paused'
+    check "$name: its trace says so" within 20 in_state paused
     before=$(lines)
     sleep 0.5 # in which a trainer that is not paused makes many steps
     same "$name: it makes no step" "$(lines)" "$before"
     kill -KILL "$viewer"
-    check "$name: it goes on when the viewer is killed" within 20 '[ "$(lines)" -gt $((before + 3)) ]'
+    check "$name: it goes on when the viewer is killed" within 20 has_more_lines $((before + 3))
 else
     skip "$name" 'built without SDL2'
 fi
@@ -207,7 +210,7 @@ smoke() { # DISPLAY
     "$YARD" view "$TMP/live.trace" 2>"$TMP/err" &
     viewer=$!
     trap 'kill -KILL $viewer 2>/dev/null' EXIT
-    within 20 'xdotool search --name "yard view"' || return 1
+    within 20 xdotool search --name 'yard view' || return 1
     window=$(xdotool search --name 'yard view' | head -n 1)
     xdotool mousemove --window "$window" 600 165 click 4 click 4 click 1 key k
     kill -STOP "$child"
@@ -222,7 +225,11 @@ smoke() { # DISPLAY
 start_screen() {
     Xvfb -noreset -displayfd 3 -screen 0 1400x900x24 3>"$TMP/display" >"$TMP/screen" 2>&1 &
     screen=$!
-    within 30 '[ -s "$TMP/display" ] && DISPLAY=:$(cat "$TMP/display") xdotool getdisplaygeometry'
+    within 30 screen_answers
+}
+
+screen_answers() {
+    [ -s "$TMP/display" ] && DISPLAY=:$(cat "$TMP/display") xdotool getdisplaygeometry
 }
 
 if [ $has_window = no ] || ! command -v Xvfb >/dev/null || ! command -v xdotool >/dev/null; then

@@ -15,11 +15,12 @@
 #     no WHY                     the part gets no points; the first reason counts
 #     is_well                    succeeds while nothing is wrong with the part
 #     reason                     prints the first reason, if there is one
-#     same WHAT GOT EXPECTED     no, unless the two are the same text
-#     same_fields WHAT NAME MINE ITS
-#                                no, unless two files of JSON have the same values of the fields of that name
+#     must_match WHAT GOT EXPECTED
+#                                no, unless the two are one text
+#     must_match_fields WHAT NAME MINE ITS
+#                                no, unless two files of JSON have the same values in the fields of that name
 #     student WORDS...           runs the student's program: its output is in $TMP/out and $TMP/err
-#     must_run WORDS...          the same; no, if it fails
+#     must_run WORDS...          runs it too; no, if it fails
 #     reference WORDS...         runs the tree's own program: $TMP/reference.out and $TMP/reference.err
 #     answer NAME                prints what answers.txt says of it; no, if it says nothing
 #     draw LOW HIGH              prints a whole number, which follows from the seed
@@ -87,14 +88,14 @@ reason() {
     is_well || cat "$TMP/why"
 }
 
-same() { # WHAT GOT EXPECTED
+must_match() { # WHAT GOT EXPECTED: no, unless they are one text
     [ "$2" = "$3" ] || no "$1:
 got      $2
 expected $3"
 }
 
-same_fields() { # WHAT NAME MINE ITS
-    same "$1" "$(all_values "$3" "$2")" "$(all_values "$4" "$2")"
+must_match_fields() { # WHAT NAME MINE ITS
+    must_match "$1" "$(all_values "$3" "$2")" "$(all_values "$4" "$2")"
 }
 
 # The output is in $TMP/out and $TMP/err; sets: code, which is returned too.

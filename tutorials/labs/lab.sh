@@ -158,10 +158,10 @@ give_nothing() { # LAB WHY: for autograde.sh, where no grader came to its end
     give_result
 }
 
-check_labs() { # N...
+prove_labs() { # N...
     failed=0
-    for checked in "$@"; do
-        check "$checked" || failed=1
+    for proved in "$@"; do
+        prove_lab "$proved" || failed=1
     done
     return $failed
 }
@@ -210,7 +210,7 @@ questions) ask_questions "$lab" ;;
 nothing) give_nothing "$lab" "${2-}" ;;
 check)
     [ $# -gt 0 ] || set -- $(all_labs)
-    check_labs "$@"
+    prove_labs "$@"
     ;;
 rebase) rebase_labs "${1:?which commit did the patches apply to?}" ;;
 *)

@@ -1,6 +1,6 @@
 # proving.sh - proves that graders give the points that they should, and makes the labs' patches anew.  lab.sh reads it.
 #
-#     check N                builds and grades lab N's starter, its solution and each wrong solution.  It prints
+#     prove_lab N            builds and grades lab N's starter, its solution and each wrong solution.  It prints
 #
 #                                ok - lab 02-edges: the starter: 1/13
 #                                ok - lab 02-edges: the solution: 13/13
@@ -10,7 +10,7 @@
 
 # ---- points ---------------------------------------------------------------------------------------------------------
 
-check() { # N: prints a line "ok" or "not ok" for each tree, and fails if one is not; sets: lab, name, tree, bad
+prove_lab() { # N: prints a line "ok" or "not ok" for each tree, and fails if one is not; sets: lab, name, tree, bad
     lab=$(folder_of "$1")
     name=${lab##*/}
     tree=$TMP/tree$1
