@@ -1,8 +1,9 @@
 /* test_audit.c - a wrong declaration does not stay hidden.
  *
- * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
- * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.  So must a
- * kernel that leaves elements unwritten, and a host task that writes what it does not name.
+ * This test declares every access of every task of the training, evaluation and sampling lists in another way, one at a
+ * time, and audits the task.  It checks that the audit finds an access that is missing from a declaration: at that
+ * task, or at one that then reads what was lost.  It also checks that the audit finds a kernel that leaves elements
+ * unwritten, and a host task that writes what it does not name.
  *
  * To see it fail: in audit.c, let check_others() find nothing.
  */

@@ -1,14 +1,14 @@
-/* test_causes.c - why lanes were idle: what `yard trace summary` says of the time in which nothing ran.
+/* test_causes.c - why lanes were idle: what `yard trace summary` says about the time in which nothing ran.
  *
- * It tests causes.c of src/planning/trace.  The time of a lane is shared out without rest: busy, or idle for the last
- * thing that it waited for.  Time that is counted twice or for the wrong task, and a gap that belongs to the step
- * before, are found.
+ * It tests causes.c of src/planning/trace.  It checks that each moment of a lane is counted once: as busy, or as idle
+ * because of the last thing that the lane waited for.  It catches time that is counted twice or for the wrong task, and
+ * a gap that belongs to the step before.
  *
  * To see it fail: in causes.c, count a lane as idle from before the step: `free_from` in place of MAX(free_from,
  * steps->start).
  *
- * One trace was worked out by hand.  For random lists and a real run a second reckoning is here, which looks at all
- * records for each gap.
+ * One trace was worked out by hand.  For random lists and a real run, this file has a second calculation, which looks
+ * at all records for each gap.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

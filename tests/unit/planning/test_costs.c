@@ -1,15 +1,15 @@
-/* test_costs.c - files of costs, that is profiles and descriptions of hardware: what they may say, and which times
+/* test_costs.c - files of costs, which are profiles and descriptions of hardware: what they may say, and which times
  * follow.
  *
- * It tests src/planning/predict.  Each line of a file arrives in the costs that are read; a mistake is named with its
- * line; and the time of a task follows from flops, bytes and latency by the formula of the roofline.  A line that is
- * believed though it says nothing that can be, a missing one that is taken for zero, and a copy without its latency are
- * found.
+ * It tests src/planning/predict.  It checks that each line of a file arrives in the costs that are read, that a message
+ * about a mistake names its line, and that the time of a task follows from flops, bytes and latency by the roofline's
+ * formula.  It catches a line that is accepted although its number is impossible, a missing line that counts as zero,
+ * and a copy without its latency.
  *
  * To see it fail: in costs_file.c, let the first number of a speed be below 1.
  *
- * Files are texts in this program; times follow from their numbers.  No OpenCL device is opened here: mistakes are made
- * in forked children.
+ * The files are texts in this program, and times follow from their numbers.  No OpenCL device is opened here, so forked
+ * children make the mistakes.
  */
 #include "planning/predict/predict.h"
 #include "tests/support/support_paper.h"

@@ -1,12 +1,13 @@
-/* test_edit.c - the verbs in which passes are written: insert, move, cut, repoint, undo.
+/* test_edit.c - the verbs in which passes are written: insert, move, cut, repoint and undo.
  *
- * It tests edit.c of src/planning/pass.  After each verb the list means what it meant, or the verb refuses and says
- * what is in the way; after undo no byte is other than before.  A task that moves past what it depends on, a wait that
- * is lost with the task that it was for, and a slice that writes beside its part are found.
+ * It tests edit.c of src/planning/pass.  It checks that after each verb the list means what it meant before, or that
+ * the verb refuses and says what is in the way; and that after undo every byte is as it was.  It catches a task that
+ * moves past another one that it depends on, a wait that is lost with the task that it was for, and a slice that writes
+ * outside its part.
  *
  * To see it fail: in may_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
  *
- * Lists are small and written by hand, so that what must come of a verb can be seen.
+ * The lists are small and written by hand, so that a reader sees what each verb must make of them.
  */
 #include "planning/pass/pass.h"
 #include "tests/support/support_paper.h"

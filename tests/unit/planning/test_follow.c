@@ -1,14 +1,16 @@
 /* test_follow.c - a trace that is followed while it is written, cut, replaced or left behind; and its trainer, which is
  * asked to wait.
  *
- * It tests follow.c of src/planning/trace, and how a trainer is made to wait.  All polls together give the records that
- * the file has in the end, or say how many were lost; and a viewer that is killed lets the trainer go on.  A record
- * that is read while it is half written, a loss that is not counted, and a trainer that waits for nobody are found.
+ * It tests follow.c of src/planning/trace, and how a viewer makes a trainer wait.  It checks that all polls together
+ * give the records that the file has in the end, or say how many were lost, and that the trainer goes on when its
+ * viewer is killed.  It catches a record that is read while it is half written, a loss that is not counted, and a
+ * trainer that waits although no viewer asks it to.
  *
  * To see it fail: in follow.c, let is_lapped() be false.
  *
- * The writer is this program or a real run; what is expected is the whole trace, read afterwards.  The real run is a
- * process of ./yard, as a trainer is that a viewer holds, and that must outlive it.
+ * The writer is this program or a real run, and the expected records are those of the whole trace, read afterwards.
+ * The real run is a process of ./yard, because a viewer holds such a process in practice, and because it must outlive
+ * the viewer.
  */
 #include "planning/trace/follow.h"
 #include "planning/trace/stats.h"

@@ -1,14 +1,16 @@
-/* test_lists.c - step files: the words that they may have, those that they may not have, and writing a list as a file.
+/* test_lists.c - step files: the words that they may have, the words that they may not have, and writing a list as a
+ * file.
  *
- * It tests src/planning/lists: every word of a file arrives in the list that is read; a mistake is named with its line
- * and its word; a list that is written and read again has the same times and the same text.  A word that is lost, a
- * sentence about the wrong line, and a number that is cut when it is written are found.
+ * It tests src/planning/lists.  It checks that every word of a file arrives in the list that is read, that a message
+ * about a mistake names its line and its word, and that a list which is written and read again has the same times and
+ * the same text.  It catches a word that is lost, a sentence about the wrong line, and a number that is cut when it is
+ * written.
  *
  * To see it fail: in line.c, let whole numbers be outside of their limits.
  *
- * The files are texts in this program.  What they must lead to follows from their words.  No OpenCL device is opened
- * here: mistakes are made in forked children.  (Times by hand: test_simulate_times.c.  Their order: test_order.c.
- * Their memory: test_place.c.)
+ * The files are texts in this program, and the expected lists follow from their words.  No OpenCL device is opened
+ * here, so forked children make the mistakes.  test_simulate_times.c tests the times of such lists, test_order.c their
+ * order, and test_place.c their memory.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

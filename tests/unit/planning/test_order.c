@@ -1,13 +1,13 @@
-/* test_order.c - what must come before what: updates that wait for the norm, slots, tasks that may be skipped, and
- * waits that no tensor says.
+/* test_order.c - which task must come before which: updates that wait for the norm, slots, tasks that may be skipped,
+ * and waits that no tensor says.
  *
- * It tests gate_updates(), which --clip calls (src/planning/lists), depend(), and verify() (src/planning/proof).  A
- * list that is right must be accepted.  Then one wait is taken away, or one task is moved, and verify() must say which
- * two tasks nothing orders any more.
+ * It tests gate_updates(), which --clip calls (src/planning/lists), depend(), and verify() (src/planning/proof).  It
+ * checks that verify() accepts a right list.  Then the test takes one wait away or moves one task, and checks that
+ * verify() names the two tasks that have lost their order.
  *
  * To see it fail: in gate.c, look for ROLE_NORM in place of ROLE_UPDATE where an update must know the norm.
  *
- * The lists are texts in this program.  Orders and times were worked out by hand.
+ * The lists are texts in this program.  Their orders and times were worked out by hand.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

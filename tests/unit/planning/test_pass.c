@@ -1,7 +1,9 @@
-/* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
- * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
+/* test_pass.c - the techniques on real lists.
  *
- * To see it fail: in recompute.c, let `selective` make all again that `full` does: is_meant() is true.
+ * This test checks that the list proves to compute the same with whichever techniques are on, and that training then
+ * gives the bits of --serial without techniques.  It asks all folders for their passes, so a new one is tested too.
+ *
+ * To see it fail: in recompute.c, let `selective` make again all that `full` does: is_meant() is true.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"

@@ -1,12 +1,12 @@
 /* test_simulate.c - the simulator: when each task of a list begins and ends.
  *
- * It tests src/planning/predict.  On a list on paper the times are those worked out by hand; on random lists they are
- * those of an oracle that walks the longest path; and links are shared evenly.  A task that begins before what it waits
- * for, a link that gives more than it has, and an iteration that does not repeat are found.
+ * It tests src/planning/predict.  It checks that a list on paper has the times that were worked out by hand, that
+ * random lists have those of an oracle which walks the longest path, and that links are shared evenly.  It catches a
+ * task that begins before what it waits for, a link that gives more than it has, and an iteration that does not repeat.
  *
  * To see it fail: in earlier_lane() of simulate.c, let the later of two events win: > in place of <.
  *
- * No OpenCL device is opened here.  (More times by hand: test_simulate_times.c.)
+ * No OpenCL device is opened here.  test_simulate_times.c has more times that were worked out by hand.
  */
 #include "planning/predict/predict.h"
 #include "tests/support/support_paper.h"

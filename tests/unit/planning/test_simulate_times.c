@@ -1,13 +1,13 @@
-/* test_simulate_times.c - the times that follow from a step file, against times worked out by hand.
+/* test_simulate_times.c - the times that follow from a step file, compared with times that were worked out by hand.
  *
- * It tests src/planning/predict: lanes, links, latencies, disks, the host that issues tasks, and the period of the
- * steady pattern.  Bandwidth that is shared wrongly, a wait that is left out, and a pattern that is taken to repeat too
- * early are found.
+ * It tests src/planning/predict.  It checks lanes, links, latencies, disks, the host that issues tasks, and the period
+ * of the steady pattern.  It catches bandwidth that is shared wrongly, a wait that is left out, and a pattern that is
+ * taken to repeat too early.
  *
  * To see it fail: in simulate.c, let copies begin without their latency: 0 for lane->latency where they do.
  *
- * The lists are texts in this program, so small that their times can be worked out with a pencil; the numbers below are
- * those.  The lists of data/steps say their periods in their comments, and how they come about.
+ * The lists are texts in this program.  They are so small that a pencil is enough to find their times, which are the
+ * numbers below.  The lists of data/steps say in their comments how long their periods are, and why.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

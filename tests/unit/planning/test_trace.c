@@ -1,14 +1,14 @@
 /* test_trace.c - trace files: whole, cut or damaged; and mistakes in the use of `yard trace`.
  *
- * It tests read.c, write.c and record.c of src/planning/trace.  What is written is read; the file of a trainer that was
- * killed opens, without its unfinished step; and whatever the bytes of a file are, reading stays inside it and ends
- * with a sentence.  A record that is lost, a length that is believed, and a text that reaches the terminal as it is are
- * found.
+ * It tests read.c, write.c and record.c of src/planning/trace.  It checks that what is written can be read, that the
+ * file of a killed trainer opens without its unfinished step, and that reading stays inside the file and ends with a
+ * sentence, whatever the bytes are.  It catches a record that is lost, a length that is believed, and a text that
+ * reaches the terminal unchanged.
  *
  * To see it fail: in read.c, let clean_text() leave texts as they are: no make_printable().
  *
- * Traces are the example of support_trace.h and files that are damaged here.  (Its summary: test_trace_summary.c.
- * Chrome's JSON: test_trace_chrome.c.)
+ * The traces are the example of support_trace.h, and files that are damaged here.  test_trace_summary.c tests the
+ * example's summary, and test_trace_chrome.c its JSON for Chrome.
  */
 #include "planning/trace/follow.h"
 #include "tests/support/child.h"

@@ -1,12 +1,13 @@
 /* test_trace_chrome.c - `yard trace export --chrome`: slices, arrows and counters of Chrome's JSON.
  *
- * It tests trace_export.c of src/planning/trace.  Each record is a slice at its time, on its lane; each wait is an
- * arrow from the end of one slice to the beginning of the other; counters add up to the memory in use.  A slice of
- * length 0 that a viewer drops, an arrow to nowhere, and a number that is missing where it is 0 are found.
+ * It tests trace_export.c of src/planning/trace.  It checks that each record is a slice at its time and on its lane,
+ * that each wait is an arrow from the end of one slice to the beginning of another, and that counters add up to the
+ * memory in use.  It catches a slice of length 0, which a viewer drops, an arrow that leads nowhere, and a number that
+ * is left out because it is 0.
  *
  * To see it fail: in trace_export.c, leave out numbers that are 0: > 0 in from_0().
  *
- * The example is in support_trace.h; slices and arrows follow from its table.
+ * The example is in support_trace.h.  The expected slices and arrows follow from its table.
  */
 #include "tests/support/child.h"
 #include "tests/support/support_trace.h"

@@ -1,7 +1,8 @@
-/* test_trace_summary.c - `yard trace summary` and `yard trace diff`: numbers that were worked out by hand.
+/* test_trace_summary.c - `yard trace summary` and `yard trace diff`.
  *
- * The example is in support_trace.h.  Its window is the last three of its four steps, from 600 to 930 us, so most
- * numbers are over 330 us, or over 3 steps.
+ * This test compares what both commands print with numbers that were worked out by hand.  The example is in
+ * support_trace.h.  Its window is the last three of its four steps, from 600 to 930 us, so most numbers are divided by
+ * 330 us, or by 3 steps.
  *
  * To see it fail: in stats.c, count the first step too: first = 0.
  */

@@ -1,5 +1,8 @@
-/* test_try.c - planning at scale: what place() and verify() answer on random lists is what the plain algorithms answer
- * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
+/* test_try.c - planning at scale, and trying a list before it is used.
+ *
+ * This test checks that place() and verify() answer on random lists what plain algorithms answer, which look at all
+ * pairs; that lists of 30,000 tasks stay small in memory; and that trying a list changes nothing and predicts what then
+ * happens.
  *
  * To see it fail: in forecast.c, allow twice the budget.
  */

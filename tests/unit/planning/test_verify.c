@@ -1,12 +1,13 @@
 /* test_verify.c - proving that a list computes what it should.
  *
- * It tests verify() and compare_values() of src/planning/proof.  verify() looks at bytes and order, compare_values() at
- * what is computed; a pass that only moves values round must pass both.  Finished lists are broken on purpose, one way
- * at a time, and each test says which checker must notice.  A checker that is blind to one way of being wrong is found.
+ * It tests verify() and compare_values() of src/planning/proof. verify() looks at bytes and order, and compare_values()
+ * at what is computed.  A pass that only moves values around must pass both.  This test breaks finished lists on
+ * purpose, in one way at a time, and checks that the checker which should notice does so.  So it catches a checker that
+ * is blind to one kind of mistake.
  *
  * To see it fail: in verify.c, take each edge for a wait: leave out edge->wait beside source_of().
  *
- * No OpenCL device is opened here, but for the journey's.
+ * No OpenCL device is opened here, except by the journey.
  */
 #include "planning/lists/lists.h"
 #include "planning/pass/edit.h"

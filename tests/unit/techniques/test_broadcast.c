@@ -1,13 +1,13 @@
 /* test_broadcast.c - new parameters cut into slices that travel over many queues.
  *
- * It tests src/techniques/broadcast.  However slices are dealt, training keeps its bits on every mesh, with updates on
- * the CPU too; each slice goes once, over the queue that was asked for; and lists of any shape prove to send the same
- * values.  A slice that is sent before its update, one that is left out, and a reader that waits for less than the
- * whole are found.
+ * It tests src/techniques/broadcast.  It checks that training keeps its bits on every mesh, however slices are dealt,
+ * with updates on the CPU too; that each slice goes once, over the queue that was asked for; and that lists of any
+ * shape prove to send the same values.  It catches a slice that is sent before its update, one that is left out, and a
+ * reader that waits for only a part of its tensor.
  *
  * To see it fail: in broadcast.c, exchange the two values of first_sending_queue().
  *
- * What is expected is the run or the list without slices.
+ * The expected bits and values are those of the run or the list without slices.
  *
  *     YARD_CASES=N build/tests/test_broadcast      N ways and delays for each mesh, instead of one
  */

@@ -1,12 +1,13 @@
-/* test_checkpoint_strict.c - what is no sound checkpoint is refused with a sentence, and which of several is newest.
+/* test_checkpoint_strict.c - refusing what is no sound checkpoint, and finding the newest of several.
  *
- * It tests manifest_read.c, find.c, rank_files.c and publish_folder.c of src/techniques/checkpoint.  A rule of
- * the manifest that nobody checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an
- * older session that is taken for the newest are found.
+ * It tests manifest_read.c, find.c, rank_files.c and publish_folder.c of src/techniques/checkpoint.  It checks that
+ * each damage is refused with a sentence.  It catches a rule of the manifest that the program does not check, a bit
+ * that no hash covers, a length that the program ignores, and a checkpoint of an older session that is taken for the
+ * newest.
  *
  * To see it fail: in manifest_read.c, let a piece end behind the end of its tensor.
  *
- * One small checkpoint is written (small_state()), and then it is changed: a word of its manifest, with a hash that
+ * The test writes one small checkpoint (small_state()) and then changes it: a word of its manifest, with a hash that
  * fits, or a bit, or the length of a file.
  */
 #include "techniques/checkpoint/files.h"

@@ -1,18 +1,19 @@
 /* test_crash.c - saving while calls fail, the process is killed, or the power goes.
  *
- * This program has open, write, fsync, rename and the like of its own, which stand before the system's: they count the
- * calls of a save (all of those that strace shows, but for stat and the reading of folders), and spoil one of them, for
- * every one there is.
+ * This program has its own open, write, fsync, rename and the like, which replace the system's.  They count the calls
+ * of a save (all that strace shows, except stat and the reading of folders), and spoil one of them.  There is a trial
+ * for each call.
  *
  *     faults   the Nth call fails (EIO once, or a full disk from then on), is cut short, or is the last one (SIGKILL)
- *     power    all calls are recorded.  At each moment the disk may have any of what was not synced: of what was
- *              written to a file (support_disk.h), and of changes to a folder, whatever their order.  The folder is
- *              made as such a disk would have it, and read.
+ *     power    all calls are recorded.  At each moment the disk may have any part of what was not synced: of what was
+ *              written to a file (support_disk.h), and of changes to a folder, in any order.  The test makes the folder
+ *              that such a disk would have, and reads it.
  *
- * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
- * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
+ * This test checks that after each of these the newest checkpoint that was acknowledged, or a later one, loads with its
+ * values.  It also checks that the syncs are needed: without any one of them, some power cut loses a checkpoint.  It
+ * does all of this again for a system that cannot exchange two names.
  *
- *     YARD_CASES=100000 YARD_EVERY_CALL=1 build/tests/test_crash     so many power cuts; every call, else each 7th
+ *     YARD_CASES=100000 YARD_EVERY_CALL=1 build/tests/test_crash     100,000 power cuts; every call, else each 7th
  *
  * To see it fail: in publish.c, let sync_file() return 0 at once.
  */

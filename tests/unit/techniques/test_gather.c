@@ -1,12 +1,12 @@
-/* test_gather.c - ZeRO-3: parameters are kept in shards, and gathered for as long as they are used.
+/* test_gather.c - ZeRO-3: devices keep parameters in shards, and gather them for as long as they use them.
  *
- * It tests src/techniques/gather.  Gathers come one window ahead, what is gathered is read, nothing but shards is
- * kept, and a proof of values tells one shard from another.  A layer that is gathered for nobody, and a replica that
- * persists, are found.
+ * It tests src/techniques/gather.  It checks that gathers come one window ahead, that what is gathered is read, that
+ * nothing but shards is kept, and that a proof of values distinguishes the shards.  It catches a layer that is gathered
+ * although no task reads it, and a replica that persists.
  *
  * To see it fail: in gather.c, gather two windows ahead: AHEAD = 2.
  *
- * (The bits: test_mesh_bits.c.  The bytes of state: test_mesh_memory.c.)
+ * test_mesh_bits.c tests the bits of such a training, and test_mesh_memory.c the bytes of its state.
  */
 #include "planning/pass/edit.h"
 #include "planning/pass/uses.h"

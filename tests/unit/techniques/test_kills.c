@@ -1,19 +1,20 @@
-/* test_kills.c - training that is killed at any moment goes on from the newest snapshot, to the bits of a run that was
- * never interrupted.
+/* test_kills.c - training that is killed at any moment, and goes on from the newest snapshot.
  *
- * A life is a process of ./yard: a signal ends a whole program, with what only its memory and its threads had.
+ * This test checks that such a training comes to the bits of a run that was never interrupted.  A *life* is a process
+ * of ./yard: a signal ends a whole program, and with it all that was only in its memory or its threads.
  *
- * A chain is one training in many lives.  Each life but the last is ended by SIGKILL, some by SIGINT: most of them some
- * time after their first step, others while they start or take the file over.  The next one resumes, often with other
- * passes or another ZeRO, so that the file is laid out anew.  After each end the file's newest iteration is at least
- * the newest of which the log said that it is committed, and the next life begins right after it.  The last life's
- * state is that of the reference, to the bit.
+ * A *chain* is one training in many lives.  SIGKILL or SIGINT ends each life but the last: most of them some time after
+ * their first step, others while they start or take the file over.  The next life resumes, often with other passes or
+ * another ZeRO, so that the file gets a new layout.  After each end the file's newest iteration must be at least the
+ * newest one that the log calls committed, and the next life must begin right after it.  The last life's state must be
+ * that of the reference, to the bit.
  *
- * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
+ * With --restart all lives belong to one command: its child is killed, and nobody types anything.  Its log must have
+ * every step.
  *
  * To see it fail: in snapfile_read.c, let newer_page() take the older one: < in place of >.
  *
- * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
+ * `make test` ends few lives.  `make kills N=2000 SEED=3` ends 2000, and prints how they were spread.
  */
 #include "techniques/snapshot/snapshot.h"
 #include "techniques/snapshot/snapshot_parts.h"

@@ -1,13 +1,13 @@
 /* test_overlap.c - the layered optimizer: which updates the CPU computes while the device goes on.
  *
- * It tests src/techniques/overlap.  A plan is near the best of all plans there are, keeps the budget, and changes no
- * bit of the training; each update waits for its last gradient and for nothing else.  A plan that is slower than
- * another one, an update that takes a state which another one still needs, and a choice that shows in the bits are
- * found.
+ * It tests src/techniques/overlap.  It checks that a plan is near the best of all plans that there are, keeps the
+ * budget, and changes no bit of the training, and that each update waits for its last gradient and for nothing else.
+ * It catches a plan that is slower than another one, an update that takes a state which another one still needs, and a
+ * choice that changes the bits.
  *
  * To see it fail: in overlap.c, leave out the condition with moves_as_one().
  *
- * All plans of small random instances are written out as lists of their own, and simulated.
+ * The test writes all plans of small random instances out as lists, and simulates these.
  *
  *     YARD_CASES=N build/tests/test_overlap      N random instances, and larger ones, instead of a few; N random
  *                                                choices of sides for each training, instead of one

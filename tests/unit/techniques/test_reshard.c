@@ -1,18 +1,19 @@
-/* test_reshard.c - a checkpoint's pieces, and bringing them from one mesh to another and back.
+/* test_reshard.c - the pieces of a checkpoint, and moving them from one mesh to another and back.
  *
- * It tests src/techniques/reshard, and transfer.c of src/techniques/checkpoint.  Each element of a tensor is in one
- * piece.  A plan that copies pieces of one mesh to those of another is proved right, and a plan with any copy changed
- * is refused.  A checkpoint that goes from K ranks to N and back to K is the same to the byte.  Elements that are lost,
- * copied twice or put elsewhere are found.
+ * It tests src/techniques/reshard, and transfer.c of src/techniques/checkpoint.  It checks that each element of a
+ * tensor is in one piece, that a plan which copies pieces of one mesh to those of another is proved right, that a plan
+ * with any copy changed is refused, and that a checkpoint which goes from K ranks to N and back to K is the same to the
+ * byte.  It catches elements that are lost, copied twice or put elsewhere.
  *
  * To see it fail: in reshard_pieces.c, let a stretch end with its row where width > columns, in place of <.
  *
- * Models and meshes are drawn by chance (support_state.h): uneven heads, layers and vocabularies.  Each value follows
- * from a seed, the number of its tensor, and its place in it.
+ * Models and meshes are drawn at random (support_state.h), with uneven heads, layers and vocabularies.  Each value
+ * follows from a seed, the number of its tensor, and its place in it.
  *
  *     YARD_CASES=300 build/tests/test_reshard      so many random pairs of meshes
  *
- * (Damaged checkpoints: test_checkpoint_strict.c.  Runs that go on: test_resume.c.  yard ckpt: test_ckpt.c.)
+ * test_checkpoint_strict.c tests damaged checkpoints, test_resume.c runs that go on, and test_ckpt.c the command yard
+ * ckpt.
  */
 #include "techniques/checkpoint/files.h"
 #include "tests/support/support_state.h"

@@ -1,13 +1,13 @@
-/* test_resume.c - a run that is broken off and goes on is, to the bit, the run that was not.
+/* test_resume.c - a run that is broken off and goes on has the bits of a run without a break.
  *
- * It tests resume.c and save_and_load.c of src/techniques/checkpoint, and `yard train --resume`.  State that is not
- * saved (Adam's moments, the place in the data, the strategy) shows as other bits; a folder that two runs write, and
- * one that another model is saved to, must be refused.
+ * It tests resume.c and save_and_load.c of src/techniques/checkpoint, and `yard train --resume`.  It catches state that
+ * is not saved (Adam's moments, the place in the data, the strategy), because the bits are others then.  It also checks
+ * that a folder which two runs write is refused, and one to which another model is saved.
  *
  * To see it fail: in resume.c, go on with other data: leave out the comparison with hash_data().
  *
- * What is expected is the state of the same run without a break: two steps, a checkpoint, and two more steps, on meshes
- * of every kind.
+ * The expected state is that of the same run without a break.  The broken run makes two steps, a checkpoint, and two
+ * more steps, on meshes of every kind.
  */
 #include "planning/predict/plan.h"
 #include "techniques/checkpoint/files.h"

@@ -1,22 +1,22 @@
-/* test_snapfile.c - snapshot files of runs that end at any moment: by a kill, a power cut, or a call that fails.
+/* test_snapfile.c - snapshot files of runs that end at any moment, by a kill, a power cut, or a call that fails.
  *
- * It tests src/techniques/snapshot.  What was acknowledged must be there afterwards, and nothing torn may be taken for
- * an iteration.  A sync that is left out, or that comes too late, is found: with syncs that do nothing iterations must
- * be lost.
+ * It tests src/techniques/snapshot.  It checks that what was acknowledged is there afterwards, and that nothing torn is
+ * taken for an iteration.  It catches a sync that is left out or comes too late: with syncs that do nothing, iterations
+ * must be lost.
  *
  * To see it fail: in snapfile_system.c, let flush_file() return 0 at once.
  *
- * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do
- * what the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have
- * any sectors, and of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at
- * once, and ends where the shim throws it out: after a call by chance.  Then the power goes, and the file becomes
- * what such a disk would have; or the process was only killed, and the next life begins with what the system still
- * holds in memory.  After each life the newest iteration that was acknowledged, or a later one, is read back, all
- * of it of one life and iteration.
+ * This program has its own pwrite, fdatasync, rename and the like, which replace the system's.  They do what the
+ * system's do, and also keep a model of the disk (support_disk.h): of what was not synced it may have any sectors, and
+ * of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends after a
+ * random call, where the shim throws it out.  Then the power goes, and the file becomes what such a disk would have; or
+ * only the process was killed, and the next life begins with what the system still holds in memory.  After each life
+ * the test reads the newest iteration that was acknowledged, or a later one, and checks that all of it is of one life
+ * and iteration.
  *
- *     YARD_CASES=100000 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th trial on
+ *     YARD_CASES=100000 build/tests/test_snapfile     100,000 ends of lives, from the YARD_FIRST-th trial on
  *
- * (Sound files, and readers beside a writer: test_snapfile_kept.c.  Damaged ones: test_snapfile_damage.c.)
+ * test_snapfile_kept.c tests sound files, and readers beside a writer; test_snapfile_damage.c tests damaged files.
  */
 #include "tests/support/shim.h"
 #include "tests/support/support_disk.h"

@@ -1,13 +1,14 @@
-/* test_snapfile_damage.c - a snapshot file that is damaged, cut, from another version or made up is noticed.
+/* test_snapfile_damage.c - snapshot files that are damaged, cut, forged, or of another version.
  *
- * It tests snapfile_read.c and snapfile_layout.c of src/techniques/snapshot, and what `yard ckpt` says.  A bit that no
- * hash covers, a length that nobody checks, and a number that is believed and asks for a terabyte of memory are found.
+ * It tests snapfile_read.c and snapfile_layout.c of src/techniques/snapshot, and what `yard ckpt` says about such a
+ * file.  It checks that each damage is noticed.  It catches a bit that no hash covers, a length that the program
+ * ignores, and a number that is believed although it asks for a terabyte of memory.
  *
  * To see it fail: in snapfile_layout.c, take a page whose hash is wrong: let parse_page() compare its magic alone.
  *
- * A small file with iterations 1 and 2 is written, and then its bytes are changed (struct image of support_state.h).
+ * The test writes a small file with iterations 1 and 2, and then changes its bytes (struct image of support_state.h).
  *
- *     YARD_EVERY_BIT=1 build/tests/test_snapfile_damage     every bit is turned over, else each 61st
+ *     YARD_EVERY_BIT=1 build/tests/test_snapfile_damage     turns every bit over, else each 61st
  */
 #include "tests/support/support_state.h"
 

@@ -1,13 +1,13 @@
-/* test_snapfile_kept.c - what a snapshot file keeps, and for whom: it comes back, also beside a run that writes.
+/* test_snapfile_kept.c - what a snapshot file keeps, and who may read and write it.
  *
- * It tests src/techniques/snapshot.  A value that is lost, or not finite and yet stored, an iteration that is
- * overwritten while a newer one is damaged, a file that two runs write, and a reader who takes a page that is half
- * written for a damaged one are found.
+ * It tests src/techniques/snapshot.  It checks that what is stored comes back, also beside a run that writes.  It
+ * catches a value that is lost, or stored although it is not finite; an iteration that is overwritten while a newer one
+ * is damaged; a file that two runs write; and a reader that takes a half-written page for a damaged one.
  *
- * To see it fail: in snapfile_open.c, take the file though another run has it: any descriptor is enough.
+ * To see it fail: in snapfile_open.c, take the file although another run has it: any descriptor is enough.
  *
- * Values follow from a seed, the number of their tensor, and their place in it (support_state.h).  A writer beside a
- * reader is a process of its own.
+ * Values follow from a seed, the number of their tensor, and their place in it (support_state.h).  Where a writer works
+ * beside a reader, it is a process of its own.
  */
 #include "techniques/checkpoint/checkpoint.h"
 #include "tests/support/support_state.h"

@@ -1,13 +1,13 @@
 /* test_snaprun.c - snapshots while training runs.
  *
- * It tests src/techniques/snapshot on real queues.  No bit of the training changes; what is stored is the state right
- * after its iteration; a step that went wrong is never stored as the newest; and however slow the writer is, training
- * goes on.  A copy that reads what the next update has begun to write, and a training that waits for the disk, are
- * found.
+ * It tests src/techniques/snapshot on real queues.  It checks that no bit of the training changes, that the stored
+ * state is the state right after its iteration, that a step which went wrong is never stored as the newest, and that
+ * training goes on however slow the writer is.  It catches a copy that reads what the next update has begun to write,
+ * and a training that waits for the disk.
  *
  * To see it fail: in snapshot_stored.c, let is_state() leave out what the optimizer keeps.
  *
- * What is expected is the run without snapshots, whose state after each step is kept.
+ * The expected states are those of the run without snapshots, after each of its steps.
  */
 #include "planning/trace/trace.h"
 #include "techniques/checkpoint/resume.h"

@@ -1,13 +1,14 @@
 /* test_snapshot.c - the plan of snapshots: which iterations are stored, and when each copy goes.
  *
- * It tests src/techniques/snapshot on lists that are never run.  Each layer is stored once, whatever the mesh; a slot
- * is not overwritten while it has the newest whole iteration; and the critical path has no snapshots in it.  A layer
- * that is stored twice or not at all, a copy in the way of training, and a promise that the disk cannot keep are found.
+ * It tests src/techniques/snapshot on lists that never run.  It checks that each layer is stored once, whatever the
+ * mesh; that a slot is not overwritten while it has the newest whole iteration; and that no snapshot is on the critical
+ * path.  It catches a layer that is stored twice or not at all, a copy that delays training, and a promise that the
+ * disk cannot keep.
  *
  * To see it fail: in snapshot_stored.c, let is_state() leave out what the optimizer keeps.
  *
- * What is expected comes from a calculation here that keeps every slot in view, and for shipped lists from paper.  (In
- * a run: test_snaprun.c, killed: test_kills.c.)
+ * The expected plans come from a calculation in this file that looks at every slot, and for shipped lists from paper.
+ * test_snaprun.c tests snapshots in a run, and test_kills.c in one that is killed.
  *
  *     YARD_CASES=N build/tests/test_snapshot      N random lists
  */

@@ -1,13 +1,13 @@
 /* test_swap.c - swapping: which tensors leave the device, and when they are back.
  *
- * It tests src/techniques/swap on lists whose times follow from their numbers, and in trainings.  What is planned fits
- * its budget to the byte and changes no bit of the training.  A tensor that is back too late, one that leaves while it
- * is read, and a report of other bytes and times are found.
+ * It tests src/techniques/swap on lists whose times follow from their numbers, and in trainings.  It checks that a plan
+ * fits its budget to the byte and changes no bit of the training.  It catches a tensor that is back too late, one that
+ * leaves while it is read, and a report with wrong bytes or times.
  *
  * To see it fail: in swap.c, find no gap that is shorter than six tasks: end - begin > 5 in lies_idle().
  *
- * The two fixed orders were worked out by hand.  (Against all plans: test_swap_plans.c.  Random lists and budgets:
- * test_swap_budgets.c.)
+ * The two fixed orders were worked out by hand.  test_swap_plans.c compares the planner with all plans, and
+ * test_swap_budgets.c tests random lists and budgets.
  *
  *     YARD_CASES=N build/tests/test_swap      N random lists, and N random trainings
  */

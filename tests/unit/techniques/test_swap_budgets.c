@@ -1,9 +1,9 @@
-/* test_swap_budgets.c - swapping: laws of budgets, and of what may leave.
+/* test_swap_budgets.c - laws that hold when swapping gets more memory, or may move more.
  *
- * It tests src/techniques/swap on random lists, models and meshes.  A budget that a refusal names is enough; with more
- * memory, and with more classes that may move, a step is not longer; and where the host updates all layers, as many as
- * one likes train in the memory of one.  A budget that is named but not enough, and a search that misses in more memory
- * what it finds in less, are found.
+ * It tests src/techniques/swap on random lists, models and meshes.  It checks that a budget which a refusal names is
+ * enough; that a step is not longer with more memory, or with more classes that may move; and that any number of layers
+ * trains in the memory of one where the host updates all layers.  It catches a budget that is named but not enough, and
+ * a search that misses in more memory what it finds in less.
  *
  * To see it fail: in shortage.c, name a byte too few: device->budget - 1 in refuse_and_name_budgets().
  *

@@ -1,13 +1,14 @@
-/* test_swap_plans.c - swapping: the planner's plan against all plans that there are.
+/* test_swap_plans.c - the plans of swapping, compared with all plans that there are.
  *
  * It tests src/techniques/swap.  In a chain of layers each tensor may be kept, made again, or swapped between any two
- * places, and the plan is as good as the best; and a small pipeline is free of stalls in as few bytes as can be.  A
- * tensor that leaves or comes back at a worse place, and one that is made again though it could be swapped, are found.
+ * places; the test checks that the planner's plan is as good as the best of these.  It also checks that a small
+ * pipeline has no stalls in as few bytes as possible.  It catches a tensor that leaves or comes back at a worse place,
+ * and one that is made again although it could be swapped.
  *
  * To see it fail: in swap_choice.c, swap what is to be made again too: false for the comparison in the last line of
  * action_of().
  *
- * Plans are carried out by the verbs of edits, not by the pass, and simulated.
+ * The verbs of edits carry out the plans, not the pass, and the results are simulated.
  *
  *     YARD_CASES=N build/tests/test_swap_plans      N random chains
  */

@@ -1,13 +1,13 @@
-/* test_board.c - tasks of step files are moved by hand, as on the screen of `yard view`.
+/* test_board.c - moving the tasks of a step file by hand, as on the screen of `yard view`.
  *
- * It tests src/tools/board.  A move that is accepted means the same: the list proves to compute the same values.  One
- * that is refused says which task is in the way.  Undo brings every byte back, and what is saved takes the time that
- * was shown.  A task that passes another one whose result it reads, and a move that changes more than the order, are
- * found.
+ * It tests src/tools/board.  It checks that the list proves to compute the same values after each move that is
+ * accepted, that a refusal says which task is in the way, that undo brings every byte back, and that what is saved
+ * takes the time that was shown.  It catches a task that passes another one whose result it reads, and a move that
+ * changes more than the order.
  *
  * To see it fail: in sink_along() of board.c, leave out the condition on the lane.
  *
- * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
+ * The lists are those of data/steps. verify(), and a simulation of what is saved, say what a move must come to.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

@@ -1,11 +1,12 @@
-/* test_ckpt.c - `yard ckpt`: ls, verify, diff, reshard and export, and what they leave alone.
+/* test_ckpt.c - the commands `yard ckpt` ls, verify, diff, reshard and export, and what they leave alone.
  *
- * It tests src/tools/ckpt.  A damaged checkpoint that is called sound, a file that is replaced though it is none of
- * ours, and an export with other values or a wrong description are found.
+ * It tests src/tools/ckpt.  It catches a damaged checkpoint that is called sound, a file that is replaced although it
+ * is not ours, and an export with other values or a wrong description.
  *
  * To see it fail: in ckpt_verify.c, leave out the call of verify_tensor().
  *
- * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
+ * The checkpoint is small_state().  Its values follow from a seed (state_value()), and so does what an export must
+ * have.
  */
 #include "techniques/checkpoint/files.h"
 #include "tests/support/support_state.h"

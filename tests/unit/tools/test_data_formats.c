@@ -1,13 +1,15 @@
-/* test_data_formats.c - files of other programs as data: which are read, and which are refused by their names.
+/* test_data_formats.c - files of other programs as data: which of them are read, and which are refused by their names.
  *
- * It tests src/tools/formats, and how texts.c and splits.c of src/trainer/data take what is found.  A file that says
- * what it is, and is neither text nor tokens, is refused with a sentence: else a student trains on an archive.  And the
- * other way round: text that begins with the words of a format is text, and any two numbers may be the first tokens.  A
- * signature that is too short, or that is looked for in the wrong place, and a text out of a damaged archive are found.
+ * It tests src/tools/formats, and how texts.c and splits.c of src/trainer/data take what is found.  It checks that a
+ * file which says what it is, and is neither text nor tokens, is refused with a sentence: otherwise a student trains on
+ * an archive.  It also checks the opposite: text that begins with the words of a format is text, and any two numbers
+ * may be the first tokens.  It catches a signature that is too short, or that is looked for in the wrong place, and a
+ * text from a damaged archive.
  *
  * To see it fail: in data_files.c, take a row out of the table of signatures, or cut one to its first two bytes.
  *
- * Signatures are those of each format's description.  A file is made of one, and of bytes that say nothing.
+ * Signatures are those of each format's description.  Each test file consists of a signature and of bytes without
+ * meaning.
  */
 #include "tests/support/support_data.h"
 

@@ -1,5 +1,8 @@
-/* test_meshes.c - plan --search: on small cases it finds the front of all candidates, simulated one by one;
- * no candidate undercuts a bound of its own, and each row's command comes to the row's time in the row's bytes.
+/* test_meshes.c - the command `yard plan --search`.
+ *
+ * This test checks on small cases that the search finds the front of all candidates, which are simulated here one by
+ * one; that no candidate is better than its own bound; and that each row's command takes the row's time in the row's
+ * bytes.
  *
  * To see it fail: in front.c, take the plan of most bytes: > least in place of <.
  */

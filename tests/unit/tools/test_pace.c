@@ -1,7 +1,10 @@
-/* test_pace.c - prediction against real queues: random delays and pacing change no bit, paced records keep the modelled
- * times and order, profiles are measured, and what the commands write can be read back.
+/* test_pace.c - predictions compared with real queues.
  *
- * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
+ * This test checks that random delays and pacing change no bit, that paced records keep the modelled times and order,
+ * that profiles are measured, and that the program can read what its commands write.
+ *
+ * Nothing here depends on how fast the machine is, or on what else it does: the test asserts only order, lower bounds
+ * and bits.
  *
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  */

@@ -1,12 +1,12 @@
 /* test_plot.c - `yard plot`: what it prints, the picture that it draws, and what it refuses.
  *
- * It tests src/tools/plot, and src/tools/picture below it.  A point of the log is where its step and loss say, also
- * when the picture is read back; means are those of their own steps; and nothing is drawn outside of its frame.  A step
- * that is left out, an axis that begins elsewhere, and text without its letters are found.
+ * It tests src/tools/plot, and src/tools/picture below it.  It checks that a point of the log is where its step and its
+ * loss say, also when the picture is read back; that means are those of their own steps; and that nothing is drawn
+ * outside its frame.  It catches a step that is left out, an axis that begins elsewhere, and text without its letters.
  *
  * To see it fail: in plot_values.c, drop the step that --from names too: > in place of >=.
  *
- * Logs are texts in this program, so small that places of points follow from them.
+ * The logs are texts in this program.  They are so small that the places of points follow from them.
  */
 #include "tests/support/child.h"
 #include "tools/plot/plot.h"

@@ -1,13 +1,13 @@
-/* test_stories.c - grammars: the texts that they make, and how well a model can know them.
+/* test_stories.c - grammars: the texts that they make, and how well a model can know these.
  *
- * It tests src/tools/stories.  A grammar that has no sense is refused at its line; its entropy is the one worked out by
- * hand; and a model that is trained on its text comes down to the floor, not below it, and learns the grammar's
- * probabilities.  An entropy that forgets a choice, a text that is not drawn as the grammar says, and a floor that a
- * model undercuts are found.
+ * It tests src/tools/stories.  It checks that a grammar without sense is refused at its line, that its entropy is the
+ * one that was worked out by hand, and that a model which is trained on its text comes down to the floor, not below it,
+ * and learns the grammar's probabilities.  It catches an entropy that forgets a choice, a text that is not drawn as the
+ * grammar says, and a floor that a model goes below.
  *
  * To see it fail: in stories.c, let a phrase end a byte early: place->at + 2 in place of + 1.
  *
- * Entropies of small grammars were worked out by hand, as the comments beside them show.
+ * The entropies of small grammars were worked out by hand, as the comments beside them show.
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"

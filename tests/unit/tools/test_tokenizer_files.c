@@ -1,12 +1,13 @@
 /* test_tokenizer_files.c - byte-level BPE in files: our own, those of other programs, and the line in a checkpoint.
  *
- * It tests src/tools/tokens.  A tokenizer that goes through a file has the same tokens; what a file asks for and cannot
- * be computed here is refused by its name; and a model keeps its tokenizer.  A merge that is lost, a file that is
- * believed though its tokens contradict each other, and one that is taken though it means other tokens are found.
+ * It tests src/tools/tokens.  It checks that a tokenizer which goes through a file has the same tokens, that what a
+ * file asks for and cannot be computed here is refused by its name, and that a model keeps its tokenizer.  It catches a
+ * merge that is lost, a file that is believed although its tokens contradict each other, and one that is accepted
+ * although it means other tokens.
  *
  * To see it fail: in read_tokenizer.c, let an added token have two numbers: no `known` in add_to_vocabulary().
  *
- * Files are those of a tokenizer that is learnt or drawn here, with one field changed, or texts in this program.
+ * The files are texts in this program, or those of a tokenizer that is learnt or drawn here, with one field changed.
  */
 #include "tests/support/support_tokens.h"
 #include "trainer/file/file.h"

@@ -1,13 +1,14 @@
 /* test_tokens.c - byte-level BPE: words, encoding and decoding, and learning.
  *
- * It tests src/tools/tokens.  Words are GPT-2's; any bytes come back from their tokens; tokens are those of the
- * textbook's algorithm, which merges the first pair of the list again and again; and the most frequent pair is learnt.
- * Words that are cut elsewhere than GPT-2's, a merge out of order, and a word whose length makes it slow are found.
+ * It tests src/tools/tokens.  It checks that words are GPT-2's, that any bytes come back from their tokens, that tokens
+ * are those of the textbook's algorithm, which merges the first pair of the list again and again, and that the most
+ * frequent pair is learnt.  It catches words that are cut in other places than GPT-2's, a merge out of order, and a
+ * word that takes long because of its length.
  *
  * To see it fail: in learn.c, let a pair that occurs LEAST_COUNT times count for nothing: > in place of >=.
  *
- * The textbook's algorithm is written out here.  Words and tokens that are expected otherwise stand beside their texts.
- * (Tokenizers in files: test_tokenizer_files.c.)
+ * The textbook's algorithm is in this file.  Other expected words and tokens stand beside their texts.
+ * test_tokenizer_files.c tests tokenizers in files.
  */
 #include "tests/support/support_tokens.h"
 #include "trainer/file/file.h"

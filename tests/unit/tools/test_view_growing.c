@@ -1,12 +1,12 @@
 /* test_view_growing.c - a timeline of a trace that still grows, as `yard view` follows a trainer.
  *
- * It tests src/tools/view with follow.c of src/planning/trace.  What is shown is what the file has by then: the newest
- * step that computes, bars up to the newest record, and what runs now.  A step that is shown though it only fetches
- * ahead, and a bar that stays open, are found.
+ * It tests src/tools/view with follow.c of src/planning/trace.  It checks that the window shows what the file has by
+ * then: the newest step that computes, bars up to the newest record, and what runs now.  It catches a step that is
+ * shown although it only fetches ahead, and a bar that stays open.
  *
  * To see it fail: in track.c, take the newest step that does not compute: drop the ! before `computes`.
  *
- * The trace is written here, record by record; what must be seen after each follows from it.
+ * The test writes the trace record by record.  What must be seen after each record follows from it.
  */
 #include "tests/support/support_view.h"
 

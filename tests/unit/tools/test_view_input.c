@@ -1,14 +1,14 @@
 /* test_view_input.c - what keys, the mouse and a window do to the timeline.
  *
- * It tests actions.c, pick.c, select.c and move.c of src/tools/view, as a script of keys and clicks.  Each key does
- * what the help says; a click selects what lies below it; what is measured are the times of the trace.  A key that does
- * something else, a click that picks the neighbour, and a key that ends the program where there is nothing to select
- * are found.
+ * It tests actions.c, pick.c, select.c and move.c of src/tools/view with scripts of keys and clicks.  It checks that
+ * each key does what the help says, that a click selects what lies below it, and that what is measured are the times of
+ * the trace.  It catches a key that does something else, a click that picks the neighbour, and a key that ends the
+ * program where there is nothing to select.
  *
  * To see it fail: in actions.c, let go_by() take "previous" for "next": step++ in place of step--; or in pick.c, let
  * find_longest() keep the shortest bar: < in place of > between the two lengths.
  *
- * The window is SDL's dummy driver.  Places of bars follow from the example's times (support_view.h).
+ * The window is SDL's dummy driver.  The places of bars follow from the example's times (support_view.h).
  */
 #ifdef HAVE_SDL2
 #define SDL_MAIN_HANDLED

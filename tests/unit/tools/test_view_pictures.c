@@ -1,7 +1,7 @@
-/* test_view_pictures.c - how the timeline looks: golden pictures, the legend, colours and names.
+/* test_view_pictures.c - how the timeline looks: its golden pictures, legend, colours and names.
  *
- * Golden pictures are compared by a hash of their pixels.  One that differs is left in the test's folder to be looked
- * at.  When it is as it should be, its hash goes into the table.
+ * This test compares each golden picture by a hash of its pixels.  It leaves a picture that differs in the test's
+ * folder, where you can look at it.  If that picture is as it should be, put its hash into the table.
  *
  * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
  */

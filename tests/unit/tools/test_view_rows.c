@@ -1,13 +1,12 @@
-/* test_view_rows.c - which rows the timeline has, how high they are, what they are called, and two traces in one
- * window.
+/* test_view_rows.c - the rows of the timeline, their heights and names, and two traces in one window.
  *
- * It tests layout.c, track.c and bars.c of src/tools/view.  Rows fill the window and none is cut; a row's numbers are
- * those of its bars and bytes; two traces always fit.  A lane without a row, a row outside of the window, and busy time
- * that is counted twice are found.
+ * It tests layout.c, track.c and bars.c of src/tools/view.  It checks that rows fill the window and none is cut, that a
+ * row's numbers are those of its bars and bytes, and that two traces always fit.  It catches a lane without a row, a
+ * row outside the window, and busy time that is counted twice.
  *
  * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
  *
- * Sizes follow from the window's, and times from traces that are written here.
+ * Expected sizes follow from the window's, and times from traces that the test writes.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

@@ -1,8 +1,9 @@
-/* test_view_spans.c - a timeline from far out: steps are too narrow to be seen, so whole steps are taken together.
+/* test_view_spans.c - a timeline from far out, where steps are too narrow to be seen and whole steps are drawn
+ * together.
  *
- * It tests shares.c and bars.c of src/tools/view.  How long bars last by colour is counted here one by one, and where
- * spans begin follows from steps that are all alike.  Sums that a late bar has made wrong, a span that is missing at
- * the left edge, a bar that is lost where it reaches into a span, and a long bar that is drawn as a span are found.
+ * It tests shares.c and bars.c of src/tools/view.  The test counts one by one how long bars last by colour, and all its
+ * steps are alike, so it knows where spans begin.  It catches sums that a late bar has made wrong, a span that is
+ * missing at the left edge, a bar that is lost where it reaches into a span, and a long bar that is drawn as a span.
  *
  * To see it fail: in is_valid() of shares.c, write || in place of &&.
  */
