@@ -1,15 +1,15 @@
-/* test_base.c - what every part of the trainer stands on: errors, memory, numbers as text, random numbers, hashes and
+/* test_base.c - what every part of the trainer uses: errors, memory, numbers as text, random numbers, hashes and
  * options.
  *
- * It tests src/trainer/base.  What has answers that others published (Philox, xxHash) must give these; what is written
- * as text and read again is the same number; an option set in either spelling has the same effect, and one that is
- * tried for a moment leaves no trace; a mistake ends the program with one sentence, after what was begun has been
- * cleaned up.  A rounded number that is read back as another, an option that is silently ignored, and a sentence with a
- * character that a terminal obeys are found.
+ * It tests src/trainer/base.  It checks that functions with published answers (Philox, xxHash) give these; that a
+ * number which is written as text and read again is the same number; that an option has the same effect in either
+ * spelling, and leaves no trace when it is tried for a moment; and that a mistake ends the program with one sentence,
+ * after a cleanup of what was begun.  It catches a rounded number that is read back as another, an option that is
+ * silently ignored, and a sentence with a character that a terminal obeys.
  *
  * To see it fail: in hash.c, let the first of the last three shifts be one by 32 instead of 33.
  *
- * Expected texts and numbers stand beside what gives them; published answers say where they come from.
+ * Expected texts and numbers stand beside what gives them.  Published answers say where they come from.
  */
 #include "planning/console/numbers.h"
 #include "planning/console/table.h"

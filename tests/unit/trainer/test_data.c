@@ -1,16 +1,16 @@
 /* test_data.c - data sets: what --data names, what is held out for validation, and which vocabulary comes of it.
  *
- * It tests data.c, data_paths.c, splits.c and texts.c of src/trainer/data.  Each byte is trained on or held out, never
- * both, and the cut is at the same byte whatever tokens are; files come in the order of their names; a model's own
- * tokenizer and vocabulary count; and data that are too short, missing or of another kind are refused.  A split that
- * loses a token or cuts a character in two, a vocabulary learnt from what is held out, and an order that the file
- * system chooses are found.
+ * It tests data.c, data_paths.c, splits.c and texts.c of src/trainer/data.  It checks that each byte is either trained
+ * on or held out, and that the cut is at the same byte whatever tokens are; that files come in the order of their
+ * names; that a model's own tokenizer and vocabulary count; and that data which are too short, missing or of another
+ * kind are refused.  It catches a split that loses a token or cuts a character in two, a vocabulary that is learnt from
+ * what is held out, and an order that the file system chooses.
  *
  * To see it fail: in texts.c, cut at the byte that is asked for, though it is in the middle of a character.
  *
- * Numbers of tokens follow from the lengths of files, which are written here, and from val_share, a tenth.
+ * The expected numbers of tokens follow from the lengths of files, which are written here, and from val_share, a tenth.
  *
- * (Files of other programs: test_data_formats.c.  Windows: test_data_windows.c.  Tokenizers: test_tokenizer.c.)
+ * test_data_formats.c tests files of other programs, test_data_windows.c windows, and test_tokenizer.c tokenizers.
  */
 #include "tests/support/support_data.h"
 #include "trainer/base/embedded.h"

@@ -1,14 +1,14 @@
 /* test_data_windows.c - windows: which tokens a sequence of a step has, in each order, and in validation.
  *
- * It tests src/trainer/data/windows.c.  A target is the token one place later.  In the order of the file the windows
- * are those of llm.c's loader.  Shuffled, they follow from the seed and the number of the sample among all samples
- * alone, so that runs with other batches see the same; and no token is seen twice in an epoch.  Validation counts each
- * target once.  A window that begins a token off, an order that depends on the batch, and a last window whose targets
- * count twice are found.
+ * It tests src/trainer/data/windows.c.  It checks that a target is the token one place later; that in the order of the
+ * file the windows are those of llm.c's loader; that shuffled windows follow only from the seed and from the sample's
+ * number among all samples, so that runs with other batches see the same ones; that no token is seen twice in an epoch;
+ * and that validation counts each target once.  It catches a window that begins a token off, an order that depends on
+ * the batch, and a last window whose targets count twice.
  *
  * To see it fail: in windows.c, let the counter be step + sample instead of step * batch + sample.
  *
- * Tokens are numbered, so a token tells where it stood: what is expected follows from places alone.
+ * Tokens are numbered, so a token tells where it stood, and the expected tokens follow from places alone.
  */
 #include "tests/support/support_data.h"
 

@@ -1,11 +1,12 @@
 /* test_depend.c - which task waits for which.
  *
- * It tests depend() of src/trainer/step.  A missing edge, one too many, and a wait that other waits imply are found.
+ * It tests depend() of src/trainer/step.  It catches a missing edge, one edge too many, and a wait that other waits
+ * imply.
  *
  * To see it fail: in note_touch() of depend.c, write EDGE_DATA for EDGE_REUSE in the condition.
  *
- * The edges of the journey (support_schedule.h) were worked out on paper.  (Random lists: test_depend_random.c.  Runs:
- * test_execute.c.  Where bytes lie: test_place.c.)
+ * The edges of the journey (support_schedule.h) were worked out on paper.  test_depend_random.c tests random lists,
+ * test_execute.c runs, and test_place.c where bytes lie.
  */
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"

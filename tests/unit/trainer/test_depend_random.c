@@ -1,14 +1,15 @@
 /* test_depend_random.c - random lists of tasks: whatever their order on the lanes, they give the bits of running one
  * task after another.
  *
- * It tests depend(), place(), verify(), execute() and find_uses().  Of each list: verify() finds it sound; without any
- * one of its waits verify() refuses it; its addresses hold what is always true of them; and its runs with threads, also
- * under the audit, leave the same bits as its serial run.  A race that one list in a hundred shows is found.
+ * It tests depend(), place(), verify(), execute() and find_uses().  For each list it checks that verify() finds the
+ * list sound; that verify() refuses it without any one of its waits; that its addresses keep the laws of addresses; and
+ * that its runs with threads, also under the audit, leave the same bits as its serial run.  It catches a race that only
+ * one list in a hundred shows.
  *
  * To see it fail: in choose_waits() of waits.c, take each wait for one that follows from others: `tracked` alone.
  *
- * A list has 10 to 34 tasks, drawn from a seed: kernels, copies, moves and host tasks on two devices and the host, in
- * any order that reads only what has been written.
+ * A list has 10 to 34 tasks, which are drawn from a seed: kernels, copies, moves and host tasks on two devices and the
+ * host, in any order that reads only what has been written.
  */
 #include "planning/pass/uses.h"
 #include "planning/predict/predict.h"

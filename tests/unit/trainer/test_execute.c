@@ -1,13 +1,13 @@
-/* test_execute.c - running a list: tasks that fail, that hang, that run in the background, or only in some steps.
+/* test_execute.c - running a list whose tasks fail, hang, run in the background, or run only in some steps.
  *
- * It tests execute() and drain() of src/trainer/run, the threads of lanes, and the watchdog of src/tools/watch.  An
- * error that names another task, a task that runs though what it waits for has failed, a background that holds
- * training up, a hang that nobody reports, and one that a signal does not end are found.
+ * It tests execute() and drain() of src/trainer/run, the threads of lanes, and the watchdog of src/tools/watch.  It
+ * catches an error that names another task, a task that runs although one that it waits for has failed, a background
+ * that holds training up, a hang that is not reported, and one that a signal does not end.
  *
  * To see it fail: in retire.c, report the last failure in place of the first: exchange the arguments of is_before().
  *
- * Tasks hang at a barrier until a test opens it, or for ever in a process of its own.  Which steps a task runs in is
- * worked out by hand.
+ * Tasks hang at a barrier until a test opens it, or for ever in a process of their own.  The steps in which a task runs
+ * were worked out by hand.
  */
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"

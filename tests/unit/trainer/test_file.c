@@ -1,10 +1,9 @@
-/* test_file.c - files that are read though they may be hostile, and files that are written so that none is ever half
- * there.
+/* test_file.c - reading files that may be hostile, and writing files so that none is ever half there.
  *
- * It tests src/trainer/file.  Whatever the bytes of a safetensors file or one of llm.c's are, reading stays inside the
- * file and ends with a sentence, not a crash; what is written is read back with the same bits; and a file that is
- * published is the old one or the new one at every moment.  A length that is believed, a name that is too long, and a
- * temporary file that stays behind are found.
+ * It tests src/trainer/file.  It checks that reading stays inside the file and ends with a sentence, not a crash,
+ * whatever the bytes of a safetensors file or of one of llm.c's are; that what is written is read back with the same
+ * bits; and that a file which is published is the old one or the new one at every moment.  It catches a length that is
+ * believed, a name that is too long, and a temporary file that stays behind.
  *
  * To see it fail: in safetensors.c, let a tensor begin behind the end of the file.
  *

@@ -1,17 +1,20 @@
-/* test_grid.c - training on meshes of all sizes, against one device.
+/* test_grid.c - training on meshes of all sizes, compared with one device.
  *
- * A grid of dp, pp and tp from 1 to 4, with ZeRO 0 to 3, orders of the pipeline, micro-batches, passes and ways that
- * bytes travel dealt over it, for a model whose heads and layers divide evenly and, with flash attention, for one where
- * they do not.  Of each mesh: the list proves right; replicas are equal to the bit after every step; what was painted
- * over before is overwritten up to the last predicted byte on every device, and no further; and the state is, to the
- * bit, that of tp devices which sum the gradient in dp groups.  That is one device where tp is 1.  For the others,
- * gradients of step 1 are within 1e-5 of one device's and losses within 1e-4.
+ * The grid has dp, pp and tp from 1 to 4.  ZeRO 0 to 3, orders of the pipeline, micro-batches, passes, and ways that
+ * bytes travel are spread over it.  One model's heads and layers divide evenly.  Another's do not, and it has flash
+ * attention.
+ *
+ * This test checks for each mesh that the list proves right; that replicas are equal to the bit after every step; that
+ * each device overwrites the paint up to the last predicted byte, and no further; and that the state has the bits of tp
+ * devices which sum the gradient in dp groups.  Where tp is 1 that is one device.  Where it is not, gradients of step 1
+ * must be within 1e-5 of one device's, and losses within 1e-4.
  *
  * To see it fail: in collective.c, keep a slice at the turn in which it comes: [k * n + turn] in add_reduce_moves().
  *
- * `make test` takes a small part of the grid and few steps.  All of it, with a line for each mesh:
+ * `make test` takes a small part of the grid and few steps.  This command takes all of it, and prints a line for each
+ * mesh:
  *
- *     YARD_GRID=16 build/tests/test_grid      up to so many devices in a mesh
+ *     YARD_GRID=16 build/tests/test_grid      meshes of up to 16 devices
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"

@@ -1,13 +1,13 @@
-/* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model.
+/* test_import.c - models of other programs: config.json, names, shards, heads, and files that are no model.
  *
- * It tests import.c and find_model.c of src/trainer/import, and models.c of src/tools/formats.  A model that is
- * computed here as there is taken, whatever its names and files are; one that is not is refused by what makes it
- * another.  Heads that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a
- * second tensor of a name are found.
+ * It tests import.c and find_model.c of src/trainer/import, and models.c of src/tools/formats.  It checks that a model
+ * which is computed in the same way here is accepted, whatever its names and files are, and that another one is refused
+ * with the reason.  It catches heads that are guessed without a word, a tensor that is transposed, a shard that is
+ * missing, and a second tensor of a name.
  *
  * To see it fail: in import.c, let a name that two tensors have pass.
  *
- * What is written here is the smallest model of each kind.  Three losses are those that Hugging Face's transformers
+ * The test writes the smallest model of each kind.  Three expected losses are those that Hugging Face's transformers
  * computes.
  */
 #include "planning/lists/lists.h"

@@ -1,17 +1,17 @@
-/* test_kernels.c - the kernels of a layer, forward and backward, against plain C (reference.h), over odd sizes and all
- * shapes of the kernels (support_kernels.h).
+/* test_kernels.c - the kernels of a layer, forward and backward, compared with plain C (reference.h).
  *
- * Where the order of additions is the kernel's promise the bits must agree, elsewhere the values within a few units of
- * rounding.  A last element that is left out, a write behind an array, and a NaN that is hidden, or is read where
- * nothing may be read, are found.
+ * This test runs each kernel over odd sizes and in all shapes of the kernels (support_kernels.h).  It checks that the
+ * bits agree where the kernel promises an order of additions, and elsewhere that values agree within a few units of
+ * rounding.  It catches a last element that is left out, a write behind an array, and a NaN that is hidden, or that is
+ * read where nothing may be read.
  *
- * Inputs are normal numbers that depend on a seed only.  Sizes are below, at and above every vector and block.
+ * Inputs are normal numbers that depend only on a seed.  Sizes are below, at and above every vector and block.
  *
- * It runs on whatever driver is the first (drivers.sh brings others).  llvmpipe is excused from two things: its
- * fma(-0, 1, 0) is -0, and its loops are too short for our products.
+ * The test runs on the first driver of the machine; drivers.sh brings others.  It makes two exceptions for llvmpipe,
+ * whose fma(-0, 1, 0) is -0, and whose loops are too short for our products.
  *
- * (Sums, the norm and AdamW: test_kernels_sums.c.  Products: test_kernels_products.c.  Attention:
- * test_kernels_attention.c.  loss_part, loss_join: test_grid.c.)
+ * test_kernels_sums.c tests sums, the norm and AdamW, test_kernels_products.c products, test_kernels_attention.c
+ * attention, and test_grid.c loss_part and loss_join.
  *
  * To see it fail: in gelu.cl, cut GELU_CUBIC to 0.0713f.
  */

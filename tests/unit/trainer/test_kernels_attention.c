@@ -1,12 +1,12 @@
-/* test_kernels_attention.c - attention and its gradient, plain and flash, against 64-bit floats (ref_attention).
+/* test_kernels_attention.c - attention and its gradient, plain and flash, compared with 64-bit floats (ref_attention).
  *
- * It tests src/trainer/model/attention.c with the kernels that it calls.  A key above the diagonal that counts, a block
- * whose maximum is not brought up to date, and a gradient of the wrong head are found; so are bits of flash attention
- * that depend on the size of the work-group or on the local memory.
+ * It tests src/trainer/model/attention.c with the kernels that it calls.  It catches a key above the diagonal that
+ * counts, a block whose maximum is not updated, a gradient of the wrong head, and bits of flash attention that depend
+ * on the size of the work-group or on the local memory.
  *
  * To see it fail: in flash.cl, do not scale what was summed before the maximum rose: factor 1.
  *
- * Inputs are normal numbers that depend on a seed only.
+ * Inputs are normal numbers that depend only on a seed.
  */
 #include "tests/support/support_kernels.h"
 #include "tests/support/support_training.h"

@@ -1,12 +1,13 @@
-/* test_kernels_products.c - matrix products, by gemm.cl and by CLBlast, against one chain of fma per element.
+/* test_kernels_products.c - matrix products by gemm.cl and by CLBlast, compared with one chain of fma per element.
  *
- * It tests src/trainer/model/gemm.c and gemm.cl.  Our own products must have the bits of the chain, in the order of k;
- * CLBlast, which may sum in any order, must be near.  An edge of a tile that is left out or written twice, a stride
- * that is taken for another, an element read beside a matrix (NaN lies there), and one that is written there are found.
+ * It tests src/trainer/model/gemm.c and gemm.cl.  It checks that our own products have the bits of the chain, in the
+ * order of k, and that the products of CLBlast, which may sum in any order, are near.  It catches an edge of a tile
+ * that is left out or written twice, a stride that is taken for another, and an element that is read or written outside
+ * a matrix, where NaN lies.
  *
  * To see it fail: in gemm.cl, begin the chain of products at k = 1.
  *
- * Operands are normal numbers that depend on a seed only.  Sizes are odd, or lie around the borders of a tile.
+ * Operands are normal numbers that depend only on a seed.  Sizes are odd, or lie around the borders of a tile.
  */
 #include "tests/support/support_kernels.h"
 #include "tests/support/support_training.h"

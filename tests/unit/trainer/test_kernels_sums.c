@@ -1,11 +1,11 @@
-/* test_kernels_sums.c - kernels that sum over tokens or parameters, and AdamW, against plain C (reference.h), over odd
- * sizes and all shapes of the kernels (support_kernels.h).
+/* test_kernels_sums.c - kernels that sum over tokens or parameters, and AdamW, compared with plain C (reference.h).
  *
- * Sums whose order is the kernel's promise must have the reference's bits: a sum in another order, in which a shape or
- * a device would show, is found.  So are a norm that hides what is not finite, an update that moves though training has
- * halted, and a wait for all work-items that waits for some only.
+ * This test runs each kernel over odd sizes and in all shapes of the kernels (support_kernels.h).  It checks that sums
+ * whose order is promised have the reference's bits, so that no sum depends on the shape or the device.  It catches a
+ * norm that hides what is not finite, an update that moves although training has halted, and a wait for all work-items
+ * that waits only for some.
  *
- * Inputs are normal numbers that depend on a seed only.
+ * Inputs are normal numbers that depend only on a seed.
  *
  * To see it fail: in norm.cl, end the sum over parts a round early: part > 1.
  */

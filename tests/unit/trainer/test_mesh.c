@@ -1,13 +1,14 @@
-/* test_mesh.c - meshes of devices: who has what, and how what several devices have made is added up.
+/* test_mesh.c - meshes of devices: what each device has, and how the results of several devices are added up.
  *
- * It tests src/trainer/mesh, and the order of the norm in src/trainer/model/optimizer.c.  Each device has one place,
- * each element of a parameter is in one shard, sums are in the order of the ranks, and no device is sent everything at
- * once.  A shard that overlaps another, and a sum that depends on who comes first, are found.
+ * It tests src/trainer/mesh, and the order of the norm in src/trainer/model/optimizer.c.  It checks that each device
+ * has one place, that each element of a parameter is in one shard, that sums are in the order of the ranks, and that no
+ * device is sent everything at once.  It catches a shard that overlaps another, and a sum that depends on which device
+ * comes first.
  *
  * To see it fail: in collective.c, let all devices receive from the same one in each turn: sender = turn.
  *
- * Sums are compared with those of a loop, to the bit.  (Orders of turns: test_mesh_orders.c.  Bits of a training:
- * test_mesh_bits.c, and test_grid.c for all meshes of a grid.)
+ * A loop in this file computes the expected sums, which must agree to the bit.  test_mesh_orders.c tests orders of
+ * turns, test_mesh_bits.c bits of a training, and test_grid.c bits on all meshes of a grid.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"

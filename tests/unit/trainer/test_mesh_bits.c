@@ -1,12 +1,13 @@
-/* test_mesh_bits.c - training over meshes of devices: with which bits, and what validation and samples come to.
+/* test_mesh_bits.c - training over meshes of devices: its bits, its validation and its samples.
  *
- * It tests the lists of src/trainer/train and src/trainer/mesh as they run.  The parameters after some steps are those
- * of one device, to the bit, as far as a mesh promises that; losses of validation and logits of samples are close to
- * those of one device.  A sum in another order, a gradient that is added twice and a stale parameter are found.
+ * It tests the lists of src/trainer/train and src/trainer/mesh as they run.  It checks that the parameters after some
+ * steps are those of one device, to the bit, as far as a mesh promises that, and that losses of validation and logits
+ * of samples are close to those of one device.  It catches a sum in another order, a gradient that is added twice, and
+ * a stale parameter.
  *
  * To see it fail: in collective.c, let no sum move on to where it is to stay: collector = 0 in add_reduce_sums().
  *
- * What is expected is another mesh's training.  (Other sizes, and passes: test_grid.c.)
+ * The expected bits are those of another mesh's training.  test_grid.c tests other sizes, and passes.
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"

@@ -1,12 +1,13 @@
-/* test_mesh_memory.c - memory of meshes: what ZeRO shares out, what plan --memory says, and what kernels work in.
+/* test_mesh_memory.c - the memory of meshes: what ZeRO shares out, what plan --memory says, and what kernels work in.
  *
- * It tests the tensors of src/trainer/model and src/tools/memory.  State takes the bytes of ZeRO's formula, a budget
- * that plan --memory names is enough and one byte less is not, and CLBlast takes the same work space on paper as on a
- * real device.  State that is kept twice, and a class of memory that is forgotten, are found.
+ * It tests the tensors of src/trainer/model and src/tools/memory.  It checks that state takes the bytes of ZeRO's
+ * formula, that a budget which plan --memory names is enough and one byte less is not, and that CLBlast takes the same
+ * work space on paper as on a real device.  It catches state that is kept twice, and a class of memory that is
+ * forgotten.
  *
  * To see it fail: in replica.c, let ZeRO-1 share out no optimizer: 3 : 2 in is_shared_out().
  *
- * Bytes come from formulas beside the tests, the sizes of work space from CLBlast itself.
+ * The expected bytes come from formulas beside the tests, and the sizes of work space from CLBlast itself.
  */
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"

@@ -1,13 +1,13 @@
-/* test_mesh_orders.c - pipelines: in which order a device takes its turns, and how long it waits between them.
+/* test_mesh_orders.c - pipelines: the order in which a device takes its turns, and how long it waits between them.
  *
- * It tests the orders in src/trainer/model/pipeline.c and the lists that are built for them.  A device computes each
- * micro-batch of each of its stages once, keeps as many tapes as the order's paper says, and a step's bubble is no
- * longer than its formula.  A stage that is visited in the wrong order, a tape more than needed, and a wait that no
- * paper knows are found.
+ * It tests the orders in src/trainer/model/pipeline.c and the lists that are built for them.  It checks that a device
+ * computes each micro-batch of each of its stages once, that it keeps as many tapes as the order's paper says, and that
+ * a step's bubble is no longer than its formula.  It catches a stage that is visited in the wrong order, a tape more
+ * than needed, and a wait that no paper knows.
  *
  * To see it fail: in mesh.c, fold the chunks of even numbers: chunk % 2 == 0.
  *
- * Tapes and bubbles come from the papers' formulas, beside the tests.
+ * The expected tapes and bubbles come from the papers' formulas, which stand beside the tests.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"

@@ -1,13 +1,13 @@
 /* test_model.c - the whole model: loss, gradients and updates.
  *
- * It tests src/trainer/model with all kernels.  Gradients are those of finite differences; loss, gradients and ten
- * updates of a small GPT-2 are PyTorch's; and the losses of llm.c's model are llm.c's.  A wrong derivative, a term that
- * is left out, and weights that are read in another order are found.
+ * It tests src/trainer/model with all kernels.  It checks that gradients are those of finite differences, that loss,
+ * gradients and ten updates of a small GPT-2 are PyTorch's, and that the losses of llm.c's model are llm.c's.  It
+ * catches a wrong derivative, a term that is left out, and weights that are read in another order.
  *
  * To see it fail: in layernorm.cl, let LAYERNORM_EPS be 1e-4f.
  *
- * Expected numbers are in tests/data: gpt2-tiny.safetensors was made by PyTorch in 64-bit floats, llmc-tiny.bin by
- * llm.c.
+ * The expected numbers are in tests/data: PyTorch made gpt2-tiny.safetensors in 64-bit floats, and llm.c made
+ * llmc-tiny.bin.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"

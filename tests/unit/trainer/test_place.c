@@ -1,13 +1,14 @@
-/* test_place.c - where bytes lie: budgets, what may share bytes, what is pinned for whom, and the guards of slabs.
+/* test_place.c - where bytes lie: budgets, tensors that share bytes or are pinned, and the guards of slabs.
  *
- * It tests place() of src/trainer/step and damaged_guards() of src/trainer/device.  What is placed is within the budget
- * to the byte, or it is refused with the number that would be enough and the option that gives it; a byte is counted
- * once; and giving addresses in a long list takes at most a few times as long as reading it.
+ * It tests place() of src/trainer/step and damaged_guards() of src/trainer/device.  It checks that what is placed is
+ * within the budget to the byte, or is refused with the number that would be enough and the option that gives it; that
+ * a byte is counted once; and that giving addresses in a long list takes at most a few times as long as reading the
+ * list.
  *
  * To see it fail: in place.c, let an arena exceed its budget by a byte.
  *
- * The lists are those of data/steps, texts in this program, and one that is as long as a test wants it.  A budget is
- * taken from what the list needs, a byte or a half below it.
+ * The lists are those of data/steps, texts in this program, and one whose length a test chooses.  A budget follows from
+ * what the list needs: it is a byte less, or half of that.
  */
 #include "planning/lists/lists.h"
 #include "tests/support/support_paper.h"

@@ -1,12 +1,13 @@
-/* test_rate.c - the learning rate of each step, against its formula.
+/* test_rate.c - the learning rate of each step, compared with its formula.
  *
- * It tests src/trainer/settings/rate.c.  The warm-up rises in a line to the highest rate and never reaches 0; then the
- * rate follows the schedule's formula down to the last one, which it has in the last step.  A schedule that is a step
- * early or late, one that never comes to its end, and a warm-up that leaves no step for the rest are found.
+ * It tests src/trainer/settings/rate.c.  It checks that the warm-up rises in a line to the highest rate and never
+ * reaches 0, and that the rate then follows the schedule's formula down to the last rate, in the last step.  It catches
+ * a schedule that is a step early or late, one that never comes to its end, and a warm-up that leaves no step for the
+ * rest.
  *
  * To see it fail: in learning_rate(), let the full rate begin a step earlier (first = warmup).
  *
- * The formulas are in rate.h.  That of the cosine is nanoGPT's, whose steps count from 0.
+ * The formulas are in rate.h.  The cosine's is nanoGPT's, whose steps count from 0.
  */
 #include "tests/support/child.h"
 #include "trainer/settings/rate.h"

@@ -1,12 +1,12 @@
-/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would.
+/* test_screen.c - what a terminal shows while yard runs on one.
  *
- * It tests screen.c of src/trainer/base, and the lines that commands draw anew.  Whatever the width, the screen has in
- * the end what is printed where there is no terminal: no line is left over, none is overwritten.  A line that is wider
- * than the screen, and a redrawn one that leaves letters of the old one, are found.
+ * It tests screen.c of src/trainer/base, and the lines that commands draw again.  It checks that the screen has in the
+ * end what yard prints where there is no terminal, whatever the width is: no line is left over, and none is
+ * overwritten.  It catches a line that is wider than the screen, and a redrawn line that leaves letters of the old one.
  *
  * To see it fail: in screen.c, let the width be 80, whatever the terminal says.
  *
- * The terminal is in this program: a pseudo terminal, and a screen that its output is written to.
+ * The terminal is in this program: a pseudo terminal, and a screen on which it carries out what yard writes.
  */
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"

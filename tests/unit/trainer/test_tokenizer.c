@@ -1,13 +1,13 @@
-/* test_tokenizer.c - tokenizers whose tokens are bytes, characters or numbers: texts to tokens and back.
+/* test_tokenizer.c - tokenizers whose tokens are bytes, characters or numbers.
  *
- * It tests tokens.c (src/trainer/data) and utf8.c (src/trainer/base).  Decoding gives the text back that was encoded;
- * what is no UTF-8 is refused at its first wrong byte; and a tokenizer that is written as text and read again is the
- * same.  A code point that is read too long or past the end of the text, tokens in another order than that of their
- * characters, and a line of a checkpoint that is believed though it is damaged are found.
+ * It tests tokens.c (src/trainer/data) and utf8.c (src/trainer/base).  It checks that decoding gives the text back that
+ * was encoded, that what is not UTF-8 is refused at its first wrong byte, and that a tokenizer which is written as text
+ * and read again is the same.  It catches a code point that is read too long or past the end of the text, tokens in
+ * another order than their characters, and a line of a checkpoint that is believed although it is damaged.
  *
  * To see it fail: in utf8.c, let surrogates pass (0xD800 to 0xDFFF).
  *
- * What UTF-8 is comes from RFC 3629; the texts are in this program.  (BPE: test_tokens.c.)
+ * RFC 3629 says what UTF-8 is.  The texts are in this program.  test_tokens.c tests BPE.
  */
 #include "tests/support/child.h"
 #include "trainer/data/data.h"

@@ -1,13 +1,13 @@
 /* test_train.c - a trainer inside this program: its bits, its evaluation, the width of its vectors, and its plan.
  *
- * It tests src/trainer/train.  What promises the same bits has them, and the other ways come close.  An evaluation that
- * leaves out a part of the text or moves the training, kernels that are compiled while it trains, and a plan that
- * foretells other memory than is taken are found.
+ * It tests src/trainer/train.  It checks that trainings which promise the same bits have them, and that other ways to
+ * the same come close.  It catches an evaluation that leaves out a part of the text or changes the training, kernels
+ * that are compiled while it trains, and a plan that predicts other memory than the training takes.
  *
  * To see it fail: in trainer.c, leave out the last round if it is not full: windows / per_round in evaluate().
  *
- * What is expected is another run, without the option or by another way to the same, or a loss that is summed by hand.
- * (Runs as a user starts them: test_train_runs.c.  What is not finite: test_train_finite.c.)
+ * The expected result is that of another run, without the option or in another way, or a loss that is summed by hand.
+ * test_train_runs.c tests runs as a user starts them, and test_train_finite.c numbers that are not finite.
  */
 #include "planning/predict/plan.h"
 #include "tests/support/support.h"

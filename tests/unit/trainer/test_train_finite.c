@@ -1,13 +1,13 @@
 /* test_train_finite.c - numbers that are not finite: in a step, in a model that is to be saved, and in a file.
  *
- * It tests src/trainer/train and src/tools/finite.  A step whose loss or norm is not finite changes nothing, and what
- * it came from is named; a model with such a value is not saved, and a file with one is not taken.  A step that spoils
- * the parameters or Adam's state, a sound model that is replaced by a spoilt one, and a sentence about the wrong tensor
- * are found.
+ * It tests src/trainer/train and src/tools/finite.  It checks that a step whose loss or norm is not finite changes
+ * nothing, and that its cause is named; that a model with such a value is not saved, and a file with one is refused.
+ * It catches a step that spoils the parameters or Adam's state, a sound model that is replaced by a spoilt one, and a
+ * sentence about the wrong tensor.
  *
  * To see it fail: in loop.c, save without a look at the parameters: NULL for find_bad_parameter().
  *
- * Training itself makes no such models, so they are trained or drawn, and then a value of them is overwritten.
+ * Training itself makes no such models.  So the test trains or draws a model, and then overwrites one of its values.
  */
 #include "techniques/checkpoint/resume.h"
 #include "tests/support/support.h"

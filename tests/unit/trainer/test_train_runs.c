@@ -1,13 +1,14 @@
 /* test_train_runs.c - runs of ./yard, as a user starts them: what they log, save and say, and how they end.
  *
- * It tests src/trainer/train and src/trainer/cmd.  Every step is in the log, with the time that it took; options come
- * from where they should; what was saved goes on, and says the same; and an interrupted run has saved what it has done.
- * A log that lacks a step, a tokenizer that does not travel with its model, and a run that ends without a word are
- * found.
+ * It tests src/trainer/train and src/trainer/cmd.  It checks that every step is in the log, with its time; that options
+ * come from where they should; that a saved run goes on and prints the same; and that an interrupted run has saved what
+ * it has done.  It catches a log that lacks a step, a tokenizer that does not travel with its model, and a run that
+ * ends without a word.
  *
  * To see it fail: in loop.c, evaluate and save a step late: let falls_on() ask for a rest of 1.
  *
- * What is expected is another run, the trace of the same run, or a text so simple that a model learns it by heart.
+ * The expected result is that of another run, the trace of the same run, or a text so simple that a model learns it by
+ * heart.
  */
 #include "planning/trace/trace.h"
 #include "tests/support/support.h"
