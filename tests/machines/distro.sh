@@ -1,13 +1,15 @@
 #!/bin/sh
-# distro.sh RELEASE - the README's two commands on a bare Debian of another release: bookworm, trixie, forky, sid.
+# distro.sh RELEASE - checks that the README's two commands work on another, bare release of Debian: bookworm, trixie,
+# forky or sid.
 #
 #     DOCKER=1     on the Debian of the Dockerfile, whose steps run in the root as a container engine would run them
 #     QUICK=1      `make demo STEPS=40` alone
 #
-# What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make
-# test`.  Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root
-# is made anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
-# containers.  Mounts and processes are in namespaces of their own, and so end with this script, however it ends.
+# This script copies what is committed into a minimal root.  There it does what a newcomer does: it installs make, and
+# types `make demo` and `make test`.  It needs root and debootstrap; packages come from MIRROR, or else from the mirror
+# that apt uses here.  It makes the root again each time, in ROOTS (build/distro), and leaves it there for inspection: 2
+# GB.  The root sees /proc and /sys, but no /dev/pts, as in many containers.  Mounts and processes are in namespaces of
+# their own, and so they end with this script, however it ends.
 set -u
 release=${1:?which release?}
 if [ -n "${DOCKER:-}" ]; then

@@ -5,12 +5,13 @@
 #     rusticl  Mesa's driver with llvmpipe, from Debian's mesa-opencl-icd
 #     gpu      the system's first device as if it were a GPU: work-groups of 64, no vectors, CLBlast, contexts apart
 #
-# On each: the golden numbers, and every TEST that says something there.  On every pair of drivers: data-parallel
-# training, with the losses of the system's driver alone.  `make test` needs none of this.
+# On each of these, this script runs the golden numbers, and every TEST that depends on the driver.  On every pair of
+# drivers, it runs data-parallel training, which must have the losses of the system's driver alone.  `make test` needs
+# none of this.
 #
 # Drivers are unpacked below build/drivers and found through OCL_ICD_VENDORS; the system's own stay as they are.  Only
-# the builtins that Mesa looks for in /usr/lib/clc must be installed: as root, libclc-15 is.  A driver that cannot be
-# had is skipped with the reason.
+# the builtins that Mesa looks for in /usr/lib/clc must be installed; a root installs libclc-15 here.  A driver that is
+# not available is skipped with the reason.
 set -u
 top=$PWD/build/drivers # a folder for each driver that was fetched
 tmp=$top/tmp

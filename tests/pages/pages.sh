@@ -1,14 +1,16 @@
 #!/bin/sh
-# pages.sh - what README.md and tutorials/ say of this project and can be checked without running it: links, names of
-# files, options and targets, lines of code, and the pages' own length.  walk.sh runs what they show.
+# pages.sh - what README.md and tutorials/ say about this project.
+#
+# This script checks what needs no run: links, names of files, options and targets, lines of code, and the length of the
+# pages.  walk.sh runs what they show.
 #
 #     ok 1 - lines have fewer than 120 characters
 #     not ok 2 - links lead somewhere
 #     #   tutorials/01-first-run.md: there is no 02-list.md
 #
 # A check is a function that prints a line for each mistake, and below it the line finds_nothing 'NAME' FUNCTION.  To
-# add one, write these two.  A function that looks at what a pattern finds also says, with enough(), how much that must
-# be: else a table whose form has changed would have no mistakes any more.
+# add one, write these two.  A function that looks for a pattern also says, with enough(), how many places it must find:
+# otherwise a table in a new form would count as a table without mistakes.
 . tests/run/helpers.sh
 . tests/run/help.sh
 

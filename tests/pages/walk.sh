@@ -1,6 +1,8 @@
 #!/bin/sh
-# walk.sh - walks the pages as a student would, in a copy of the project: runs their commands, compares what a page says
-# with what they printed, and makes the changes that it tells the student to make.
+# walk.sh - walks through the pages as a student would, in a copy of the project.
+#
+# This script runs the commands of each page, compares what the page shows with what they printed, and makes the changes
+# that the page tells the student to make.
 #
 #     PAGES=tutorials/05-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
 #                                  (YARD_TESTS=test) takes two pages, `make check` the others, a run by hand all
@@ -28,8 +30,8 @@
 #     12  <!-- by hand: gdb -->                               would say that no test makes it
 #
 # There are complaints where a command fails, unless the page shows its sentence; where line 2 was not printed; where a
-# number of line 5 comes from nowhere, neither from a block nor from a mark; where line 10 has neither line 11 nor 12.
-# Not looked at is what stands between ``` and ```: pictures, what is typed into gdb, sample text.
+# number of line 5 comes from nowhere, neither from a block nor from a mark; and where line 10 has neither line 11 nor
+# 12.  The walk does not look at blocks between ``` and ```, which hold pictures, words for gdb, and sample text.
 #
 # A page may carry these marks
 #

@@ -1,7 +1,9 @@
 #!/bin/sh
-# cache.sh - compiled programs are kept, and whatever becomes of the cache, the numbers stay the same.
+# cache.sh - the cache of compiled programs.
 #
-# A start that finds an entry leaves it alone; one that compiles replaces it.  So `ls -i` tells what was compiled.
+# This script checks that the cache keeps compiled programs, and that the numbers stay the same whatever becomes of it.
+#
+# A start that finds an entry leaves it alone, and one that compiles replaces it.  So `ls -i` shows what was compiled.
 #
 # To see it fail: in cache.c, let load_program() return NULL at once.
 . tests/run/helpers.sh

@@ -1,5 +1,8 @@
 #!/bin/sh
-# dump.sh - yard train --dump writes a tensor as NumPy reads it, with the same bits in a serial run and with passes.
+# dump.sh - the option --dump of `yard train`.
+#
+# This script checks that NumPy can read a dumped tensor, and that its bits are the same in a serial run and in one with
+# threads.
 #
 # To see it fail: in dump_in_time() of dump.c, dump before the writer runs: == in place of > between the two positions.
 . tests/run/helpers.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
-# errors_files.sh - what a user can get wrong with files, that is data, models, outputs and kernels: every mistake has
-# its exit code and a sentence, and harms nothing that is saved.  errors.sh has the other mistakes.
+# errors_files.sh - what a user can get wrong with files: data, models, outputs and kernels.
+#
+# This script checks that every mistake has its exit code and a sentence, and harms nothing that is saved.  The other
+# mistakes are in errors.sh.
 #
 # A section makes files that are wrong, in $TMP, and then has a line for each mistake with them.  Each fails unless yard
 # ends with this exit code and says one sentence with this part in it:

@@ -1,11 +1,12 @@
 #!/bin/sh
-# faults.sh - a checkpoint is written anew while the system lets one call fail after another: the program notices each
-# of them, and harms no checkpoint.
+# faults.sh - a checkpoint is written again while the system lets one call fail after another.
 #
-# tests/unit/techniques/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are
-# forged by strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.
-# Then yard ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not
-# synced; the checkpoint that is read stays sound.
+# This script checks that the program notices each of these failures, and that no checkpoint is harmed.
+#
+# tests/unit/techniques/test_crash.c lets calls fail inside src/trainer/file/publish.c.  Here strace forges the kernel's
+# answers, so no call can be forgotten.  Each call that touches the target fails once, with two errors.  Then yard must
+# end with 4, say one sentence, and leave nothing behind, or all of the new checkpoint where only its folder was not
+# synced.  The checkpoint that is read must stay sound.
 #
 # To see it fail: in publish.c, let sync_file() return 0 whatever fsync() returns.
 . tests/run/helpers.sh

@@ -1,10 +1,12 @@
 #!/bin/sh
-# folders.sh - the trainer stands alone, all other folders can be left out (src/trainer/base/module.h), and includes run
-# down only, never in a circle of folders.
+# folders.sh - the folders of src and how they depend on each other.
 #
-# The program is built without all folders but the trainer's, and then without each folder that registers itself, by
-# `make WITHOUT=FOLDER`.  It must train three steps with the bits of the whole program, and have none of the folder's
-# commands and options.  The objects are the same each time; only the table of folders is compiled.
+# This script checks that the trainer builds and trains alone, that each other folder can be left out
+# (src/trainer/base/module.h), and that includes lead only downwards, and never in a circle of folders.
+#
+# It builds the program without all folders but the trainer's, and then without each folder that registers itself, by
+# `make WITHOUT=FOLDER`.  The program must train three steps with the bits of the whole program, and have none of the
+# folder's commands and options.  The objects are the same each time; only the table of folders is compiled again.
 #
 #     $TMP/whole       what the whole program has saved        $TMP/yard    a program that was built without a folder
 #     $TMP/options     the options of the whole program        $TMP/names   what each folder registers

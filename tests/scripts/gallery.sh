@@ -1,6 +1,8 @@
 #!/bin/sh
-# gallery.sh - data/gallery: the committed step files are those that its script writes; every list is proved; what is
-# simulated is what the papers' formulas give.
+# gallery.sh - the schedules of data/gallery.
+#
+# This script checks that the committed step files are those that data/gallery/gallery.sh writes, that every list is
+# proved, and that what is simulated agrees with the papers' formulas.
 #
 # To see it fail: change a number in data/gallery/gpipe.txt.
 . tests/run/helpers.sh

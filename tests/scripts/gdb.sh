@@ -1,11 +1,14 @@
 #!/bin/sh
-# gdb.sh - the debugger's pages: what their transcripts show is what gdb prints.
+# gdb.sh - the debugger's pages.
 #
-# A transcript is a block that begins with "```gdb": first the command that starts gdb, words without quotes, then lines
-# "(gdb) COMMAND", and below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at
-# the end of a line stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
+# This script checks that gdb prints what their transcripts show.
 #
-# PAGES names other pages than all that have one.
+# A transcript is a block that begins with "```gdb".  It has first the command that starts gdb, of words without quotes,
+# then lines "(gdb) COMMAND", and below each of these the lines that it prints, in their order.  The page may leave
+# lines out. "..." at the end of a line stands for the rest of it.  Numbers with a decimal point, and addresses of
+# calls, may differ.
+#
+# PAGES names the pages; without it, the script takes all that have a transcript.
 . tests/run/helpers.sh
 
 PAGES=${PAGES:-$(grep -l '^```gdb' tutorials/*.md)}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.  The package
-# manager is a script of this test that notes what it is asked for, and so nothing is installed.
+# installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.
+#
+# The package manager is a script of this test.  It writes down what it is asked for, and installs nothing.
 #
 # To see it fail: in packages.sh, name a package of SDL2's that there is not, such as libsdl-dev.
 . tests/run/helpers.sh

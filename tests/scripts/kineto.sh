@@ -1,6 +1,9 @@
 #!/bin/sh
-# kineto.sh - tutorials/pytorch/kineto2yard.py makes a step file of a PyTorch trace, which takes the time that the trace
-# took; a change of it takes what one finds by hand; and what is no such trace is refused in one sentence.
+# kineto.sh - the converter tutorials/pytorch/kineto2yard.py.
+#
+# This script checks that the converter makes a step file of a PyTorch trace, which takes the time that the trace took;
+# that a changed step file takes the time that was worked out by hand; and that a file which is no such trace is refused
+# in one sentence.
 #
 # PYTHON is a Python 3.
 #

@@ -1,6 +1,9 @@
 #!/bin/sh
-# labs.sh - the labs' patches still apply to this tree and are C then, their graders are shell, each lab has a card,
-# questions to predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
+# labs.sh - the parts that each lab is made of.
+#
+# This script checks that the labs' patches still apply to this tree and leave valid C, that their graders are valid
+# shell, and that each lab has a card, questions to predict that differ by seed, a report, and the JSON of autograders.
+# `make labs-check` also builds and grades.
 #
 #     ok 2 - tutorials/labs/02-edges: its patches apply, and its grader is shell
 #     not ok 3 - tutorials/labs/03-clock: its patches apply, and its grader is shell

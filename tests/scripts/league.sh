@@ -1,6 +1,9 @@
 #!/bin/sh
-# league.sh - entries that attack the judge of the league (tutorials/labs/board.sh): none scores, each is refused by a
-# sentence that says why, and nothing of the judge's is read or changed.  Honest entries score, and twice the same.
+# league.sh - entries that attack the judge of the league (tutorials/labs/board.sh).
+#
+# This script checks that no attack scores, that each is refused by a sentence that says why, and that no file of the
+# judge is read or changed.  It also checks that honest entries score, and that judging them again gives the same
+# scores.
 #
 # A pass attacks in a function that runs before its main().
 . tests/run/helpers.sh

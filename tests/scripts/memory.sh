@@ -1,9 +1,11 @@
 #!/bin/sh
-# memory.sh - the memory map that `yard plan` prints is right; and of a GPU's memory the right part is the budget, and a
-# sentence says where that is not enough.
+# memory.sh - the memory map that `yard plan` prints, and the memory of GPUs.
 #
-# No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.  Its variables,
-# SHIM_GPU and so on, are explained in tests/support/shim_gpu.c.
+# This script checks that the map is right, that the budget is the right part of a GPU's memory, and that a sentence
+# says where that is not enough.
+#
+# No GPU is needed: a library that is loaded before OpenCL's answers as a GPU's driver would, or fails as one does.
+# tests/support/shim_gpu.c explains its variables, SHIM_GPU and so on.
 #
 # To see it fail: in machine.c, let a GPU have what its host has: device->memory = most.
 . tests/run/helpers.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
-# moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of
-# them does not depend on who else is asked, and they are asked in an order that makes sense.
+# moments.sh - folders that take part in one training at the same moments (src/trainer/train/hooks.h).
+#
+# This script checks that what a folder does at a moment does not depend on which other folders take part, and that they
+# are asked in the right order.
 #
 # To see it fail: in pass_hooks.c, leave proof out of `.after`.
 . tests/run/helpers.sh

@@ -1,15 +1,19 @@
 #!/bin/sh
-# oclgrind.sh - a training step, an evaluation and a sampled token on oclgrind, a simulator that checks every access of
-# every kernel; on one device and on two that share the layers' heads and words.  Sizes are odd and small: a kernel
-# takes about a thousand times as long there.
+# oclgrind.sh - training on oclgrind, a simulator that checks every access of every kernel.
 #
-# Not --uninitialized: oclgrind 21.10 takes what was written at an offset of a buffer for uninitialised, which every
-# tensor is.  Reads of memory that nothing has written are found by `--serial --audit`, which fills it with NaN.
+# This script checks that a training step, an evaluation and a sampled token have no invalid access, on one device and
+# on two that share the layers' heads and words.  Sizes are odd and small, because a kernel takes about a thousand times
+# as long there.
 #
-# Oclgrind knows buffers, and each of ours holds many tensors.  So it sees an access outside of a slab, while `--audit`
-# finds a write beside a tensor.
+# The option --uninitialized is left out: oclgrind 21.10 takes what was written at an offset of a buffer for
+# uninitialised, and every tensor is written so.  `--serial --audit` finds reads of memory that nothing has written, by
+# filling it with NaN.
 #
-# Oclgrind gives exit code 0 whatever it finds, so its log must be empty.  It bears one host thread only: --serial.
+# Oclgrind knows buffers, and each of ours holds many tensors.  So it sees an access outside a slab, while `--audit`
+# finds a write outside a tensor.
+#
+# Oclgrind gives exit code 0 whatever it finds, so its log must be empty.  It works with one host thread only, hence
+# --serial.
 #
 # To see it fail: in gelu_forward() of gelu.cl, write far behind the end: out[n + (1 << 26)] = 0.
 . tests/run/helpers.sh

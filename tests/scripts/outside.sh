@@ -1,6 +1,8 @@
 #!/bin/sh
-# outside.sh - `make BUILD=... YARD=...` with folders outside writes nothing into the sources, which may be read-only.
-# `make -n` prints the commands, which are looked at and not run.
+# outside.sh - `make BUILD=...  YARD=...` with folders outside the sources, which may be read-only.
+#
+# This script checks that such a build writes nothing into the sources.  It looks at the commands that `make -n` prints,
+# and runs none of them.
 #
 # To see it fail: in the Makefile, write a file into the tree when something is compiled: -MF build/x.d.
 . tests/run/helpers.sh

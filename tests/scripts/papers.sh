@@ -1,6 +1,8 @@
 #!/bin/sh
-# papers.sh - the page of six papers: its tables are what data/gallery/gallery.sh prints, its lists are short, and
-# HARDWARE= is the link of the machine that it names.  gallery.sh checks the formulas.
+# papers.sh - the page of six papers.
+#
+# This script checks that its tables are what data/gallery/gallery.sh prints, that its lists are short, and that
+# HARDWARE= gives the links of the machine that it names.  gallery.sh checks the formulas.
 . tests/run/helpers.sh
 
 page=tutorials/24-six-papers.md

@@ -1,6 +1,8 @@
 #!/bin/sh
-# periods.sh - does a step still take as long?  Simulates the cases of tests/data/periods.txt, each with --verify, and
-# compares their periods with those written there: at most 0.6 % longer in the mean, and none more than 4 %.
+# periods.sh - the times that steps take, compared with those of an earlier program.
+#
+# This script simulates the cases of tests/data/periods.txt, each with --verify.  It checks that their periods are at
+# most 0.6 % longer in the mean than those written there, and none more than 4 %.
 #
 #     tests/scripts/periods.sh                a row per case: name, period then and now in ms, by how much it is longer
 #     tests/scripts/periods.sh record >FILE   the table with the periods of this program
@@ -16,7 +18,7 @@
 #     !     the case is shown, and not judged
 #     ~     it takes seconds and has others like it: `make check` (YARD_TESTS=check) leaves it to `make periods`
 #
-# Among the arguments
+# In the arguments of `yard plan`,
 #
 #     --list NAME         is data/steps/NAME.txt
 #     --list NAME@BYTES   is that, on devices with so much memory

@@ -1,6 +1,8 @@
 #!/bin/sh
-# process.sh - a run ends well, and keeps what it has saved, whatever surrounds it: signals at any moment, closed
-# descriptors, limits, full disks, folders that are not there yet, other writers.
+# process.sh - runs in difficult surroundings: signals at any moment, closed descriptors, limits, full disks, folders
+# that are not there yet, other writers.
+#
+# This script checks that such a run ends as it should, and keeps what it has saved.
 #
 # A case starts a run that would go on for ever, waits until its log says that it trains, does something to it, and
 # looks at how it ended and what it left:

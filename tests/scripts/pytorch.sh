@@ -1,5 +1,7 @@
 #!/bin/sh
-# pytorch.sh - PyTorch's pipelines train an exported model by schedules of yard's, and show the losses of `yard train`.
+# pytorch.sh - PyTorch's pipelines train an exported model by schedules of yard.
+#
+# This script checks that they have the losses of `yard train`.
 #
 # PYTHON is a Python that has torch.
 . tests/run/helpers.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
-# restart.sh - `yard train --restart`: the training runs in a child, and when that dies its parent starts it again, from
-# the newest snapshot; but not where the same would come of it.
+# restart.sh - the option --restart of `yard train`, by which the training runs in a child.
+#
+# This script checks that the parent starts a child that died again, from the newest snapshot, unless the same would
+# happen once more.
 #
 # A case starts a run that would go on for ever, waits until its log says that it has come far enough, sends a signal to
 # the parent, the child or both, and looks at what the next child goes on from, or how the run ended.

@@ -1,8 +1,10 @@
 #!/bin/sh
-# schedules.sh - training by the schedules that PyTorch wrote (data/pytorch), on four devices: the bits are those of one
-# device, whatever the task ends are delayed by, and with passes, whose lists are proved.
+# schedules.sh - training on four devices by the schedules that PyTorch wrote (data/pytorch).
 #
-#     SEEDS=100 tests/scripts/schedules.sh     so many delays more with each schedule (default 4)
+# This script checks that the bits are those of one device, whatever delays the ends of tasks have, and also with
+# passes, whose lists must be proved.
+#
+#     SEEDS=100 tests/scripts/schedules.sh     100 more delays with each schedule (default 4)
 #
 # A delay is a number for --delay-seed, which lets tasks end late at random.  Most trainings have one of their own.
 #

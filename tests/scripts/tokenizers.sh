@@ -1,6 +1,8 @@
 #!/bin/sh
-# tokenizers.sh - Hugging Face's tokenizers give the same numbers as src/tools/tokens: with tokenizers that they learnt,
-# and with those that we learnt, of which they would have learnt the same merges.
+# tokenizers.sh - Hugging Face's tokenizers, compared with src/tools/tokens.
+#
+# This script checks that both give the same numbers, with tokenizers that theirs learnt and with those that we learnt,
+# and that both learn the same merges.
 #
 # ask_tokenizers.py writes the text, asks tokenizers, and compares.  PYTHON is a Python that has them:
 #

@@ -1,6 +1,8 @@
 #!/bin/sh
-# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves,
-# in shards too, yard opens, and writes the same.
+# transformers.sh - Hugging Face's transformers and exported folders.
+#
+# This script checks that transformers opens an exported folder and writes what yard writes, and that yard opens what
+# transformers saves, in shards too, and writes the same again.
 #
 # PYTHON is a Python that has transformers and torch.
 . tests/run/helpers.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
-# verdicts.sh - run.sh takes no test for well that is not: what verdict.awk makes of reports, and then some tests that
-# run.sh runs.
+# verdicts.sh - the verdicts of tests/run/run.sh.
+#
+# This script checks that a test which fails is never taken for one that passed: first by what verdict.awk makes of
+# reports, and then by tests that run.sh runs.
 #
 # To see it fail: in verdict.awk, count what is not ok as ok.
 . tests/run/helpers.sh

@@ -1,8 +1,10 @@
 #!/bin/sh
-# view.sh - yard view from outside: it refuses mistakes, draws pictures without a display, follows a trainer that stands
-# or waits, and opens a real window.
+# view.sh - the command `yard view`, from outside.
 #
-# mistakes.sh has refuse(), helpers.sh has yard() and within(), background.sh has start().
+# This script checks that it refuses mistakes, draws pictures without a display, follows a trainer that stands or waits,
+# and opens a real window.
+#
+# The function refuse() is in mistakes.sh, yard() and within() are in helpers.sh, and start() is in background.sh.
 #
 # To see it fail: in pick_neighbour() of pick.c, go two bars on.
 . tests/run/helpers.sh

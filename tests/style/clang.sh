@@ -1,5 +1,7 @@
 #!/bin/sh
-# clang.sh - clang compiles the program too, with all warnings as errors where ours are (WERROR=1).
+# clang.sh - another compiler.
+#
+# This script checks that clang compiles the program too, with all warnings as errors where ours are (WERROR=1).
 . tests/run/helpers.sh
 
 command -v clang >/dev/null || skip_all 'clang compiles the program without a warning' 'clang is not installed'

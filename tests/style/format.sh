@@ -1,9 +1,11 @@
 #!/bin/sh
-# format.sh - the layout of the sources, in two checks:
+# format.sh - the layout of the sources.
 #
-#     no line of C, OpenCL C, Python, shell or awk has more than 120 characters.  clang-format leaves comments as they
-#         are, since many have tables and pictures, and kernels altogether: so the width is looked at here.
-#     the C is as clang-format 14 would write it.  Other versions differ in details, and are not asked.
+# This script makes two checks:
+#
+#     No line of C, OpenCL C, Python, shell or awk has more than 120 characters.  clang-format leaves comments as they
+#         are, since many have tables and pictures, and all kernels: so this script looks at the width.
+#     The C is as clang-format 14 would write it.  Other versions differ in details, and are not asked.
 #
 # A mistake is printed as FILE:LINE with what is wrong there.
 #

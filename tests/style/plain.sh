@@ -1,10 +1,11 @@
 #!/bin/sh
-# plain.sh - the C is plain: one statement does one thing.  tests/style/plain.py says what is counted, and has the
-# limits.
+# plain.sh - the style of the C sources.
 #
-# Lines are cheap, and a reader's time is dear.  So a folder has a limit of tokens a line, and where the two are at
-# odds the number of lines gives way.  The trainer has one number more, since it is to be read in a week: its lines of
-# code.
+# This script checks that the C is plain: one statement does one thing.  tests/style/plain.py says what is counted, and
+# has the limits.
+#
+# Lines cost less than a reader's time.  So a folder has a limit of tokens per line, and may have more lines to keep it.
+# The trainer also has a limit of lines of code, since students read it in a week.
 #
 # To see it fail: write two statements with a comma between them.
 . tests/run/helpers.sh

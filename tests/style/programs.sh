@@ -1,8 +1,10 @@
 #!/bin/sh
-# programs.sh - scripts and pages call only the programs that tutorials/reference-systems.md promises.
+# programs.sh - the programs that scripts and pages call.
 #
-# First the words are looked at that stand where a command does (commands.awk).  Then some scripts are run with nothing
-# else on their PATH, where those must be skipped that need more.
+# This script checks that they call only the programs that tutorials/reference-systems.md promises.
+#
+# It looks first at the words that stand where a command does (commands.awk).  Then it runs some scripts with nothing
+# else on their PATH; there they must skip the checks that need more.
 #
 # To see it fail: let a script call jq.
 . tests/run/helpers.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
-# shell.sh - functions of scripts say what they set for others (sets.awk); and what shellcheck finds in the scripts.
-# .shellcheckrc says what that need not say, and why.
+# shell.sh - the style of the scripts.
+#
+# This script checks that functions say which variables they set for others (sets.awk), and that shellcheck finds
+# nothing.  .shellcheckrc lists the warnings that are turned off, and why.
 #
 # To see it fail: in faults.sh, do not say what fault() sets.
 . tests/run/helpers.sh

@@ -1,9 +1,9 @@
 /* test_verify.c - proving that a list computes what it should.
  *
- * It tests verify() and compare_values() of src/planning/proof. verify() looks at bytes and order, and compare_values()
- * at what is computed.  A pass that only moves values around must pass both.  This test breaks finished lists on
- * purpose, in one way at a time, and checks that the checker which should notice does so.  So it catches a checker that
- * is blind to one kind of mistake.
+ * It tests verify() and compare_values() of src/planning/proof.  The first looks at bytes and order, and the second at
+ * what is computed.  A pass that only moves values around must pass both.  This test breaks finished lists on purpose,
+ * in one way at a time, and checks that the checker which should notice does so.  So it catches a checker that is blind
+ * to one kind of mistake.
  *
  * To see it fail: in verify.c, take each edge for a wait: leave out edge->wait beside source_of().
  *

@@ -7,7 +7,7 @@
  *
  * To see it fail: in sink_along() of board.c, leave out the condition on the lane.
  *
- * The lists are those of data/steps. verify(), and a simulation of what is saved, say what a move must come to.
+ * The lists are those of data/steps.  verify(), and a simulation of what is saved, say what a move must come to.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"

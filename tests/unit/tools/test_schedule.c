@@ -3,7 +3,7 @@
  * This test checks that they become lists and schedules again, that mistakes in them are refused, and that training by
  * them keeps its bits.
  *
- * data/pytorch has seven schedules that PyTorch 2.15 wrote, for 4 devices and 8 micro-batches. schedules.sh trains by
+ * data/pytorch has seven schedules that PyTorch 2.15 wrote, for 4 devices and 8 micro-batches.  schedules.sh trains by
  * them while tasks are delayed.
  *
  * To see it fail: in schedule_order.c, take the orders that are folded as a V for those that are not: > for < in
