@@ -26,6 +26,7 @@
 #     lacks PATTERN FILE          FILE is there, and none of its lines has PATTERN
 #     differ FILE FILE            both files are there, and have not the same bytes
 #     holds TEXT FILE             FILE has this text, and nothing else
+#     is_empty FOLDER             FOLDER is there, and has no files
 #
 # More of a script's report:
 #
@@ -130,6 +131,10 @@ differ() { # FILE FILE
 
 holds() { # TEXT FILE
     [ "$(cat "$2")" = "$1" ]
+}
+
+is_empty() { # FOLDER
+    [ -d "$1" ] && [ -z "$(ls -A "$1")" ]
 }
 
 no_complaints() { # FILE NAME

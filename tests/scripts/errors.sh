@@ -420,19 +420,23 @@ for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate 
     name="$words --view, without a display"
     check "$name goes on" yard_with "$no_display" $words --model tiny --view
     check "$name warns" grep -q 'warning: --view shows nothing' "$TMP/err"
-    same "$name leaves no file" "$(ls -A "$rings")" ''
+    check "$name leaves no file" is_empty "$rings"
 done
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
 check 'yard --help is printed' in_silence --help
-for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
+awk '/^  [a-z]/ { print $1 }' "$TMP/out" >"$TMP/commands"
+check 'yard --help lists at least 11 commands' [ "$(wc -l <"$TMP/commands")" -ge 11 ]
+for command in $(cat "$TMP/commands"); do
     name="yard $command --help"
     check "$name is printed" in_silence "$command" --help
     check "$name begins with its usage" grep -q "^usage: yard $command" "$TMP/out"
     same "$name has two examples" "$(grep -c "^  yard $command" "$TMP/out")" 2
+    grep '^[A-Z].*:$' "$TMP/out" | sort >>"$TMP/groups"
     same "$name has each group of options once" "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ''
 done
+check 'these helps have at least 50 groups of options together' [ "$(wc -l <"$TMP/groups")" -ge 50 ]
 # No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
 mistakes_of_help() {
     for helped in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench \

@@ -15,13 +15,16 @@ unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
 # ---- the memory map -------------------------------------------------------------------------------------------------
 
-"$YARD" plan --model tiny --print >"$TMP/plan"
+yard plan --model tiny --print
+exit_code 'yard plan prints a list and its memory map' $? 0
+mv "$TMP/out" "$TMP/plan"
 other_lives() {
     awk -f tests/scripts/memory_lives.awk "$TMP/plan"
 }
 finds_nothing 'yard plan: the memory map holds every tensor from its first task to its last' other_lives
 
 wide_lines() {
+    enough 60 "$TMP/plan" 'lines of yard plan --print' # the tiny model's list has a task every two lines
     awk 'length > 110 { print length ": " $0 }' "$TMP/plan"
 }
 finds_nothing 'yard plan fits a terminal' wide_lines

@@ -63,6 +63,7 @@ step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from step \([0-9
 check '--restart: it goes on from the newest commit' grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 
 left=$(trainer)
+check '--restart: the parent has a child after a restart' [ -n "$left" ]
 kill -KILL "$child"
 wait "$child" 2>/dev/null
 child=
