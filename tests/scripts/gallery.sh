@@ -41,6 +41,7 @@ check "no row is left out" [ "$agreeing" -ge "$rows" ]
 sed 's/(m+p-1)/(m+p)/' data/gallery/entries >"$TMP/off-by-one"
 NAMES=gpipe gallery_check "$TMP/off-by-one"
 check 'a formula that is off by one is refused' [ $? -ne 0 ]
+# The entry gpipe has m=8, p=4, F=1 and B=2: (m+p-1)*(F+B) is 33, and (m+p)*(F+B) is 36.
 check 'a formula that is off by one is shown with what is simulated' grep -q ' = 36, simulated 33$' "$TMP/err"
 
 awk -v seed="${SEED:-1}" -f tests/scripts/gallery_random.awk data/gallery/entries >"$TMP/random"

@@ -13,7 +13,7 @@ long_lists() {
         [ "$lines" -le 40 ] || echo "$list has $lines lines"
     done
 }
-finds_nothing 'a list has at most 40 lines' long_lists
+finds_nothing 'each list has at most 40 lines' long_lists
 
 unused_lists() {
     for list in data/papers/*.txt; do
@@ -21,7 +21,7 @@ unused_lists() {
         grep -q "${list##*/}" $page || echo "$page does not name $list"
     done
 }
-finds_nothing 'a list is in the gallery and on the page' unused_lists
+finds_nothing 'each list is in the gallery and on the page' unused_lists
 
 # A list with another time.
 sed 's/ 3ms / 5ms /' data/papers/shadow.txt >"$TMP/shadow.txt"
@@ -84,7 +84,7 @@ same 'a budget that is refused is a -, at each of 8 points' "$(grep -c ' -$' "$T
 
 # The copy has a 7 in place of each digit of the tables, so that the tables cannot agree unless they are filled.
 sed '/^<!-- curves: /,/^```$/!{/^ *[0-9][0-9]*  /s/[0-9]/7/g;}' $page >"$TMP/page"
-check "the copy of the page has other tables" differ $page "$TMP/page"
+check 'the copy of the page has other tables' differ $page "$TMP/page"
 data/gallery/gallery.sh fill "$TMP/page" >"$TMP/err" 2>&1
 exit_code 'data/gallery/gallery.sh fill fills the tables of the copy' $? 0
 finds_nothing "the tables of the page are what is simulated: data/gallery/gallery.sh fill $page" diff $page "$TMP/page"

@@ -67,7 +67,7 @@ check "$name: the command that resumes is printed" grep -qx \
 check "$name: the writes under way were finished" yard ckpt verify "$TMP/run.snap"
 check "$name: the run is resumed" \
     yard train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
-check "$name: it had made that step" grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
+check "$name: the resumed run says that nothing is left to train" grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
 
 # An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which
 # of the two this script meets is a matter of milliseconds, so it tries until it has met the first.
@@ -83,8 +83,8 @@ for attempt in 1 2 3 4 5 6 7 8 9 10; do
     grep -q "$met" "$TMP/err" && break
     check 'a signal ahead of an evaluation: it is made, and has a loss' grep -q val_loss "$TMP/log"
 done
-check "$name: it ends, and says so" grep -q "$met" "$TMP/err"
-check "$name: it has no loss" lacks val_loss "$TMP/log"
+check "$name: a sentence says that it was interrupted" grep -q "$met" "$TMP/err"
+check "$name: the log has no loss of it" lacks val_loss "$TMP/log"
 check "$name: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
 
 start sample --from "$TMP/INT" --count 1000000
@@ -106,7 +106,7 @@ exit_code "$name is ignored" $? 0
 # What the system refuses while a run goes on: standard descriptors, the end of its trace, a larger file.
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
-same 'a run trains with descriptors 0 to 2 closed: its exit code' $? 0
+same 'a run trains with descriptors 0 to 2 closed: its exit code is 0' $? 0
 check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' yard trace summary "$TMP/trace"
 
 yard $train --steps 400 --save "$TMP/untraced"
@@ -168,7 +168,7 @@ check 'what a process that lives is writing stays: its checkpoint' [ -e "$TMP/st
 check 'what a process that lives is writing stays: its model' [ -e "$TMP/strays/model.safetensors.tmp-$$" ]
 check 'a file of the user stays' [ -e "$TMP/strays/mine.tmp-$child" ]
 files=$(ls -A "$TMP/strays" | tr '\n' ' ')
-same "nothing else is there" \
+same "the folder has only the checkpoint and the model of the last run, and what had to stay" \
     "$files" "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ "
 
 # ---- two writers, one file ------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ name='a log whose reader goes away'
 yard $train --steps 9 --log "$TMP/left" --save "$TMP/unread"
 exit_code "$name: the exit code is 4" $? 4
 wait $reader
-check "$name: a warning says so" grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
+check "$name: a warning says that nobody reads it" grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
 check "$name: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
 
 name='a run that stops and goes on'
@@ -300,7 +300,7 @@ mkdir "$TMP/anew/step-2/plots"
 name='files of the user in an old checkpoint'
 check "$name: a run saves another one beside it" yard $train --steps 3 --save "$TMP/anew"
 check "$name: it says where they are now" grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
-check "$name: they are there" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
+check "$name: they are in the folder that it names" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
 
 mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest"
 echo notes >"$TMP/anew/step-3/mine.txt"

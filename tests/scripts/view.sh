@@ -247,6 +247,6 @@ fi
 kill -CONT "$child"
 kill -INT "$child"
 wait "$child"
-same 'the trainer has come through all that: its exit code' $? 130
+same 'the trainer has come through all that, and SIGINT ends it: its exit code is 130' $? 130
 child=
 finish

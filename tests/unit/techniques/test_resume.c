@@ -180,13 +180,31 @@ TEST(any_mesh_loads_any_other)
     }
 }
 
-/* The strategy goes on with another dp; one device runs plainly and keeps the record; others are refused. */
-TEST(the_strategy_is_rescaled)
+/* A checkpoint after half of a training on dp=2,tp=2. */
+static const char *save_strategy(void)
 {
     const char *folder = temp_path("strategy");
     struct trainer *trainer = start(TRAIN "-d 0:0x4 --mesh dp=2,tp=2");
     save_half(trainer, folder);
     free(end(trainer).values);
+    return folder;
+}
+
+static struct trainer *plan_resumed(const char *folder, const char *words)
+{
+    return plan_training(parse_words(resume_words(folder, words)), LIST_TRAIN | OPEN_DATA);
+}
+
+static void end_plan(struct trainer *trainer)
+{
+    close_source(&((struct settings *)trainer->settings)->source);
+    free_trainer(trainer);
+}
+
+/* The strategy goes on with another dp, and one device runs plainly and keeps the record.  It does not matter whether
+ * pieces have been merged meanwhile: the first devices are those of the run, not of the pieces. */
+TEST(the_strategy_is_rescaled)
+{
     static const struct {
         const char *words;
         int dp, pp, tp;
@@ -200,33 +218,43 @@ TEST(the_strategy_is_rescaled)
         {.words = "-d 0:0x4", .dp = 2, .pp = 1, .tp = 2, .record = "dp=2,pp=1,tp=2"},
         {.words = "-d 0:0 --mesh dp=1", .dp = 1, .pp = 1, .tp = 1, .record = "dp=1,pp=1,tp=1"},
     };
-    const char *merged = lasting("%s-merged", folder);
+    const char *folder = save_strategy(), *merged = lasting("%s-merged", folder);
     expect_yard(EXIT_OK, "dp=1,pp=1,tp=1, zero 1, of strategy dp=2,pp=1,tp=2;", "ckpt reshard '%s' '%s'", folder,
                 merged);
-    for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
         const size_t k = i / 2;
-        trainer =
-            plan_training(parse_words(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN | OPEN_DATA);
+        struct trainer *trainer = plan_resumed(i % 2 ? merged : folder, cases[k].words);
         assert_int_equal(trainer->mesh.dp, cases[k].dp);
         assert_int_equal(trainer->mesh.pp, cases[k].pp);
         assert_int_equal(trainer->mesh.tp, cases[k].tp);
         assert_string_equal(text_at(recorded_options(trainer), "mesh"), cases[k].record);
-        close_source(&((struct settings *)trainer->settings)->source);
-        free_trainer(trainer);
+        end_plan(trainer);
     }
+}
+
+/* HALF steps of 12 sequences are 24.  A run with another batch counts the steps that these would have been: it is ahead
+ * by the difference. */
+TEST(another_batch_goes_on_at_the_same_sequence)
+{
     static const struct {
         const char *words;
         int ahead;
     } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
-    for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
-        trainer = plan_training(parse_words(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA);
+    const char *folder = save_strategy();
+    for (size_t i = 0; i < COUNT(batches); i++) {
+        struct trainer *trainer = plan_resumed(folder, batches[i].words);
         assert_int_equal(trainer->ahead, batches[i].ahead);
         struct checkpoint *checkpoint = describe_training(trainer, HALF + 1); /* whole batches, and one more */
         assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);
         free_checkpoint(checkpoint);
-        close_source(&((struct settings *)trainer->settings)->source);
-        free_trainer(trainer);
+        end_plan(trainer);
     }
+}
+
+/* A strategy with tp=2 cannot take 3 devices; nor 16, with which dp=8 would not divide the batch of 12. */
+TEST(numbers_of_devices_that_do_not_fit_are_refused)
+{
+    const char *folder = save_strategy();
     expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=1,pp=1,tp=2, which takes 2",
                 "train --resume '%s' -d 0:0x3", folder);
     expect_yard(EXIT_USAGE, "the nearest that can is --mesh dp=6,pp=1,tp=2, which takes 12",
@@ -245,50 +273,61 @@ static int count_lines(const char *path, const char *with)
     return n;
 }
 
+#define STOPPED "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0"
+
+struct stopped { /* a run of 5 steps that was stopped after step 3 */
+    const char *folder;
+    const char *log;
+    const char *resumes; /* the words that it prints, with which it goes on */
+};
+
+static struct stopped stop_run(void)
+{
+    struct stopped stopped = {.folder = temp_path("cli-broken"), .log = temp_path("cli.jsonl")};
+    remove_folder(stopped.folder);
+    unlink(stopped.log);
+    struct ran ran = expect_yard(EXIT_OK, "", STOPPED " --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'",
+                                 stopped.folder, stopped.log);
+    stopped.resumes = lasting("train --resume %s --save %s --save-every 1 --keep 2 --log %s", stopped.folder,
+                              stopped.folder, stopped.log);
+    assert_non_null(strstr(ran.err, lasting(" %s", stopped.resumes))); /* behind the program's name */
+    assert_int_equal(count_files(stopped.folder), 2 + 2 + 1);          /* ., .., two checkpoints and the model */
+    return stopped;
+}
+
 /* A run that is stopped and resumed leaves the files and the log of one that was not. */
 TEST(a_stopped_run_that_resumes_leaves_the_files_of_an_unbroken_one)
 {
     const char *whole = temp_path("cli-whole");
-    const char *broken = temp_path("cli-broken");
-    const char *log = temp_path("cli.jsonl");
-    const char *words = "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0";
-    struct ran ran = expect_yard(EXIT_OK, "", "%s --save '%s'", words, whole);
-    ran = expect_yard(EXIT_OK, "", "%s --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'", words, broken,
-                      log);
-    char *expected = /* the words after the program's name */
-        format_string(" train --resume %s --save %s --save-every 1 --keep 2 --log %s", broken, broken, log);
-    assert_non_null(strstr(ran.err, expected));
-    assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
-    FILE *file = fopen(log, "a");                     /* as a run that was killed within a line leaves it */
+    expect_yard(EXIT_OK, "", STOPPED " --save '%s'", whole);
+    struct stopped stopped = stop_run();
+    FILE *file = fopen(stopped.log, "a"); /* as a run that was killed within a line leaves it */
     assert_non_null(file);
     assert_at_least(fputs("{\"step\":4,\"lo", file), 0);
     assert_int_equal(fclose(file), 0);
-    ran = expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
-    char *sound = lasting("%s/step-5", whole), *resumed = lasting("%s/step-5", broken);
-    char *expected_file = lasting("%s/rank-0.safetensors", sound),
-         *file_there = lasting("%s/rank-0.safetensors", resumed);
-    expect_same_file(expected_file, file_there);
-    assert_int_equal(count_lines(log, "{\"run\""), 1);
-    assert_int_equal(count_lines(log, "\"norm\""), 5);
-    ran = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", sound, resumed);
-    ran = run_yard("%s", strstr(expected, "train"));
-    assert_int_equal(ran.code, 0);
-    assert_contains(ran.err, "nothing is left to train");
+    expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", stopped.resumes);
+    char *sound = lasting("%s/step-5", whole), *resumed = lasting("%s/step-5", stopped.folder);
+    expect_same_file(lasting("%s/rank-0.safetensors", sound), lasting("%s/rank-0.safetensors", resumed));
+    assert_int_equal(count_lines(stopped.log, "{\"run\""), 1);
+    assert_int_equal(count_lines(stopped.log, "\"norm\""), 5);
+    expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", sound, resumed);
+    struct ran ran = expect_yard(EXIT_OK, "nothing is left to train", "%s", stopped.resumes);
     assert_null(strstr(ran.err, "warning"));
+}
+
+/* A run that is resumed on a device with other vectors, or with other data, says so. */
+TEST(a_resumed_run_says_what_is_other)
+{
+    struct stopped stopped = stop_run();
     size_t n;
-    char *manifest = lasting("%s/step-5/" MANIFEST, broken), *text = read_whole(manifest, &n);
+    char *step = lasting("%s/step-3", stopped.folder), *text = read_whole(lasting("%s/" MANIFEST, step), &n);
     char *vector = strndup(strstr(text, "\"vector\":"), strcspn(strstr(text, "\"vector\":"), ","));
-    char *step = lasting("%s/step-5", broken);
     change_manifest(step, text, vector, "\"vector\":3");
-    ran = run_yard("%s", strstr(expected, "train"));
-    assert_int_equal(ran.code, 0);
-    assert_contains(ran.err, "was trained with vectors of 3 floats");
+    expect_yard(EXIT_OK, "was trained with vectors of 3 floats", "%s", stopped.resumes);
+    expect_yard(EXIT_OK, "the data are not those that",
+                "train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", stopped.folder);
     free(text);
     free(vector);
-    ran = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
-    assert_int_equal(ran.code, 0);
-    assert_contains(ran.err, "the data are not those that");
-    free(expected);
 }
 
 static uint64_t read_run_id(const char *path)
@@ -310,33 +349,46 @@ static void expect_other_models_refused(const char *words, const char *folder)
     }
 }
 
-/* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
-TEST(a_folder_belongs_to_one_run)
+#define SHORT "train --model tiny --steps 2 --val-share 0 --sample-tokens 0"
+
+TEST(a_second_run_is_refused_while_the_first_one_has_the_folder)
 {
-    const char *folder = temp_path("it's mine"),
-               *words = "train --model tiny --steps 2 --val-share 0 --sample-tokens 0";
+    const char *folder = temp_path("locked");
     make_folder(folder);
     int lock = lock_folder("a test", folder);
-    struct ran ran = run_yard("%s --save \"%s\"", words, folder);
-    assert_int_equal(ran.code, 2);
-    assert_contains(ran.err, "another run is writing there");
-    assert_int_equal(count_files(folder), 2);
+    expect_yard(EXIT_USAGE, "another run is writing there", SHORT " --save \"%s\"", folder);
+    assert_int_equal(count_files(folder), 2); /* . and .. */
     close(lock);
+}
+
+/* What a killed run has left half-written is removed, and the command that is printed is one for a shell, whatever the
+ * folder's name. */
+TEST(the_command_that_is_printed_goes_on)
+{
+    const char *folder = temp_path("it's mine");
+    make_folder(folder);
     char *stray = lasting("%s/step-7.tmp-2147483647", folder);
-    make_folder(stray); /* as a run leaves it that was killed */
-    ran = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
+    make_folder(stray);
+    struct ran ran = expect_yard(EXIT_OK, "", SHORT " --save \"%s\" --stop-after 1", folder);
     assert_int_not_equal(access(stray, F_OK), 0);
     const char *resumes = strstr(ran.err, "train --resume '");
-    assert_int_equal(ran.code, 0);
-    assert_true(resumes);
-    ran = expect_yard(EXIT_OK, "", "%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
+    assert_non_null(resumes);
+    expect_yard(EXIT_OK, "", "%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
     expect_newest_checkpoint(folder, "step-2");
+}
+
+/* Each session of a run, in whatever folder or snapshot file, has the run's id and a number of its own. */
+TEST(sessions_of_one_run_have_its_id)
+{
+    const char *folder = temp_path("sessions");
+    expect_yard(EXIT_OK, "", SHORT " --save \"%s\" --stop-after 1", folder);
+    expect_yard(EXIT_OK, "", "train --resume \"%s\" --save \"%s\" --val-share 0 --sample-tokens 0", folder, folder);
     char *first = lasting("%s/step-1", folder), *other = lasting("%s-other", folder);
     assert_int_equal(access(first, F_OK), 0); /* it is the same run that goes on */
     const char *snapshot = lasting("%s.snap", other);
-    ran = run_yard("train --resume \"%s\" --save \"%s\" --snapshot \"%s\" --steps 3 --val-share 0 --sample-tokens 0",
-                   folder, other, snapshot);
-    assert_int_equal(ran.code, 0);
+    expect_yard(EXIT_OK, "",
+                "train --resume \"%s\" --save \"%s\" --snapshot \"%s\" --steps 3 --val-share 0 --sample-tokens 0",
+                folder, other, snapshot);
     assert_int_equal(last_session(folder), 2);
     assert_int_equal(last_session(other), 3);
     const uint64_t run = read_run_id(folder);
@@ -344,14 +396,25 @@ TEST(a_folder_belongs_to_one_run)
     assert_int_equal(run, read_run_id(first));
     assert_int_equal(run, read_run_id(other));
     assert_int_equal(run, read_run_id(snapshot));
-    ran = expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
+    struct ran ran =
+        expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_text(ran.out, lasting("later is %s/step-3\n", other));
     expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
-    ran = run_yard("%s --save \"%s\"", words, folder);
-    assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
-    assert_int_equal(ran.code, 0);
-    assert_int_equal(last_session(folder), 3);
+}
+
+/* Another run may begin in the folder of one that has ended, if it has the same model: it replaces the checkpoints. */
+TEST(another_run_takes_the_folder_over)
+{
+    const char *folder = temp_path("taken"), *kept = lasting("%s-kept", folder);
+    char *first = lasting("%s/step-1", folder);
+    expect_yard(EXIT_OK, "", SHORT " --save \"%s\" --stop-after 1", folder);
+    expect_yard(EXIT_OK, "", "ckpt reshard \"%s\" \"%s\"", folder, kept);
+    const uint64_t run = read_run_id(folder);
+    assert_int_equal(last_session(folder), 1);
+    expect_yard(EXIT_OK, "", SHORT " --save \"%s\"", folder);
+    assert_int_not_equal(access(first, F_OK), 0);
+    assert_int_equal(last_session(folder), 2);
     assert_int_not_equal(read_run_id(folder), run);
-    expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
-    expect_other_models_refused(words, folder);
+    expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", kept, folder);
+    expect_other_models_refused(SHORT, folder);
 }

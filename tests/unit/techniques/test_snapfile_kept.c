@@ -43,46 +43,94 @@ TEST(what_is_stored_is_read_back)
     }
 }
 
+/* What a run with two slots stores on one device, and its description. */
+struct small_run {
+    struct mesh mesh;
+    struct stored stored;
+    struct checkpoint checkpoint;
+};
+
+static void begin_small_run(struct small_run *small_run)
+{
+    small_run->mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    small_run->stored = new_stored(&small_config, &small_run->mesh, 2, WHOLE_PAYLOADS);
+    small_run->checkpoint = description(json_object(), 0, 1);
+}
+
+static void end_small_run(struct small_run *small_run)
+{
+    free_stored(&small_run->stored);
+    json_decref(small_run->checkpoint.options);
+    free_mesh(&small_run->mesh);
+}
+
+static struct problem *open_writer(struct small_run *small_run, const char *path, struct snapfile_writer **writer)
+{
+    return open_snapfile_writer(path, &small_run->checkpoint, &small_run->stored.plan, writer);
+}
+
 TEST(a_run_writes_no_snapshot_over_other_files)
 {
     struct snapfile_writer *one, *two;
-    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
-    struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
-    struct snapfile_plan *snapfile_plan = &stored.plan;
-    struct checkpoint checkpoint = description(json_object(), 0, 1);
-    const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
-    must(open_snapfile_writer(path, &checkpoint, snapfile_plan, &one));
-    struct problem *problems[] = {open_snapfile_writer(path, &checkpoint, snapfile_plan, &two),
-                                  open_snapfile_writer(text, &checkpoint, snapfile_plan, &two),
-                                  open_snapfile_writer("/nowhere/x", &checkpoint, snapfile_plan, &two),
-                                  open_snapfile_writer("/dev/null", &checkpoint, snapfile_plan, &two)};
-    const char *part[] = {"another run is writing", "is not a snapshot file", "does its folder exist",
-                          "not a regular file"};
-    for (int i = 0; i < 4; i++) {
-        assert_non_null(problems[i]);
-        assert_int_equal(problems[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
-        if (!strstr(problems[i]->sentence, part[i]))
-            test_failed("%s\n", problems[i]->sentence);
-        free(problems[i]);
+    struct small_run small_run;
+    begin_small_run(&small_run);
+    const char *path = temp_path("two.snap");
+    must(open_writer(&small_run, path, &one));
+    const struct {
+        const char *path;
+        int code;
+        const char *says;
+    } cases[] = {
+        {path, EXIT_USAGE, "another run is writing"},
+        {write_file("text", "not ours", 8), EXIT_USAGE, "is not a snapshot file"},
+        {"/nowhere/x", EXIT_IO, "does its folder exist"},
+        {"/dev/null", EXIT_USAGE, "not a regular file"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct problem *problem = open_writer(&small_run, cases[i].path, &two);
+        assert_non_null(problem);
+        assert_int_equal(problem->code, cases[i].code);
+        assert_contains(problem->sentence, cases[i].says);
+        free(problem);
     }
-    assert_int_equal(snapfile_begin(one, 1), 1);
-    assert_int_equal(snapfile_begin(one, 2), 2);
-    assert_int_equal(snapfile_begin(one, 3), 0);
-    snapfile_finish(one, 2, false, &(struct commit_times){0});
-    assert_int_equal(snapfile_begin(one, 4), 2);
-    assert_int_equal(close_snapfile_writer(one).dropped, 2);
+    close_snapfile_writer(one);
+    end_small_run(&small_run);
+}
+
+/* Iterations 1 and 2 have the two slots, so 3 has none.  When 2 has failed, 4 takes its slot.  In the end nothing is
+ * stored: 1 and 4 were begun only, and the file has no iteration. */
+TEST(an_iteration_has_its_slot_until_it_is_finished)
+{
+    struct snapfile_writer *writer;
+    struct small_run small_run;
+    begin_small_run(&small_run);
+    const char *path = temp_path("slots.snap");
+    must(open_writer(&small_run, path, &writer));
+    assert_int_equal(snapfile_begin(writer, 1), 1);
+    assert_int_equal(snapfile_begin(writer, 2), 2);
+    assert_int_equal(snapfile_begin(writer, 3), 0);
+    snapfile_finish(writer, 2, false, &(struct commit_times){0});
+    assert_int_equal(snapfile_begin(writer, 4), 2);
+    assert_int_equal(close_snapfile_writer(writer).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
-    snapfile_plan->n--; /* a part is missing */
-    struct problem *problem = open_snapfile_writer(temp_path("hole.snap"), &checkpoint, snapfile_plan, &two);
+    end_small_run(&small_run);
+}
+
+TEST(a_plan_that_stores_too_little_is_refused)
+{
+    struct snapfile_writer *writer;
+    struct small_run small_run;
+    begin_small_run(&small_run);
+    const char *path = temp_path("hole.snap");
+    small_run.stored.plan.n--; /* the last payload, which has ln_f.weight, is missing */
+    struct problem *problem = open_writer(&small_run, path, &writer);
     assert_non_null(problem);
     assert_contains(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value");
-    assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
     free(problem);
-    snapfile_plan->n++;
-    free_stored(&stored);
-    json_decref(checkpoint.options);
-    free_mesh(&mesh);
+    small_run.stored.plan.n++;
+    end_small_run(&small_run);
 }
 
 /* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */

@@ -121,6 +121,38 @@ static void expect_small_config(const char *path)
     json_decref(json);
 }
 
+static json_t *tokenizer_of_bytes(void)
+{
+    struct tokenizer bytes = tokenizer_from_text("bytes", "");
+    return tokenizer_to_json(&bytes);
+}
+
+/* The tokens of Hugging Face's vocabulary are bytes, written in GPT-2's alphabet: a space is U+0120. */
+TEST(the_tokenizer_of_bytes_is_exported_in_the_alphabet_of_gpt2)
+{
+    json_t *tokenizer = tokenizer_of_bytes(), *vocab = json_at(tokenizer, "model.vocab");
+    assert_int_equal(json_object_size(vocab), 256);
+    assert_close(number_at(vocab, "A"), 'A', 0);
+    assert_close(number_at(vocab, "\u0120"), ' ', 0);
+    assert_close(number_at(vocab, "\u00ff"), 255, 0);
+    json_decref(tokenizer);
+}
+
+TEST(a_second_export_keeps_nothing_of_the_first_one)
+{
+    char *saved = small_state("exported");
+    char *hf = temp_path("twice");
+    struct checkpoint *checkpoint = open_checkpoint(saved);
+    json_t *tokenizer = tokenizer_of_bytes();
+    remove_folder(hf);
+    export_huggingface(checkpoint, hf, tokenizer, -1);
+    export_huggingface(checkpoint, hf, tokenizer, -1);
+    assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
+    json_decref(tokenizer);
+    free_checkpoint(checkpoint);
+    free(saved);
+}
+
 /* llm.c's file and Hugging Face's have the same parameters. */
 TEST(both_exports_have_the_same_parameters)
 {
@@ -129,16 +161,10 @@ TEST(both_exports_have_the_same_parameters)
     char *hf = temp_path("agree");
     struct checkpoint *checkpoint = open_checkpoint(saved);
     remove_folder(hf);
+    json_t *tokenizer = tokenizer_of_bytes();
     export_llmc(checkpoint, bin);
-    struct tokenizer bytes = tokenizer_from_text("bytes", "");
-    json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
-    assert_int_equal(json_object_size(vocab), 256);
     export_huggingface(checkpoint, hf, tokenizer, -1);
-    assert_close(number_at(vocab, "A"), 'A', 0);
-    assert_close(number_at(vocab, "\u0120"), ' ', 0);
-    assert_close(number_at(vocab, "\u00ff"), 255, 0);
-    export_huggingface(checkpoint, hf, tokenizer, -1); /* a second time: nothing of the first one is kept beside it */
-    assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
+    json_decref(tokenizer);
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *model = open_llmc_model(bin);
     struct safetensors *st = open_safetensors(file);

@@ -471,29 +471,54 @@ static void drag_bar(struct view *view, struct bar_drag drag)
     carry_task(view);
 }
 
-/* The same moves as in test_board.c, by hand. */
-TEST(a_task_is_dragged_refused_and_brought_back)
+/* data/steps/broadcast.txt in step 2, zoomed out.  Its period is 9 ms. */
+static struct view *open_broadcast(void)
 {
     struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
-    const char *moved = temp_path("moved.txt");
-    view->save_as = moved;
-    run_script(view, "pagedown - s");
-    char *before = read_text(moved);
+    run_script(view, "pagedown -");
+    return view;
+}
+
+/* These two moves are those of test_board.c, by hand.  The first one brings the period down to 8 ms. */
+static void send_to_a_last(struct view *view)
+{
     drag_bar(view,
              (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
-    assert_close(period_of(view), 8, 0); /* is shown while it is dragged, */
+}
+
+static void send_from_c_first(struct view *view) /* and the second one to 6 ms */
+{
+    drag_bar(view,
+             (struct bar_drag){.lane = "c download", .nth = 2, .to_lane = "c download", .to_nth = 0, .right = -10});
+    release_button(view);
+}
+
+TEST(a_task_is_moved_when_it_is_dropped)
+{
+    struct view *view = open_broadcast();
+    send_to_a_last(view);
+    assert_close(period_of(view), 8, 0); /* is shown while it is dragged */
     press_key(view, "escape");
-    assert_close(period_of(view), 9, 0); /* it is gone when the task is not dropped */
-    drag_bar(view,
-             (struct bar_drag){.lane = "b download", .nth = 0, .to_lane = "b download", .to_nth = 2, .right = 10});
+    assert_close(period_of(view), 9, 0);
+    send_to_a_last(view);
     release_button(view);
     assert_close(period_of(view), 8, 0);
     assert_int_equal(count_moves(view->tracks[0]->board), 1);
     assert_string_equal(selected_name(view), "send"); /* it is the task that was dragged, where it is now */
     assert_int_equal(view->selection.task.copy.task, 15);
-    drag_bar(view,
-             (struct bar_drag){.lane = "c download", .nth = 2, .to_lane = "c download", .to_nth = 0, .right = -10});
+    end_view(view);
+}
+
+TEST(a_list_is_saved_with_its_moves_and_undone)
+{
+    struct view *view = open_broadcast();
+    const char *moved = temp_path("moved.txt");
+    view->save_as = moved;
+    run_script(view, "s");
+    char *before = read_text(moved);
+    send_to_a_last(view);
     release_button(view);
+    send_from_c_first(view);
     assert_close(period_of(view), 6, 0);
     run_script(view, "s");
     struct list *list = read_list(moved);
@@ -503,7 +528,17 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     assert_close(1e3 * sim->period, 6, 1e-9);
     free_simulation(sim);
     free_list_and_machine(list);
+    run_script(view, "u u s");
+    char *after = read_text(moved);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    end_view(view);
+}
 
+TEST(a_refused_drag_says_what_is_in_the_way)
+{
+    struct view *view = open_broadcast();
     drag_bar(view, (struct bar_drag){.lane = "a compute", .nth = 1, .to_lane = "a compute", .to_nth = 0, .right = -10});
     release_button(view);
     assert_string_equal(view->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
@@ -512,10 +547,19 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(view, (struct bar_drag){.lane = "a compute", .nth = 1, .to_lane = "b compute", .to_nth = 0, .right = 0});
     release_button(view);
     assert_non_null(strstr(view->message, "to b compute: it can only"));
-    assert_close(period_of(view), 6, 0);
-    assert_int_equal(count_moves(view->tracks[0]->board), 2);
-    uint32_t send = 15,
-             lane = view->tracks[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
+    assert_close(period_of(view), 9, 0);
+    assert_int_equal(count_moves(view->tracks[0]->board), 0);
+    end_view(view);
+}
+
+/* Task 15 is dragged from the lane b download, where it comes last after the first move, to the row above, which is
+ * idle. */
+TEST(a_task_is_dragged_to_an_idle_lane)
+{
+    struct view *view = open_broadcast();
+    send_to_a_last(view);
+    release_button(view);
+    const uint32_t send = 15, lane = view->tracks[0]->trace->tasks[send].lane;
     int y;
     int x = bar_at(view, "b download", 2, &y);
     move_mouse(view, x, y);
@@ -524,11 +568,6 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     release_button(view);
     assert_int_equal(view->selection.task.copy.task, send);
     assert_int_equal(view->tracks[0]->trace->tasks[send].lane, lane - 1);
-    run_script(view, "u u u u s");
-    char *after = read_text(moved);
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
     end_view(view);
 }
 
