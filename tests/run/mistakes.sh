@@ -21,10 +21,12 @@
 # VARIABLES are words of `env` in one string: 'YARD_VEC=x' sets a variable, '-u HOME' removes one, '' does neither.  In
 # PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.
 # `YARD=PROGRAM refuse ...` looks at another program.
+#
+# $short are the words of a short training of the smallest model, and $saved is the model of save_model.  A mistake
+# may let yard hang: after $limit seconds it is ended.
 saved=$TMP/saved/model.safetensors
 short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
-limit= # seconds for a run that may hang
-! command -v timeout >/dev/null || limit='timeout 60'
+limit=60
 
 yard_with() { # VARIABLES WORDS...
     variables=$1
@@ -62,11 +64,19 @@ refuse_in() { # FOLDER CODE PART WORDS...
 refuse_with() { # VARIABLES CODE PART WORDS...
     variables=$1 expected=$2 part=$3
     shift 3
-    $limit env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+    limited env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
     echo "exit code $code, expected $expected" | cat - "$TMP/err" >"$TMP/failure"
     [ "$code" -eq "$expected" ] && says_only "$part"
     verdict $? "$* -> $expected: $part" "$TMP/failure" 30
+}
+
+limited() { # WORDS...: runs them, for $limit seconds at most where there is a program timeout
+    if command -v timeout >/dev/null; then
+        timeout "$limit" "$@"
+    else
+        "$@"
+    fi
 }
 
 says_only() { # PART: beside warnings, $TMP/err is one line, which has PART

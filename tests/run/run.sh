@@ -39,10 +39,6 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export LSAN_OPTIONS="suppressions=tests/run/leaks.supp:print_suppressions=0:use_tls=0"
 # None takes 2 minutes on a free machine; on a busy one what is slow must not be taken for what hangs.
 seconds_at_most=${TEST_TIMEOUT:-1200}
-limit= # stands in front of a test's command
-if command -v timeout >/dev/null; then
-    limit="timeout -k 10 $seconds_at_most"
-fi
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
 guesses=$logs/seconds-$YARD_TESTS
 [ -s "$guesses" ] || guesses=tests/run/seconds-$YARD_TESTS.txt
@@ -63,13 +59,20 @@ polls=0    # looks at those that run, since one ended
 
 # ---- one test -------------------------------------------------------------------------------------------------------
 
+become() { # TEST: this process becomes the test, for $seconds_at_most where there is a program timeout
+    if command -v timeout >/dev/null; then
+        exec timeout -k 10 "$seconds_at_most" "$1"
+    fi
+    exec "$1"
+}
+
 run_one() { # TEST: when it has ended, LOGS/<name>.ended is there, with its exit code and seconds
     name=${1##*/}
     export TMP="$logs/$name.tmp"
     rm -rf "$TMP"
     mkdir -p "$TMP"
     start=$(date +%s)
-    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 9>&- &
+    become "$1" >"$logs/$name.log" 2>&1 </dev/null 9>&- &
     test=$!
     trap 'kill $test 2>/dev/null' TERM # who ends this ends the test
     wait $test

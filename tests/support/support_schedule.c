@@ -105,10 +105,10 @@ struct journey new_journey(host_function *make, void *context)
     add_access(maker, journey.h, ACCESS_WRITE);
     add_copy(list, dev->lanes[LANE_UPLOAD], "carry", journey.d, journey.h);
     add_two(list, "twice", journey.o, journey.d, journey.d);
-    add_accumulate(list, "sum", journey.p, journey.o);
+    journey.sum = add_accumulate(list, "sum", journey.p, journey.o);
     add_copy(list, dev->lanes[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
-    struct task *show = add_host(list, host->lanes[LANE_REPORT], "show", no_work, NULL);
-    add_access(show, journey.r, ACCESS_READ);
+    journey.show = add_host(list, host->lanes[LANE_REPORT], "show", no_work, NULL);
+    add_access(journey.show, journey.r, ACCESS_READ);
     return journey;
 }
 

@@ -47,6 +47,7 @@ struct journey {
     struct pool *pool;
     struct list *list;
     struct tensor *h, *d, *o, *p, *r;
+    struct task *sum, *show;
 };
 
 /* `make` is what task 0 does. */

@@ -402,8 +402,10 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
     struct trace_follow *follower = follow(trace);
     assert_true(becomes(follower, LIFE_PAUSED));
     uint64_t head = poll_for_head(follower);
-    for (int i = 0; i < 100; i++, usleep(10000))
+    for (int i = 0; i < 100; i++) {
         assert_int_equal(poll_for_head(follower), head);
+        usleep(10000);
+    }
     kill(viewer, SIGKILL);
     waitpid(viewer, NULL, 0);
     assert_true(becomes(follower, LIFE_CLOSED));

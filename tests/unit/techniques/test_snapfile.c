@@ -446,7 +446,7 @@ static bool survives(const char *path, const struct stored *stored, int killed_a
     begin_trial(path, (uint64_t)(8 * killed_at + luck));
     disk.cut_sync = disk.fault_sync = 0;
     bool kept = true;
-    for (size_t i = 0; i < COUNT(cuts) && kept; i++, life.session++) {
+    for (size_t i = 0; i < COUNT(cuts) && kept; i++) {
         life.stored = &stored[i ? 2 : 0];
         life.actions = 60;
         disk.cut_at = cuts[i];
@@ -455,6 +455,7 @@ static bool survives(const char *path, const struct stored *stored, int killed_a
         if (i == 2)
             cut_power(path);
         kept = look_back();
+        life.session++;
     }
     return kept;
 }
@@ -528,7 +529,7 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
     life.actions = 120;
     disk.cut_sync = disk.fault_sync = 0;
     disk.cut_at = INT32_MAX;
-    for (int run = fresh; run < 2; run++, life.session++) {
+    for (int run = fresh; run < 2; run++) {
         disk.luck = (struct draws){0};
         disk.calls.fault = run ? fault : FAULT_NONE;
         disk.calls.at = at;
@@ -544,6 +545,7 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
         cut_power(path);
         if (!look_back() || (!run && !acknowledged))
             test_failed("%d in call %d: %u acknowledged, found is %u\n", fault, at, acknowledged, life.first);
+        life.session++;
     }
 }
 
@@ -558,8 +560,10 @@ TEST(a_failure_of_any_system_call_loses_no_commit)
         int calls = disk.calls.n;
         assert_above(calls, 30);
         for (int fault = FAULT_EIO; fault <= FAULT_SHORT; fault++)
-            for (int at = 1; at <= calls; at++, tried++)
+            for (int at = 1; at <= calls; at++) {
                 spoil_call(&stored, fresh, (enum fault)fault, at);
+                tried++;
+            }
     }
     printf("# %d faults\n", tried);
     json_decref(life.options);

@@ -81,9 +81,12 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     draw_view(view, canvas); /* the trace has no record yet */
     for (size_t round = 0; ended < STEPS * TASKS; round++) {
         size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
-        for (; more > 0 && begun < STEPS * TASKS; more--, begun++) {
-            start[begun] = clock += 1000 + random_words(8, STREAM_TEST, 0, begun).word[0] % 5000;
+        while (more > 0 && begun < STEPS * TASKS) {
+            clock += 1000 + random_words(8, STREAM_TEST, 0, begun).word[0] % 5000;
+            start[begun] = clock;
             number[begun] = trace_begin(writer, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
+            more--;
+            begun++;
         }
         for (size_t i = late; i < begun; i++) /* what is begun ends in this round; on the last lane in the next */
             if (i < ended ? i % LANES == LANES - 1 : i % LANES != LANES - 1 || begun == STEPS * TASKS)

@@ -164,7 +164,7 @@ TEST(the_background_holds_nobody_up)
     struct lane *disk = journey.machine->host->lanes[LANE_DISK];
     struct task *persist = add_host(journey.list, disk, "persist", wait_at_barrier, &barrier);
     add_access(persist, kept, ACCESS_READ);
-    journey.list->tasks[3]->commands.only_last_event = true; /* it begins where `twice` ends */
+    journey.sum->commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_lists(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
@@ -172,7 +172,7 @@ TEST(the_background_holds_nobody_up)
     add_observer(&other);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
         execute(journey.list, number);
-    retire_until(journey.list, journey.list->tasks[5], MOST_RUNS);
+    retire_until(journey.list, journey.show, MOST_RUNS);
     assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "persist"), 0);
