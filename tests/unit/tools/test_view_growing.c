@@ -135,10 +135,10 @@ TEST(a_peak_that_was_none_is_forgotten)
             }
         }
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
-    assert_int_equal(trace_peak(&view->tracks[0]->trace->memory_use[0]), 1600);
+    assert_int_equal(trace_peak(&view->tracks[0]->trace->memory_use[0]), 1600); /* weight, x and y: 100, 1000, 500 */
     trace_end(writer, late, start, start + 1000, 0);
     poll_view(view);
-    assert_int_equal(trace_peak(&view->tracks[0]->trace->memory_use[0]), 1100);
+    assert_int_equal(trace_peak(&view->tracks[0]->trace->memory_use[0]), 1100); /* weight and x */
     close_trace_writer(writer);
     end_view(view);
 }

@@ -268,6 +268,7 @@ TEST(lists_share_an_arena)
     }
     must(finish_lists(pool, lists, 2));
     assert_int_equal(scratch[0]->address, scratch[1]->address);
+    /* 500 floats have 2000 bytes: those that are kept, and those of both lists' scratch, which share bytes */
     assert_int_equal(machine->devices[0].slabs[0].bytes, 2 * round_up(2000, machine->devices[0].alignment));
     for (uint32_t number = 1; number <= 3; number++)
         for (int i = 0; i < 2; i++) {
@@ -276,7 +277,7 @@ TEST(lists_share_an_arena)
         }
     float values[500];
     read_tensor(kept, values);
-    assert_close(values[0], 33, 0);
+    assert_close(values[0], 33, 0); /* three steps have added 1, by the first list, and 10, by the second */
     assert_close(values[499], 33, 0);
     free_list(lists[0]);
     free_list(lists[1]);
