@@ -18,7 +18,7 @@
 #     !     the case is shown, and not judged
 #     ~     it takes seconds and has others like it: `make check` (YARD_TESTS=check) leaves it to `make periods`
 #
-# In the arguments of `yard plan`,
+# In these arguments,
 #
 #     --list NAME         is data/steps/NAME.txt
 #     --list NAME@BYTES   is that, on devices with so much memory

@@ -1,13 +1,13 @@
 /* test_grid.c - training on meshes of all sizes, compared with one device.
  *
  * The grid has dp, pp and tp from 1 to 4.  ZeRO 0 to 3, orders of the pipeline, micro-batches, passes, and ways that
- * bytes travel are spread over it.  One model's heads and layers divide evenly.  Another's do not, and it has flash
- * attention.
+ * bytes travel are spread over it.  It has two models.  The heads and layers of the first divide evenly; those of the
+ * second do not, and it uses flash attention.
  *
  * This test checks for each mesh that the list proves right; that replicas are equal to the bit after every step; that
- * each device overwrites the paint up to the last predicted byte, and no further; and that the state has the bits of tp
- * devices which sum the gradient in dp groups.  Where tp is 1 that is one device.  Where it is not, gradients of step 1
- * must be within 1e-5 of one device's, and losses within 1e-4.
+ * each device uses its memory up to the last predicted byte, and no further (the test paints it before); and that the
+ * state has the bits of tp devices which sum the gradient in dp groups.  Where tp is 1, that is one device.  Where it
+ * is not, gradients of step 1 must be within 1e-5 of one device's, and losses within 1e-4.
  *
  * To see it fail: in collective.c, keep a slice at the turn in which it comes: [k * n + turn] in add_reduce_moves().
  *
