@@ -67,7 +67,8 @@ check "$name: the command that resumes is printed" grep -qx \
 check "$name: the writes under way were finished" yard ckpt verify "$TMP/run.snap"
 check "$name: the run is resumed" \
     yard train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
-check "$name: the resumed run says that nothing is left to train" grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
+check "$name: the resumed run says that nothing is left to train" \
+    grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
 
 # An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which
 # of the two this script meets is a matter of milliseconds, so it tries until it has met the first.
@@ -254,7 +255,8 @@ name='a log whose reader goes away'
 yard $train --steps 9 --log "$TMP/left" --save "$TMP/unread"
 exit_code "$name: the exit code is 4" $? 4
 wait $reader
-check "$name: a warning says that nobody reads it" grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
+check "$name: a warning says that nobody reads it" \
+    grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
 check "$name: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
 
 name='a run that stops and goes on'
