@@ -1,7 +1,6 @@
 /* broadcast.h - what a list sends: messages, the shards that they belong to, and slices.
  *
  *     broadcast.c        the technique: messages are found, shards are cut into slices, slices are dealt and sent
- *     broadcast_order.c  the messages in the order of their first use
  *     broadcast_pass.c   the pass: which of two orders takes less time, the report and the options
  */
 #ifndef BROADCAST_H
@@ -86,12 +85,7 @@ struct edit *slice_list(struct broadcast *broadcast);
 
 /* The part of the message that lies in slice `nth` of the message's shard. */
 struct message_part part_in_slice(const struct broadcast *broadcast, const struct message *message, int nth);
-void free_messages(struct broadcast *broadcast);
-
-/* ---- broadcast_order.c ------------------------------------------------------------------------------------------- */
-
-/* Puts the messages in the order of their first use, as far as the list allows. */
-void sort_messages(struct broadcast *broadcast, struct edit *edit);
+void free_messages(struct broadcast *broadcast); /* what slice_list() has allocated, but not `broadcast` itself */
 
 /* ---- broadcast_pass.c -------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
  * checkpoint is here.
  */
 #include "checkpoint.h"
+#include "trainer/base/module.h"
 
 struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
 {
@@ -19,6 +20,14 @@ struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const ch
     like->single_file = NULL;
     like->buffer = NULL;
     return like;
+}
+
+static void free_single_file(struct single_file *single_file)
+{
+    for (size_t i = 0; i < single_file->n_damage; i++)
+        free(single_file->damage[i]);
+    free(single_file->damage);
+    free(single_file);
 }
 
 void free_checkpoint(struct checkpoint *checkpoint)
@@ -63,4 +72,14 @@ struct mesh read_strategy(const struct checkpoint *checkpoint)
              checkpoint->path, problem->sentence);
     mesh.zero = checkpoint->pieces->mesh.zero;
     return mesh;
+}
+
+const struct checkpoint_form *find_checkpoint_form(const char *path)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct checkpoint_form *form = modules[i]->checkpoint_form;
+        if (form && form->is_ours(path))
+            return form;
+    }
+    return NULL;
 }

@@ -76,7 +76,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
  * mesh, which reading the manifest does before anyone else. */
 struct mesh read_strategy(const struct checkpoint *checkpoint);
 
-/* ---- single_file.c: another form of a checkpoint ----------------------------------------------------------------- */
+/* ---- checkpoint.c: another form of a checkpoint ------------------------------------------------------------------ */
 
 /* One file, in which a run writes one state over another.  A folder of src that has such files registers how they
  * are read (struct module).  To all others what it opens is a checkpoint.
@@ -108,7 +108,6 @@ struct single_file {
 
 /* The form that this file has; NULL: no other form, or no folder that reads it. */
 const struct checkpoint_form *find_checkpoint_form(const char *path);
-void free_single_file(struct single_file *single_file);
 
 /* ---- find.c: the folder that --save fills ------------------------------------------------------------------------ */
 
@@ -168,7 +167,7 @@ struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 
-/* ---- compare.c: how far two arrays, or two checkpoints, are apart ------------------------------------------------ */
+/* ---- transfer.c: how far two arrays, or two checkpoints, are apart ----------------------------------------------- */
 
 struct difference {
     size_t elements;       /* number of elements with different bits */

@@ -27,7 +27,7 @@ enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
 
 /* A manifest for many states, as a snapshot file has, says only how they are laid out.  It leaves out the fields that
  * belong to one state. */
-enum manifest_of { MANIFEST_OF_LAYOUT, MANIFEST_OF_STATE };
+enum manifest_kind { LAYOUT_MANIFEST, STATE_MANIFEST };
 
 /* ---- manifest_write.c -------------------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ enum manifest_of { MANIFEST_OF_LAYOUT, MANIFEST_OF_STATE };
 char *manifest_text(const struct checkpoint *checkpoint);
 
 /* Parts of it, which the caller owns: a tensor with its pieces, all tensors with theirs, and a mesh. */
-json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_of of);
+json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_kind kind);
 json_t *tensors_json(const struct checkpoint *checkpoint);
 json_t *mesh_json(const struct mesh *mesh);
 

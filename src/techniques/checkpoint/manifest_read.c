@@ -311,7 +311,7 @@ static struct piece read_piece(const struct where *where, const struct checkpoin
 static void compare_with_table(const struct where *where, const struct checkpoint *checkpoint,
                                const struct kept_tensor *tensor, json_t *json)
 {
-    json_t *expected = tensor_json(checkpoint, tensor, MANIFEST_OF_LAYOUT), *found = json_copy(json);
+    json_t *expected = tensor_json(checkpoint, tensor, LAYOUT_MANIFEST), *found = json_copy(json);
     json_object_del(expected, "pieces");
     json_object_del(found, "pieces");
     if (!json_equal(expected, found))

@@ -21,7 +21,7 @@ static json_t *range_json(const struct piece *piece, int axis)
 static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
 
 static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor,
-                          const struct piece *piece, enum manifest_of of)
+                          const struct piece *piece, enum manifest_kind kind)
 {
     json_t *json = json_pack("{s:I, s:i}", "offset", (json_int_t)piece->file_offset, "rank", piece->rank);
     if (piece->flat) {
@@ -32,7 +32,7 @@ static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept
             json_array_append_new(box, range_json(piece, i));
         json_object_set_new(json, "box", box);
     }
-    if (of == MANIFEST_OF_STATE) {
+    if (kind == STATE_MANIFEST) {
         char *path = rank_file(checkpoint, piece->rank);
         json_object_set_new(json, "file", json_string(last_part(path)));
         json_object_set_new(json, "hash", hash_json(piece->hash));
@@ -41,14 +41,14 @@ static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept
     return json;
 }
 
-json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_of of)
+json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_kind kind)
 {
     json_t *json = json_pack("{s:s, s:s}", "name", tensor->name, "role", kept_name[tensor->role]);
     json_t *shape = json_array(), *pieces = json_array();
     for (int i = 0; i < tensor->dims; i++)
         json_array_append_new(shape, json_integer(tensor->shape[i]));
     for (size_t k = 0; k < tensor->n; k++)
-        json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->pieces[k], of));
+        json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->pieces[k], kind));
     json_object_set_new(json, "shape", shape);
     json_object_set_new(json, "axis", tensor->axis == NONE ? json_null() : json_integer(tensor->axis));
     json_object_set_new(json, "sections", json_integer(tensor->sections));
@@ -60,7 +60,7 @@ json_t *tensors_json(const struct checkpoint *checkpoint)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensors[i], MANIFEST_OF_STATE));
+        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensors[i], STATE_MANIFEST));
     return all;
 }
 
@@ -129,7 +129,7 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
 {
     struct begun_text begun;
     FILE *out = begin_text(&begun);
-    const enum manifest_of of = checkpoint->single_file ? MANIFEST_OF_LAYOUT : MANIFEST_OF_STATE;
+    const enum manifest_kind kind = checkpoint->single_file ? LAYOUT_MANIFEST : STATE_MANIFEST;
     json_t *head = head_json(checkpoint);
     const char *name;
     json_t *value;
@@ -141,7 +141,7 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
     }
     fprintf(out, "\"tensors\":[");
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        json_t *tensor = tensor_json(checkpoint, &checkpoint->pieces->tensors[i], of);
+        json_t *tensor = tensor_json(checkpoint, &checkpoint->pieces->tensors[i], kind);
         char *line = json_dumps(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);

@@ -3,8 +3,11 @@
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      the pieces of a file become the pieces of other files
  *     verify       read_kept() without the tensor in memory: only hashes are compared
+ *     compare      the same tensor of two checkpoints becomes two arrays, whose distance is computed
  */
 #include "files.h"
+
+#include <math.h>
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 
@@ -151,4 +154,35 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
     publish_ranks(&written, to);
     free(bytes);
     return moved;
+}
+
+/* ---- how far two are apart --------------------------------------------------------------------------------------- */
+
+struct difference compare_floats(const float *a, const float *b, size_t n)
+{
+    struct difference difference = {0};
+    for (size_t i = 0; i < n; i++) {
+        double gap = fabs((double)a[i] - (double)b[i]);
+        difference.elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
+        if (gap > difference.most || isnan(gap))
+            difference.most = gap;
+        difference.distance += gap * gap;
+        difference.norm += (double)b[i] * b[i];
+    }
+    difference.distance = sqrt(difference.distance);
+    difference.norm = sqrt(difference.norm);
+    return difference;
+}
+
+/* Both tensors are put together first, so that the two checkpoints may be cut by unlike meshes. */
+struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
+{
+    size_t n = tensor_elements(&a->pieces->tensors[tensor]);
+    float *a_values = allocate(n, sizeof *a_values), *b_values = allocate(n, sizeof *b_values);
+    read_kept(a, tensor, a_values);
+    read_kept(b, tensor, b_values);
+    struct difference difference = compare_floats(a_values, b_values, n);
+    free(a_values);
+    free(b_values);
+    return difference;
 }

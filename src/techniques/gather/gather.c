@@ -21,8 +21,8 @@
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
-#include "gather.h"
 #include "planning/pass/edit.h"
+#include "planning/pass/traits.h"
 #include "trainer/mesh/mesh.h"
 
 #define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */
@@ -407,10 +407,16 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
             make_transient(edit, survey->replicas[id].items[i]);
 }
 
-bool gather_parameters(struct list *list, bool sliced, struct pass_report *report)
+static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
+
+/* Keeps the list's parameters in shards, and adds the copies that gather them.  false: no parameters lie in shards, and
+ * the list is as it was. */
+static bool run_gather(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                       struct pass_report *report)
 {
+    (void)costs;
     struct survey survey = survey_list(list);
-    survey.sliced = sliced;
+    survey.sliced = find_wanted(SENDS_COPIES, facts) != NULL;
     struct edit *edit = open_edit(list);
     size_t n = list->n;
     update_shards(&survey, edit);
@@ -432,3 +438,22 @@ bool gather_parameters(struct list *list, bool sliced, struct pass_report *repor
     free_survey(&survey);
     return survey.n_gathered > 0;
 }
+
+static const struct pass_traits traits = {
+    .always = IN_EVERY_LIST | TAKES_UNKNOWN_ROOM,
+    .blamed_at_end = "--zero 3",
+};
+static const struct pass pass = {
+    .runs_at = 20,
+    .name = "gather",
+    .wanted = wants_gather,
+    .run = run_gather,
+    .turned_on = {"--zero 3"},
+    .traits = &traits,
+};
+const struct module module_gather = {
+    .name = "gather",
+    .needs = "pass",
+    .pass = &pass,
+    .gathers = true,
+};

@@ -140,7 +140,7 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-static struct kept_tensor describe_tensor(const struct param *param, int i, int unit, enum kept role)
+static struct kept_tensor make_kept_tensor(const struct param *param, int i, int unit, enum kept role)
 {
     struct kept_tensor tensor = {
         .param = i, .unit = unit, .role = role, .dims = param->n_dims, .sections = param->cut.sections};
@@ -156,7 +156,7 @@ static struct kept_tensor describe_tensor(const struct param *param, int i, int 
 }
 
 /* All tensors, without pieces, for the mesh that is to cut them. */
-static struct pieces *describe_all(const struct params *params, const struct mesh *mesh)
+static struct pieces *list_kept_tensors(const struct params *params, const struct mesh *mesh)
 {
     struct pieces *pieces = allocate(1, sizeof *pieces);
     pieces->config = params->config;
@@ -167,7 +167,7 @@ static struct pieces *describe_all(const struct params *params, const struct mes
         for (int role = 0; role < KEPT_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {
                 const int param = params->units[unit].first_param + i;
-                pieces->tensors[pieces->n++] = describe_tensor(&params->all[param], param, unit, (enum kept)role);
+                pieces->tensors[pieces->n++] = make_kept_tensor(&params->all[param], param, unit, (enum kept)role);
             }
     return pieces;
 }
@@ -175,7 +175,7 @@ static struct pieces *describe_all(const struct params *params, const struct mes
 struct pieces *uncut_state(const struct config *config)
 {
     struct params *params = new_params(config, &one_rank, 0);
-    struct pieces *pieces = describe_all(params, &one_rank);
+    struct pieces *pieces = list_kept_tensors(params, &one_rank);
     free_params(params);
     return pieces;
 }
@@ -195,7 +195,7 @@ static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh)
 {
     struct model *model = outline_model(config, mesh);
-    struct pieces *pieces = describe_all(model->params, model->mesh);
+    struct pieces *pieces = list_kept_tensors(model->params, model->mesh);
     for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
         cut_tensor(model, tensor);
     free_model(model);

@@ -133,7 +133,7 @@ struct snapfile_writer {     /* a file that is being written */
 /* ---- snapfile_open.c: opening it to write, and closing it -------------------------------------------------------- */
 
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
- * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
+ * make_checkpoint() makes it; its step and samples are those at which the run begins.  A file whose layout and
  * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
  * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
  * returns, but not its slots.

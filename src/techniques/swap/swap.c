@@ -163,7 +163,7 @@ struct fate *keep_all(const struct gaps *gaps)
     struct fate *fates = allocate(gaps->n + 1, sizeof *fates);
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        fates[i] = (struct fate){.gap = gap, .action = KEEP, .begin = gap->begin, .end = gap->end};
+        fates[i] = (struct fate){.gap = gap, .action = KEEP_TENSOR, .begin = gap->begin, .end = gap->end};
     }
     return fates;
 }
@@ -179,26 +179,26 @@ struct phases { /* a device's phases, in list order; the caller frees `phases` *
     int n;
 };
 
-enum phase_of { PHASE_OF_LAYER, PHASE_OF_MICROBATCH };
+enum phase_kind { LAYER_PHASE, MICROBATCH_PHASE };
 /* Does the task, which comes after `last` on a device, begin another phase? */
-static bool begins_phase(const struct task *last, const struct task *task, enum phase_of of)
+static bool begins_phase(const struct task *last, const struct task *task, enum phase_kind kind)
 {
     if (task->role != last->role || task->micro != last->micro)
         return true;
-    return of == PHASE_OF_LAYER && task->layer != last->layer;
+    return kind == LAYER_PHASE && task->layer != last->layer;
 }
 
 /* The tasks of a phase follow each other on the device. */
-static struct phases find_phases(const struct uses *uses, const struct device *device, enum phase_of of)
+static struct phases find_phases(const struct uses *uses, const struct device *device, enum phase_kind kind)
 {
     struct phases phases = {.phases = allocate(uses->n + 1, sizeof *phases.phases)};
     const struct task *last = NULL;
     for (int i = 0; i < (int)uses->n; i++) {
         const struct task *task = uses->tasks[i];
-        int number = of == PHASE_OF_LAYER ? task->layer : task->micro;
+        int number = kind == LAYER_PHASE ? task->layer : task->micro;
         if (task->lane != device->lanes[LANE_COMPUTE] || number < 0)
             continue;
-        if (!last || begins_phase(last, task, of)) {
+        if (!last || begins_phase(last, task, kind)) {
             phases.phases[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
             phases.n++;
         }
@@ -254,10 +254,11 @@ static bool set_data_positions(const struct phases *phases, struct fate *fate)
 }
 
 /* Chooses what of a device is swapped, and when; false: nothing.  fates: one for each gap. */
-static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device, enum phase_of of)
+static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device,
+                             enum phase_kind kind)
 {
-    struct phases data = find_phases(gaps->uses, device, of);
-    struct phases state = find_phases(gaps->uses, device, PHASE_OF_LAYER);
+    struct phases data = find_phases(gaps->uses, device, kind);
+    struct phases state = find_phases(gaps->uses, device, LAYER_PHASE);
     bool any_leaves = false;
     for (struct fate *fate = fates; fate < fates + gaps->n; fate++) {
         if (fate->gap->device != device)
@@ -267,7 +268,7 @@ static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const 
             set_state_positions(&state, fate, (int)gaps->uses->n);
         else
             leaves = set_data_positions(&data, fate);
-        fate->action = leaves ? SWAP : KEEP;
+        fate->action = leaves ? SWAP_TENSOR : KEEP_TENSOR;
         any_leaves |= leaves;
     }
     free(data.phases);
@@ -302,7 +303,7 @@ struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses)
     struct swaps swaps = {.leaving = allocate(n + 1, sizeof(struct fate *))};
     struct fate **last = allocate(uses->n_tensors, sizeof(struct fate *)); /* by tensor: its last swap so far */
     for (struct fate *fate = fates; fate < fates + n; fate++) {
-        if (fate->action != SWAP)
+        if (fate->action != SWAP_TENSOR)
             continue;
         const int tensor = fate->gap->tensor->id;
         fate->earlier = last[tensor];
@@ -403,12 +404,12 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *machine = list->pool->machine;
-    const enum phase_of of = options->mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
+    const enum phase_kind kind = options->mode == SWAP_LAYER ? LAYER_PHASE : MICROBATCH_PHASE;
     struct gaps gaps = find_gaps(list, costs, options->may_leave);
     struct fate *fates = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->devices; !device->is_host; device++)
-        changed |= choose_by_phases(&gaps, fates, device, of);
+        changed |= choose_by_phases(&gaps, fates, device, kind);
     struct swaps swaps = line_up(fates, gaps.n, gaps.uses);
     struct edit *edit = open_edit(list);
     swap_gaps(edit, list, gaps.uses, &swaps);
@@ -418,7 +419,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
     free(fates);
     free_gaps(&gaps);
     if (report->after->excess_bytes > 0)
-        refuse_too_large(machine, report->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch", facts,
+        refuse_too_large(machine, report->after, kind == LAYER_PHASE ? "--swap layer" : "--swap microbatch", facts,
                          replanning_of(facts));
     return changed;
 }

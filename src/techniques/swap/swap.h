@@ -47,7 +47,7 @@ struct gaps { /* all gaps of a list */
     size_t n, cap;
 };
 
-enum action { KEEP, SWAP, REMAKE, ACTIONS }; /* only the search uses REMAKE */
+enum action { KEEP_TENSOR, SWAP_TENSOR, REMAKE_TENSOR, ACTIONS }; /* only the search uses REMAKE_TENSOR */
 
 /* What is done about a gap, in the list that is rewritten.  Positions count the tasks of this list, into which the
  * search may have put repeated tasks.
@@ -59,7 +59,7 @@ enum action { KEEP, SWAP, REMAKE, ACTIONS }; /* only the search uses REMAKE */
  * swap.out comes right after task `out`, and swap.in right before task `in`.  begin <= out < in <= end. */
 struct fate {
     const struct gap *gap;
-    enum action action;     /* KEEP: the device holds x through the whole gap */
+    enum action action;     /* KEEP_TENSOR: the device holds x through the whole gap */
     int begin, end;         /* the gap's; a repeated task that uses x ends the gap earlier */
     int out;                /* the device holds x through this task, and then x is away */
     int in;                 /* the device holds x again from this task on; the list's end if x stays away */
@@ -71,7 +71,7 @@ struct fate {
     struct task *leaves;    /* the task swap.out; NULL: there is none */
 };
 
-/* The fates whose action is SWAP, in two orders.  Copies at the same position are in the list in these orders. */
+/* The fates whose action is SWAP_TENSOR, in two orders.  Copies at the same position are in the list in these orders. */
 struct swaps {
     struct fate **leaving;   /* in the order in which their gaps begin */
     struct fate **returning; /* in the order in which their gaps end */
@@ -92,10 +92,10 @@ void free_gaps(struct gaps *gaps);
  * last uses of a guest are the copies up from the host: swap replaces these by copies of its own. */
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
 
-/* An array of fates, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
+/* An array of fates, one for each gap, in the order of gaps, all with the action KEEP_TENSOR.  The caller frees it. */
 struct fate *keep_all(const struct gaps *gaps);
 
-/* Lines up the fates whose action is SWAP, and sets their `earlier` and `sent`.  fates: one for each of n gaps;
+/* Lines up the fates whose action is SWAP_TENSOR, and sets their `earlier` and `sent`.  fates: one for each of n gaps;
  * uses: the uses in the list as it is now.  For free_swaps(); the fates remain the caller's. */
 struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *swaps);

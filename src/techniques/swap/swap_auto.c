@@ -65,7 +65,7 @@ static int by_decision(const void *left, const void *right)
     return compare_gaps(a->gap, b->gap);
 }
 
-/* How many options a decision has: KEEP, SWAP and REMAKE; or two, where there is only one remedy, which is option 1. */
+/* How many options a decision has: KEEP_TENSOR, SWAP_TENSOR and REMAKE_TENSOR; or two, where there is only one remedy, which is option 1. */
 enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
 /* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the
@@ -168,7 +168,7 @@ static void start_with_share(const struct swapper *swapper, unsigned char *start
     const size_t n = swapper->admitted;
     memcpy(start, best, n);
     for (size_t i = 1; i < n && i * SHARES <= n * share; i++)
-        if (start[i] == KEEP)
+        if (start[i] == KEEP_TENSOR)
             start[i] = option_for(&swapper->decisions[i], action);
 }
 
@@ -189,7 +189,7 @@ static unsigned char *list_starts(const struct swapper *swapper, const unsigned 
     unsigned char *start = starts; /* the one to write next */
     memcpy(start, best, n);
     start += n;
-    for (enum action action = SWAP; action <= REMAKE; action++) {
+    for (enum action action = SWAP_TENSOR; action <= REMAKE_TENSOR; action++) {
         for (size_t share = 1; share < SHARES; share++) {
             start_with_share(swapper, start, best, share, action);
             start += n;
@@ -223,7 +223,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
                                 .apply = apply_choice,
                                 .context = swapper,
                                 .least_period = least_period};
-    memset(best, KEEP, swapper->n);
+    memset(best, KEEP_TENSOR, swapper->n);
     best[LAYOUT] = FIRST_LAYOUT;
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
@@ -272,7 +272,7 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
     char *shortage = NULL;
     for (int attempts = 0; attempts < MOST_ATTEMPTS && !fits; attempts++) {
         if (swapper->may_swap)
-            start_with_all(swapper, best, SWAP);
+            start_with_all(swapper, best, SWAP_TENSOR);
         free(shortage);
         shortage = raise_for(swapper, best, before);
         fits = search_rounds(swapper, best, INFINITY).excess_bytes == 0;

@@ -80,22 +80,23 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
 /* The action that a choice means for a gap.  Where the chosen action is not possible it is the other one, or, if that
- * is not possible either, KEEP. */
+ * is not possible either, KEEP_TENSOR. */
 static enum action action_of(const struct swapper *swapper, const struct gap_facts *facts, const unsigned char *choice)
 {
-    if (facts->decision == NO_DECISION || facts->decision >= swapper->admitted || choice[facts->decision] == KEEP)
-        return KEEP;
+    if (facts->decision == NO_DECISION || facts->decision >= swapper->admitted ||
+        choice[facts->decision] == KEEP_TENSOR)
+        return KEEP_TENSOR;
     if (!swapper->may_swap)
-        return facts->may_remake ? REMAKE : KEEP;
-    return facts->may_remake && choice[facts->decision] == REMAKE ? REMAKE : SWAP;
+        return facts->may_remake ? REMAKE_TENSOR : KEEP_TENSOR;
+    return facts->may_remake && choice[facts->decision] == REMAKE_TENSOR ? REMAKE_TENSOR : SWAP_TENSOR;
 }
 
 /* Makes all fates anew, with the actions that the choice means.  Once a tensor has been made again, its later gaps are
  * gaps of the repeated task's output, which is kept whatever was chosen for them:
  *
  *     tasks that use x       F0    ...    B3    ...    B1
- *     gap, as chosen             REMAKE       SWAP
- *     action                     REMAKE       KEEP
+ *     gap, as chosen             REMAKE_TENSOR       SWAP_TENSOR
+ *     action                     REMAKE_TENSOR       KEEP_TENSOR
  *
  * Here B3 is the first reader: remake() puts F0 before it once more.
  *
@@ -111,8 +112,8 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
         enum action action = action_of(swapper, &swapper->facts[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
-            action = KEEP;
-        if (*since == NONE && action == REMAKE)
+            action = KEEP_TENSOR;
+        if (*since == NONE && action == REMAKE_TENSOR)
             *since = gap->end;
         swapper->fates[i] = (struct fate){.gap = gap, .action = action, .copy_seconds = swapper->facts[i].seconds};
     }
@@ -126,11 +127,11 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
     const struct gaps *gaps = &swapper->gaps;
     for (size_t i = 0; i < gaps->n; i++) {
         struct fate *fate = &swapper->fates[i];
-        if (fate->action != SWAP || !fate->gap->may_close)
+        if (fate->action != SWAP_TENSOR || !fate->gap->may_close)
             continue;
         struct task *first = gaps->uses->tasks[fate->gap->begin], *last = gaps->uses->tasks[fate->gap->end];
         if (hoist(edit, last, first->next))
-            fate->action = KEEP;
+            fate->action = KEEP_TENSOR;
     }
 }
 
@@ -210,7 +211,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
     struct tensor **twins = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < gaps->n; i++) {
         struct fate *fate = &swapper->fates[i];
-        if (fate->action == REMAKE)
+        if (fate->action == REMAKE_TENSOR)
             fate->back = twins[fate->gap->tensor->id];
     }
     size_t n;

@@ -33,7 +33,7 @@ static void fill_return(struct gap_times *times, const struct fate *fate, const 
     const struct use_range found = uses_of(uses, fate->back);
     CHECK(found.n >= 2, "nobody reads %s, which is back", fate->back->name);
     size_t last = 0; /* the use that makes the tensor whole */
-    if (fate->action == REMAKE)
+    if (fate->action == REMAKE_TENSOR)
         while (last + 2 < found.n && (found.uses[last + 1].mode & ACCESS_WRITE))
             last++;
     times->in_start = forecast->spans[found.uses[0].position].start;
@@ -56,7 +56,7 @@ static struct gap_times times_of_gap(const struct fate *fate, const struct forec
 static json_t *move_json(const struct fate *fate, const struct gap_times *times, double zero)
 {
     const struct gap *gap = fate->gap;
-    const char *action = fate->action == SWAP ? "swap" : "recompute";
+    const char *action = fate->action == SWAP_TENSOR ? "swap" : "recompute";
     json_t *move =
         json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", gap->tensor->name, "layer", gap->maker->layer, "micro",
                   gap->maker->micro, "device", gap->device->id, "bytes", (json_int_t)gap->tensor->bytes, "how", action);
@@ -101,13 +101,13 @@ static char *sum_up(const struct fate *fates, size_t n)
     char bytes[32];
     for (const struct fate *fate = fates; fate < fates + n; fate++) {
         const double bytes_of_x = (double)fate->gap->tensor->bytes;
-        if (fate->action == SWAP && fate->back)
+        if (fate->action == SWAP_TENSOR && fate->back)
             n_swapped++;
-        if (fate->action == REMAKE && fate->back)
+        if (fate->action == REMAKE_TENSOR && fate->back)
             n_remade++;
-        if (fate->action == SWAP && fate->leaves)
+        if (fate->action == SWAP_TENSOR && fate->leaves)
             copied += bytes_of_x;
-        if (fate->action == SWAP && fate->back)
+        if (fate->action == SWAP_TENSOR && fate->back)
             copied += bytes_of_x;
     }
     return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));

@@ -67,14 +67,14 @@ static double try_plan(struct list *list, const struct plan *plan, int n, struct
     int from[MOST_TRIED];
     size_t n_tasks;
     for (int k = 0; k < n; k++)
-        from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NONE;
+        from[k] = plan[k].action == REMAKE_TENSOR ? 2 * n - 1 - k : NONE;
     struct edit *edit = open_edit(list);
     free(remake(edit, pool, before, from, REMAKE_AT_READER));
     struct task **line = tasks_in_order(list, &n_tasks);
     struct uses *uses = find_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
         idle[k] = idle_of(uses, pool->tensors[k], k + 1 == n);
-        if (plan[k].action == SWAP)
+        if (plan[k].action == SWAP_TENSOR)
             swap_as_planned(edit, list, uses, line, pool->tensors[k], &plan[k], idle[k].end);
     }
     struct forecast forecast = forecast_list(list, NULL);
@@ -95,16 +95,16 @@ static double best_of_all(struct list *list, struct plan *plan, int n, int i)
     if (i == 0)
         return try_plan(list, plan, n, idle);
     i--;
-    plan[i].action = REMAKE;
+    plan[i].action = REMAKE_TENSOR;
     best = fmin(best, best_of_all(list, plan, n, i));
-    plan[i].action = KEEP;
+    plan[i].action = KEEP_TENSOR;
     best = fmin(best, best_of_all(list, plan, n, i));
     try_plan(list, plan, n, idle);
-    plan[i].action = SWAP;
+    plan[i].action = SWAP_TENSOR;
     for (plan[i].out = idle[i].begin; plan[i].out < idle[i].end; plan[i].out++)
         for (plan[i].in = plan[i].out + 1; plan[i].in <= idle[i].end; plan[i].in++)
             best = fmin(best, best_of_all(list, plan, n, i));
-    plan[i].action = KEEP;
+    plan[i].action = KEEP_TENSOR;
     return best;
 }
 
@@ -133,7 +133,7 @@ TEST(a_plan_is_as_good_as_the_best_of_all)
     for (int i = 0; i < cases; i++) {
         char *text = random_list("chain", i + 1, N);
         struct list *list = read_list_text("%s", text);
-        double best = best_of_all(list, (struct plan[N]){{KEEP, 0, 0}}, N, N);
+        double best = best_of_all(list, (struct plan[N]){{KEEP_TENSOR, 0, 0}}, N, N);
         double found = isfinite(best) ? planned_period(list, 1u << MEM_ACTIVATIONS) : INFINITY;
         if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
             test_failed("seed %d: %g s, the best is %g s\n%s", i + 1, found, best, text);
