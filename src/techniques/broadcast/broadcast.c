@@ -47,8 +47,8 @@ enum { LEAST_SLICE = 512 }; /* bytes */
 
 /* ---- which messages there are ------------------------------------------------------------------------------------ */
 
-/* A copy that can be cut: of role broadcast, by a device, to another device or the host; and it waits for its source
- * alone (two accesses).  Others stay whole, where they are. */
+/* A copy can be cut if it is of role broadcast, by a device, to another device or the host, and waits for its source
+ * alone (two accesses). */
 bool is_broadcast(const struct task *task)
 {
     return is_copy(task) && task->n_accesses == 2 && task->role == ROLE_BROADCAST && !task->lane->device->is_host &&

@@ -70,7 +70,7 @@ struct broadcast {
 
 /* ---- broadcast.c ------------------------------------------------------------------------------------------------- */
 
-/* Is the task a copy that the pass cuts? */
+/* Is the task a copy that the pass cuts?  The others stay whole, where they are. */
 bool is_broadcast(const struct task *task);
 
 /* The first of a device's queues that sends: 0, the main queue, or 1. */

@@ -34,9 +34,9 @@ enum manifest_kind { LAYOUT_MANIFEST, STATE_MANIFEST };
 /* The whole text, of the layout alone where the checkpoint has another form; the caller frees it. */
 char *manifest_text(const struct checkpoint *checkpoint);
 
-/* Parts of it, which the caller owns: a tensor with its pieces, all tensors with theirs, and a mesh. */
+/* Parts of it, which the caller owns. */
 json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, enum manifest_kind kind);
-json_t *tensors_json(const struct checkpoint *checkpoint);
+json_t *tensors_json(const struct checkpoint *checkpoint); /* all tensors, each with its pieces, files and hashes */
 json_t *mesh_json(const struct mesh *mesh);
 
 /* ---- manifest_read.c --------------------------------------------------------------------------------------------- */
@@ -46,8 +46,8 @@ json_t *mesh_json(const struct mesh *mesh);
  * The caller frees it with free_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
 
-/* read_manifest() for a text of n bytes.  single_file: NULL, or that of a checkpoint in a single file, with its
- * sizes set; the checkpoint owns it then. */
+/* read_manifest() for a text of n bytes.  path: the file that has the text, which becomes the checkpoint's path too.
+ * single_file: NULL, or that of a checkpoint in a single file, with its sizes set; the checkpoint owns it then. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct single_file *single_file);
 
 /* ---- publish_folder.c: a folder that appears whole --------------------------------------------------------------- */
@@ -89,6 +89,8 @@ struct ranks_written {
 
 /* The checkpoint has a path, and pieces, which get their places. */
 struct ranks_written open_ranks(struct checkpoint *checkpoint);
+
+/* Writes the piece's bytes, ELEMENT_BYTES for each of its elements, and sets its hash. */
 void write_piece(const struct ranks_written *written, struct piece *piece, const char *bytes);
 
 /* Call it when all pieces are written.  Frees what open_ranks() has allocated. */

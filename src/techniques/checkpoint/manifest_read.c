@@ -409,7 +409,8 @@ struct checkpoint *read_manifest(const char *folder)
     size_t n;
     char *path = format_string("%s/" MANIFEST, folder), *text = read_whole(path, &n);
     struct checkpoint *checkpoint = parse_manifest(path, text, n, NULL);
-    *strrchr(checkpoint->path, '/') = '\0';
+    free(checkpoint->path);
+    checkpoint->path = copy_string(folder);
     free(text);
     free(path);
     return checkpoint;

@@ -236,9 +236,8 @@ static struct task *maker_of(const struct update_mover *mover, const struct tens
     return at == NONE ? mover->list->edit_ends : mover->list->tasks[at];
 }
 
-/* Adds a copy of a device's tensor to the host, behind its maker, and returns the host's tensor.  This shares bytes
- * with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the device's tensor does not either, so
- * that no task waits for the copy. */
+/* The host's tensor shares bytes with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the device's
+ * tensor does not either, so that no task waits for the copy. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose)
 {
@@ -302,9 +301,8 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
     return *mine;
 }
 
-/* Returns the host's tensor for access i of the slice, and adds the copy down that it needs.  Gradients have lanes for
- * these copies alone, and what shared_copy() brings down has another, since on one lane the copies of both would wait
- * for each other. */
+/* Gradients have lanes for their copies alone, and what shared_copy() brings down has another, since on one lane the
+ * copies of both would wait for each other. */
 struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i)
 {
     struct tensor *tensor = slice->accesses[i].tensor, *whole = update->accesses[i].tensor;
@@ -325,7 +323,7 @@ struct tensor *host_tensor(struct update_mover *mover, const struct task *update
 
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
-/* Cuts an update into as many slices as there are cores, and more where one would be larger than LARGEST. */
+/* There are as many slices as cores, and more where one would be larger than LARGEST. */
 struct update_slices cut_update(struct update_mover *mover, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */

@@ -67,7 +67,8 @@ struct update_mover { /* moves updates, in one edit */
     size_t last_position; /* the position, in the list before the edit, beside which `last` is */
 };
 
-/* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
+/* A mover that has moved nothing yet.  cores: at least 1.  end_moves() frees what it has allocated, before the edit is
+ * committed or undone. */
 struct update_mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
                                 enum sharing sharing);
 void end_moves(struct update_mover *mover);

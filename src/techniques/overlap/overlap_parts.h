@@ -41,7 +41,8 @@ struct update_slices {
 /* Cuts a large update.  A small one stays whole, as its only slice. */
 struct update_slices cut_update(struct update_mover *mover, struct task *update);
 
-/* The tensor of the host that is to stand in for access i of `slice`, which is a slice of `update`. */
+/* The tensor of the host that is to stand in for access i of `slice`, which is a slice of `update`.  Adds the copy down
+ * that fills it, if it needs one. */
 struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i);
 
 /* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already

@@ -50,7 +50,7 @@ struct pieces {
 
 /* ---- reshard_pieces.c: all tensors ------------------------------------------------------------------------------- */
 
-/* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
+/* All tensors with the pieces that the mesh cuts them into.  cut_layers() must have dealt the mesh's layers to stages. */
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
 
 /* All tensors of the model's state without any pieces. */
@@ -61,11 +61,12 @@ struct pieces *uncut_state(const struct config *config);
  * the first of them gets pieces. */
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held);
 
-size_t count_pieces(const struct pieces *pieces); /* all tensors' */
+size_t count_pieces(const struct pieces *pieces); /* those of all tensors */
 void free_pieces(struct pieces *pieces);
 
 /* ---- reshard_pieces.c: one tensor, one piece --------------------------------------------------------------------- */
 
+/* How many elements each has. */
 size_t tensor_elements(const struct kept_tensor *tensor);
 size_t piece_elements(const struct piece *piece);
 

@@ -117,7 +117,7 @@ static void copy_written(const struct snapshot_edit *snapshot_edit, struct tenso
     size_t begin = update->slice_begin - whole->slice_begin; /* in the buffer */
     for (int i = 0; i < whole->n_accesses; i++) {
         struct tensor *tensor = update->accesses[i].tensor;
-        if (!is_state(&whole->accesses[i]))
+        if (!writes_state(&whole->accesses[i]))
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (place == IN_DEVICE && !tensor->device->is_host)
@@ -141,13 +141,21 @@ static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor
         persist->seconds = given_seconds(persist);
 }
 
-/* Adds the tasks that store the `bytes` bytes that an update writes. */
-static void store_update(struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
+/* Tasks that are added from now on store what the update writes, and come right behind the task `last`.  Returns the
+ * host's buffers for it, which have `bytes` bytes. */
+static struct tensor *begin_storing(const struct snapshot_edit *snapshot_edit, const struct task *update,
+                                    struct task *last, size_t bytes)
 {
     struct list *list = snapshot_edit->list;
-    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
-    insert_behind(snapshot_edit->edit, update);
+    insert_behind(snapshot_edit->edit, last);
     list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    return new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
+}
+
+/* Adds the tasks that store the `bytes` bytes that an update writes. */
+static void store_update(const struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
+{
+    struct tensor *buffers = begin_storing(snapshot_edit, update, update, bytes);
     copy_written(snapshot_edit, buffers, update, update, snapshot_edit->options.place);
     add_persist(snapshot_edit, buffers, update);
 }
@@ -184,16 +192,14 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
  * All copies go straight to the host: what stands aside would look at the side word too late. */
-static void store_either(struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n,
+static void store_either(const struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n,
                          size_t bytes)
 {
-    struct list *list = snapshot_edit->list;
-    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
+    const struct list *list = snapshot_edit->list;
     struct tensor *word = side_word_of(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
-    insert_behind(snapshot_edit->edit, last);
-    list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    struct tensor *buffers = begin_storing(snapshot_edit, update, last, bytes);
     for (size_t i = update->index + 1; i < n; i++) {
         const struct task *slice = list->tasks[i];
         size_t from = list->n;

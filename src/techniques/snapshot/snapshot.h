@@ -27,6 +27,7 @@
 #define SNAPSHOT_H
 
 #include "planning/pass/pass.h"
+#include "snapfile.h"
 
 enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
 enum snapshot_place { IN_HOST, IN_DEVICE };
@@ -38,9 +39,6 @@ struct snapshot_options {
     /* Where the first copy of an update's result goes; the next update waits for this copy. */
     enum snapshot_place place;
 };
-
-struct snapfile_counts; /* snapshot_parts.h */
-struct commit_times;    /* snapshot_parts.h */
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
@@ -63,20 +61,22 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
 /* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool);
 
-/* Is the access a write of parameters or of the optimizer's state? */
-bool is_state(const struct access *access);
+/* Does the access write parameters or the optimizer's state? */
+bool writes_state(const struct access *access);
 
 /* ---- snapshot_run.c: in a training ------------------------------------------------------------------------------- */
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void start_snapshots(struct trainer *trainer);
 
-struct snapfile_counts close_snapshots(struct trainer *trainer); /* after a drain */
+/* Closes the file, which stays readable.  Nothing is in flight: drain first. */
+struct snapfile_counts close_snapshots(struct trainer *trainer);
 
-/* The report's thread calls it.  sound: the step's numbers are finite; a step is not committed where they are not. */
+/* Tells the iteration's commit, which waits for that, that its step has been reported.  The report's thread calls it.
+ * sound: the step's numbers are finite; a step is not committed where they are not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
-/* The commits since the last call; the caller frees them. */
+/* *commits becomes the commits since the last call, in their order; the caller frees it.  Returns how many there are. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 extern const struct hooks snapshot_hooks;
 

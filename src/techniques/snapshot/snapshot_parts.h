@@ -87,15 +87,6 @@ struct checkpoint *read_locked_snapshot(const char *path);
 
 /* ---- snapfile_open.c, snapfile_write.c: a file that is being written --------------------------------------------- */
 
-struct snapfile_counts {
-    uint32_t stored;  /* commits */
-    uint32_t dropped; /* iterations that found no free slot, or were given up */
-    uint32_t newest;  /* the iteration of the last commit; it counts only if some were stored */
-    uint64_t bytes;   /* size of all payloads that were written */
-    uint64_t ns;      /* time that writing and flushing took */
-    bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
-};
-
 struct held_slot { /* a slot, for the last iteration that had it */
     uint32_t iteration;
     bool not_finite;  /* a value in it is not finite */
@@ -161,11 +152,6 @@ int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snapfile_finish() drops the iteration. */
 void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
-
-struct commit_times { /* the times of a step that was committed */
-    uint32_t step;
-    uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
-};
 
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */

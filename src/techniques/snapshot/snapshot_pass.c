@@ -57,7 +57,7 @@ static void reserve_for_update(struct pool *pool, const struct task *update, siz
     new_buffers(pool, pool->machine->host, bytes, snapshot_options.slots);
     for (int i = 0; i < update->n_accesses; i++) {
         const struct access *access = &update->accesses[i];
-        if (by_device && is_state(access) && !access->tensor->device->is_host)
+        if (by_device && writes_state(access) && !access->tensor->device->is_host)
             new_buffers(pool, access->tensor->device, access->tensor->bytes, snapshot_options.slots);
     }
 }

@@ -59,7 +59,7 @@ static void follow_copy(struct arrivals *arrivals, const struct task *copy)
     }
 }
 
-bool is_state(const struct access *access)
+bool writes_state(const struct access *access)
 {
     return (access->mode & ACCESS_WRITE) &&
            (access->tensor->class == MEM_PARAMETERS || access->tensor->class == MEM_OPTIMIZER);
@@ -70,7 +70,7 @@ static size_t state_bytes(const struct task *update, size_t alignment)
 {
     size_t bytes = 0;
     for (int i = 0; i < update->n_accesses; i++)
-        if (is_state(&update->accesses[i]))
+        if (writes_state(&update->accesses[i]))
             bytes += round_up(update->accesses[i].tensor->bytes, alignment);
     return bytes;
 }

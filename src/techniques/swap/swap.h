@@ -84,7 +84,7 @@ struct swaps {
 bool swap_by_phases(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report);
 
-/* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
+/* The gaps of tensors of these classes, a bit per enum memory_class.  free_gaps() frees what *gaps points to. */
 struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *gaps);
 
@@ -96,7 +96,7 @@ size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
 struct fate *keep_all(const struct gaps *gaps);
 
 /* Lines up the fates whose action is SWAP_TENSOR, and sets their `earlier` and `sent`.  fates: one for each of n gaps;
- * uses: the uses in the list as it is now.  For free_swaps(); the fates remain the caller's. */
+ * uses: the uses in the list as it is now.  free_swaps() frees the two arrays; the fates remain the caller's. */
 struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *swaps);
 

@@ -3,7 +3,8 @@
  * of the search does to the list is in swap_choice.c.
  *
  * One search serves both options, since what it can do about a gap is the same: keep the tensor, swap it, or make it
- * again.  For --recompute auto nothing is swapped.  The pass of recompute/ finds the search by choose_remade of struct
+ * again.  For --recompute auto nothing is swapped.  So remake_by_search() is here, beside all else that knows of gaps,
+ * and not in recompute/, which does not name this folder: its pass finds the search by choose_remade of struct
  * pass_traits.
  *
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor

@@ -56,10 +56,12 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
 
 /* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
 
-/* --swap auto and --recompute auto, the latter before the pass of swap.  false: all fits, or the other of the two
- * passes chooses; the list is as it was.  Ends the program (EXIT_USAGE) where nothing fits. */
+/* --swap auto.  false: all fits, and the list is as it was.  Ends the program (EXIT_USAGE) where nothing fits. */
 bool swap_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report);
+
+/* --recompute auto, whose pass runs before that of swap.  false: all fits, or --swap auto will choose what is made
+ * again; the list is as it was.  Ends the program (EXIT_USAGE) where nothing fits and swap is off. */
 bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                       const struct run_facts *facts, struct pass_report *report);
 

@@ -5,7 +5,7 @@
  * training goes on however slow the writer is.  It catches a copy that reads what the next update has begun to write,
  * and a training that waits for the disk.
  *
- * To see it fail: in snapshot_stored.c, let is_state() leave out what the optimizer keeps.
+ * To see it fail: in snapshot_stored.c, let writes_state() leave out what the optimizer keeps.
  *
  * The expected states are those of the run without snapshots, after each of its steps.
  */

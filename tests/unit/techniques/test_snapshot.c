@@ -5,7 +5,7 @@
  * path.  It catches a layer that is stored twice or not at all, a copy that delays training, and a promise that the
  * disk cannot keep.
  *
- * To see it fail: in snapshot_stored.c, let is_state() leave out what the optimizer keeps.
+ * To see it fail: in snapshot_stored.c, let writes_state() leave out what the optimizer keeps.
  *
  * The expected plans come from a calculation in this file that looks at every slot, and for shipped lists from paper.
  * test_snaprun.c tests snapshots in a run, and test_kills.c in one that is killed.
