@@ -9,6 +9,8 @@
  * Tasks hang at a barrier until a test opens it, or for ever in a process of their own.  The steps in which a task runs
  * were worked out by hand.
  */
+#include "cl/shared.h" /* defines: SIDE_CPU, SIDE_DEVICE */
+#include "planning/pass/edit.h"
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
@@ -303,6 +305,49 @@ TEST(a_paced_kernel_waits_until_the_one_before_it_is_let_go)
     execute(list, 1);
     drain(list);
     assert_false(second_has_ended);
+    end_list(list);
+}
+
+/* Counts by position in the list how often a task's end is held back. */
+static void count_end(void *context, const struct task *task, struct task_flight *flight)
+{
+    (void)flight;
+    int *times = context;
+    times[task->index]++;
+}
+
+static void choose_device(void *context, const struct task *task, uint32_t iteration)
+{
+    (void)context;
+    (void)iteration;
+    *(int32_t *)tensor_memory(task->accesses[0].tensor) = SIDE_DEVICE;
+}
+
+/* The word says the device, so of each pair below the first task runs, and the second one is skipped. */
+TEST(only_the_ends_of_tasks_that_have_run_are_held_back)
+{
+    struct list *list = new_list_on(open_one());
+    const int expected[] = {2, 2, 0, 2, 0}; /* two iterations */
+    int times[COUNT(expected)] = {0};
+    struct pacer pacer = {.hold_back = count_end, .context = times};
+    const struct device *host = list->pool->machine->host, *device = &list->pool->machine->devices[0];
+    struct tensor *word = new_array(list->pool, list->pool->machine->host, "side", 1, PERSISTENT);
+    struct tensor *from = new_array(list->pool, list->pool->machine->host, "from", 4, PERSISTENT);
+    struct tensor *to = new_array(list->pool, &list->pool->machine->devices[0], "to", 4, PERSISTENT);
+    word->is_side_word = true;
+    add_access(add_host(list, host->lanes[LANE_FEED], "choose", choose_device, NULL), word, ACCESS_WRITE);
+    need_side_bits(add_host(list, host->lanes[LANE_CPU], "runs", no_work, NULL), word, SIDE_DEVICE, ASSUME_RUNS);
+    need_side_bits(add_host(list, host->lanes[LANE_CPU], "skipped", run_never, NULL), word, SIDE_CPU, ASSUME_RUNS);
+    need_side_bits(add_copy(list, device->lanes[LANE_UPLOAD], "copies", to, from), word, SIDE_DEVICE, ASSUME_RUNS);
+    need_side_bits(add_copy(list, device->lanes[LANE_UPLOAD], "skipped", to, from), word, SIDE_CPU, ASSUME_RUNS);
+    assert_int_equal(list->n, COUNT(expected));
+    must(finish_lists(list->pool, &list, 1));
+    list->running->pacer = &pacer;
+    execute(list, 1);
+    execute(list, 2);
+    drain(list);
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_int_equal(times[i], expected[i]);
     end_list(list);
 }
 
