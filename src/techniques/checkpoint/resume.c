@@ -180,7 +180,7 @@ static void number_run(struct trainer *trainer)
     record->session = last + 1;
 }
 
-static void free_run_state(struct trainer *trainer)
+static void free_record(struct trainer *trainer)
 {
     struct run_record *record = record_of(trainer);
     if (record)
@@ -334,5 +334,5 @@ const struct hooks checkpoint_hooks = {
     .model_filled = compare_training,
     .summary_printed = print_resumed,
     .kept = add_kept,
-    .trainer_closing = free_run_state,
+    .trainer_closing = free_record,
 };

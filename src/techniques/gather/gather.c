@@ -147,9 +147,9 @@ static void note_task(struct survey *survey, struct task *task)
         struct tensor *storage = task->accesses[k].tensor->storage;
         if (!is_replica(survey, storage))
             continue;
-        if (!is_copy(task))
+        if (!is_copy(task)) {
             note_reader(survey, task, storage);
-        else if (k == 0) {
+        } else if (k == 0) { /* it writes a replica */
             survey->dropped =
                 grow(survey->dropped, &survey->cap_dropped, survey->n_dropped + 1, sizeof *survey->dropped);
             survey->dropped[survey->n_dropped++] = task;
@@ -352,13 +352,13 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n_befor
     count_readers(survey, n_before, readers);
     for (size_t i = 0; i < survey->n_dropped; i++) {
         const struct task *task = survey->dropped[i];
-        lost[task->accesses[1].tensor->storage->id]++;
+        lost[copy_source(task)->storage->id]++;
     }
     for (size_t i = 0; i < n_before; i++) {
         struct task *task = survey->list->tasks[i];
         if (!is_copy(task))
             continue;
-        size_t id = (size_t)task->accesses[0].tensor->storage->id;
+        size_t id = (size_t)copy_target(task)->storage->id;
         if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])
             drop(edit, task);
     }

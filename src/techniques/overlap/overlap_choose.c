@@ -98,15 +98,11 @@ static void measure_device(struct update_survey *survey)
     free(busy);
 }
 
-/* An open edit with the first k buckets on the CPU, and `one` too, unless that is NONE. */
-static struct edit *move_some(const struct update_survey *survey, size_t k, int one)
+/* An open edit in which the buckets are on these sides. */
+static struct edit *move_to_sides(const struct update_survey *survey, const unsigned char *side)
 {
-    unsigned char side[MOST_BUCKETS];
     struct edit *edit = open_edit(survey->list);
     struct update_mover mover = begin_moves(edit, survey->list, survey->uses, survey->cores, GRADIENTS_SHARED);
-    choose_earliest(survey, side, k, ON_CPU);
-    if (one != NONE)
-        side[one] = ON_CPU;
     move_updates(&mover, &survey->buckets, side);
     end_moves(&mover);
     return edit;
@@ -116,7 +112,10 @@ static struct edit *move_some(const struct update_survey *survey, size_t k, int 
 static void measure_on_cpu(struct update_survey *survey, size_t bucket)
 {
     struct list *list = survey->list;
-    struct edit *edit = move_some(survey, 0, (int)bucket);
+    unsigned char side[MOST_BUCKETS];
+    memset(side, ON_DEVICE, sizeof side);
+    side[bucket] = ON_CPU;
+    struct edit *edit = move_to_sides(survey, side);
     for (size_t i = survey->uses->n; i < list->n; i++) { /* tasks that are new */
         const struct task *task = list->tasks[i];
         if (is_copy(task) && copy_target(task)->device->is_host)
@@ -127,10 +126,13 @@ static void measure_on_cpu(struct update_survey *survey, size_t bucket)
     undo_edit(edit);
 }
 
+/* Measures a step with all updates on the CPU, if tasks ran one after another. */
 static void measure_serial(struct update_survey *survey)
 {
     struct list *list = survey->list;
-    struct edit *edit = move_some(survey, survey->buckets.n, NONE);
+    unsigned char side[MOST_BUCKETS];
+    memset(side, ON_CPU, sizeof side);
+    struct edit *edit = move_to_sides(survey, side);
     for (const struct task *task = list->edit_ends->next; task != list->edit_ends; task = task->next)
         survey->serial += seconds_of(survey, task);
     undo_edit(edit);

@@ -91,6 +91,10 @@ bool goes_to_cpu(double backlog, double device_takes)
     return backlog <= device_takes * (1 + rounding);
 }
 
+/* In each iteration that is the device's, the time that the CPU took the last time goes back to the predicted one by
+ * this part of the difference. */
+enum { STEPS_BACK = 8 };
+
 /* Chooses the side for this iteration, and what the CPU is now expected to take. */
 static void choose_side(struct side_chooser *chooser, uint32_t iteration)
 {
@@ -105,7 +109,7 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
         chooser->given_to_cpu++;
     } else {
         chooser->given_to_device++;
-        chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / 8;
+        chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / STEPS_BACK;
     }
 }
 

@@ -72,7 +72,7 @@ struct moved move_slice(struct update_mover *mover, const struct task *update, s
 /* ---- overlap_choose.c: a plan for each --overlap, and which is the best ------------------------------------------ */
 
 enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
-enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
+enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* simulations of tasks that the whole search may cost */
 enum { MOST_DECISIONS = MOST_BUCKETS + 1 };
 struct update_plan {
     unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */

@@ -50,7 +50,7 @@ struct pieces {
 
 /* ---- reshard_pieces.c: all tensors ------------------------------------------------------------------------------- */
 
-/* All tensors with the pieces that the mesh cuts them into.  cut_layers() must have dealt the mesh's layers to stages. */
+/* All tensors with the pieces that the mesh cuts them into.  cut_layers() has dealt the mesh's layers to its stages. */
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
 
 /* All tensors of the model's state without any pieces. */

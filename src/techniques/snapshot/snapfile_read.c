@@ -46,7 +46,7 @@ static const char *read_page(struct reader *reader, enum writers writers, int k,
 {
     bool live = writers == RUN_MAY_WRITE;
     enum { TRIES = 200 };
-    const struct timespec wait = {.tv_nsec = 1000000};
+    const struct timespec wait = {.tv_nsec = 1000000}; /* 1 ms */
     char page[SNAPFILE_PAGE];
     const char *wrong;
     for (int tries = 0;; tries++) {
@@ -149,21 +149,21 @@ static bool install_commit(struct reader *reader, struct checkpoint *checkpoint,
     struct snapfile *snapfile = snapfile_of(checkpoint);
     uint64_t *hashes = allocate(snapfile->base.n, sizeof *hashes);
     uint32_t slot_before = snapfile->newest.slot;
-    size_t damage = snapfile->base.n_damage;
+    size_t damage_before = snapfile->base.n_damage;
     snapfile->newest = *commit;
     read_at(reader, hashes, sizeof *hashes * snapfile->base.n, hashes_at(snapfile, (int)commit->slot));
     if (hash_bytes(hashes, sizeof *hashes * snapfile->base.n, 0) != commit->hash)
         note_damage(snapfile, "%s: step %u is torn or damaged: the hashes at byte %llu do not match its commit",
                     checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
     put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
-    for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage; i++) {
+    for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage_before; i++) {
         struct problem *problem = verify_tensor(checkpoint, i);
         if (problem)
             note_damage(snapfile, "step %u is torn or damaged: %s", commit->step, problem->sentence);
         free(problem);
     }
     free(hashes);
-    return snapfile->base.n_damage == damage;
+    return snapfile->base.n_damage == damage_before;
 }
 
 /* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns snapfile. */
@@ -188,6 +188,7 @@ static struct checkpoint *read_description(struct reader *reader, const char *pa
     return checkpoint;
 }
 
+/* Notes which pages are damaged, and the highest seq of the others. */
 static void note_pages(struct snapfile *snapfile, const char *path, const struct pages *pages)
 {
     for (int k = 0; k < 2; k++)
@@ -244,8 +245,8 @@ static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
     checkpoint->session = snapfile->newest.session;
 }
 
-/* *overtaken becomes true if something does not match, and a run has committed anew meanwhile: the run may have written
- * the slot that was read. */
+/* Reads the newest commit that is whole.  *overtaken becomes true if something does not match, and a run has committed
+ * anew meanwhile: the run may have written the slot that was read. */
 static struct checkpoint *read_once(const char *path, enum writers writers, bool *overtaken)
 {
     struct reader *reader = open_reader(path);

@@ -107,24 +107,24 @@ static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, st
     snapshot->slot.aside = true;
 }
 
-/* Adds copies into the buffers: of the tensors that `update` wrote, in the order of the accesses of `whole`, each on
- * the host's alignment.  `update` is the task `whole` itself, or on the host a slice of it, which writes the same part
- * of each tensor. */
-static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *whole,
-                         const struct task *update, enum snapshot_place place)
+/* Adds copies into the buffers: of the tensors that `slice` wrote, in the order of the accesses of `update`, each on
+ * the host's alignment.  `slice` is the update itself, or on the host a slice of it, which writes the same part of each
+ * tensor. */
+static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update,
+                         const struct task *slice, enum snapshot_place place)
 {
     struct pool *pool = snapshot_edit->list->pool;
-    size_t begin = update->slice_begin - whole->slice_begin; /* in the buffer */
-    for (int i = 0; i < whole->n_accesses; i++) {
-        struct tensor *tensor = update->accesses[i].tensor;
-        if (!writes_state(&whole->accesses[i]))
+    size_t begin = slice->slice_begin - update->slice_begin; /* in the buffer */
+    for (int i = 0; i < update->n_accesses; i++) {
+        struct tensor *tensor = slice->accesses[i].tensor;
+        if (!writes_state(&update->accesses[i]))
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (place == IN_DEVICE && !tensor->device->is_host)
             add_snapshot_by_device(snapshot_edit, to, tensor);
         else
             add_snapshot(snapshot_edit, to, tensor);
-        begin += round_up(whole->accesses[i].tensor->bytes, pool->machine->host->alignment);
+        begin += round_up(update->accesses[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
 

@@ -76,17 +76,17 @@ struct snapfile_counts close_snapshots(struct trainer *trainer);
  * sound: the step's numbers are finite; a step is not committed where they are not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
-/* *commits becomes the commits since the last call, in their order; the caller frees it.  Returns how many there are. */
+/* *commits becomes those since the last call, in their order; the caller frees it.  Returns how many there are. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 extern const struct hooks snapshot_hooks;
 
 /* ---- snapshot_report.c: what people and `plan --json` are told --------------------------------------------------- */
 
-/* Writes the report's fields, and its sentence on the list as the pass has left it.  options: those by which the pass
- * ran; other_period: the period with copies in the other place of enum snapshot_place, in seconds; NAN where it is not
- * known.  Ends the program (EXIT_USAGE) where the devices' buffers do not fit. */
-void report_snapshot(struct list *list, const struct snapshot_options *options, const struct costs *costs,
-                     const struct run_facts *facts, double other_period, struct pass_report *report);
+/* Writes the report's fields, and its sentence on the list as the pass has left it.  other_period: the period with
+ * copies in the other place of enum snapshot_place, in seconds; NAN where it is not known.  Ends the program
+ * (EXIT_USAGE) where the devices' buffers do not fit. */
+void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
+                     struct pass_report *report);
 
 /* ---- snapshot_pass.c --------------------------------------------------------------------------------------------- */
 

@@ -46,7 +46,7 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
         commit_edit(snapshot_edit.edit); /* from here on the list has the tasks */
     else
         undo_edit(snapshot_edit.edit);
-    report_snapshot(list, &snapshot_options, costs, facts, other_period, report);
+    report_snapshot(list, costs, facts, other_period, report);
     return stored;
 }
 

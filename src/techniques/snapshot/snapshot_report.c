@@ -80,7 +80,8 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
     /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
      * slot must be free. */
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
-    double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - 1e-6), 1);
+    const double rounding = 1e-6; /* so that a quotient which ought to be whole is not rounded up */
+    double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - rounding), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
         append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,
@@ -187,9 +188,10 @@ static void describe_place(const struct ways *ways, char **text)
         append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, ways->on_host));
 }
 
-void report_snapshot(struct list *list, const struct snapshot_options *options, const struct costs *costs,
-                     const struct run_facts *facts, double other_period, struct pass_report *report)
+void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
+                     struct pass_report *report)
 {
+    const struct snapshot_options *options = &snapshot_options;
     const bool in_device = options->place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
     struct telling telling = {.report = report, .options = options, .costs = costs, .other_period = other_period};

@@ -111,13 +111,13 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
 
 void start_snapshots(struct trainer *trainer)
 {
+    if (!snapshot_options.file)
+        return;
     const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
     struct snapfile_plan plan = {.config = &trainer->config,
                                  .mesh = &trainer->mesh,
                                  .slots = &trainer->train_list->pool->slots,
                                  .batch = trainer->batch};
-    if (!snapshot_options.file)
-        return;
     struct snapshot_run *snapshot_run = allocate(1, sizeof *snapshot_run);
     snapshot_run->payload = allocate(trainer->train_list->n, sizeof *snapshot_run->payload);
     bind_tasks(snapshot_run, trainer->train_list, &plan);

@@ -35,7 +35,8 @@ struct gap {
     int uses_before; /* how many tasks use x before the gap */
     bool renewed;    /* no task needs x's value after the gap, so nothing is copied: x's bytes are free in the gap */
     bool may_close;  /* task `end` could come right after task `begin`, so that there is no gap */
-    bool guest; /* x is state that the host updates: when its home is the host, the only copies up are those of swap */
+    /* x is state that the host updates: when its home is the host, the only copies up are those of swap. */
+    bool guest;
 };
 
 struct gaps { /* all gaps of a list */
@@ -71,7 +72,8 @@ struct fate {
     struct task *leaves;    /* the task swap.out; NULL: there is none */
 };
 
-/* The fates whose action is SWAP_TENSOR, in two orders.  Copies at the same position are in the list in these orders. */
+/* The fates whose action is SWAP_TENSOR, in two orders.  Copies at the same position are in the list in these
+ * orders. */
 struct swaps {
     struct fate **leaving;   /* in the order in which their gaps begin */
     struct fate **returning; /* in the order in which their gaps end */
@@ -112,12 +114,17 @@ struct hold_rule {
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
 
+/* The list as it is now, which may have repeated tasks. */
+struct timed_list {
+    const struct pool *pool;
+    const struct uses *uses;
+    const struct span *spans; /* by position: when the task runs, in seconds, roughly; repeated tasks take no time */
+};
+
 /* Moves `out` and `in` of the gaps' fates away from the ends of the gaps on the device, as far as `rule` says and
- * as long as the device's budget has room.  They are at the ends before the call, and their copy_seconds are set.
- * uses: the uses in the list as it is now; spans: when its tasks run, roughly, by position: repeated tasks take no
- * time. */
-void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct pool *pool,
-                        const struct uses *uses, const struct span *spans, const struct swaps *swaps);
+ * as long as the device's budget has room.  They are at the ends before the call, and their copy_seconds are set. */
+void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct timed_list *timed,
+                        const struct swaps *swaps);
 
 /* The bytes that the device holds for the gap's tensor. */
 static inline int64_t gap_bytes(const struct gap *gap)

@@ -66,7 +66,7 @@ static int by_decision(const void *left, const void *right)
     return compare_gaps(a->gap, b->gap);
 }
 
-/* How many options a decision has: KEEP_TENSOR, SWAP_TENSOR and REMAKE_TENSOR; or two, where there is only one remedy, which is option 1. */
+/* How many options a decision has: all actions; or two, where there is only one remedy, which is option 1. */
 enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
 /* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the

@@ -234,10 +234,11 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
     struct span *spans = find_gaps_again(swapper, uses);
+    const struct timed_list timed = {list->pool, uses, spans};
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
     if (layout->hold.copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            set_copy_positions(&machine->devices[i], &layout->hold, list->pool, uses, spans, &swaps);
+            set_copy_positions(&machine->devices[i], &layout->hold, &timed, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(spans);

@@ -19,7 +19,7 @@
 struct room {
     const struct device *device;
     const struct uses *uses;
-    const struct span *spans; /* [n] when each task runs, in seconds, roughly: repeated tasks take no time */
+    const struct span *spans; /* as struct timed_list has them */
     const struct hold_rule *rule;
     int64_t *held; /* [n + 1] bytes that are held while each task runs */
     int64_t most;  /* the upper bound of `held` */
@@ -147,15 +147,15 @@ static void set_outs(const struct room *room, const struct swaps *swaps)
 }
 
 /* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
-void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct pool *pool,
-                        const struct uses *uses, const struct span *spans, const struct swaps *swaps)
+void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct timed_list *timed,
+                        const struct swaps *swaps)
 {
     struct room room = {
         .device = device,
-        .uses = uses,
-        .spans = spans,
+        .uses = timed->uses,
+        .spans = timed->spans,
         .rule = rule,
-        .held = bytes_held(uses, pool, device),
+        .held = bytes_held(timed->uses, timed->pool, device),
         .most = (int64_t)((double)device->budget * (1 - rule->margin)) - (int64_t)guard_bytes(device),
     };
     for (size_t k = 0; k < swaps->n; k++) {
