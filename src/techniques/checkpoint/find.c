@@ -232,7 +232,7 @@ char **all_checkpoints(const char *path, size_t *n)
     return paths;
 }
 
-/* code: why the folder has no complete checkpoint. */
+/* Says what the path is instead of a checkpoint.  code: the exit code where it is a folder without a complete one. */
 static _Noreturn void refuse_path(const char *path, enum exit_code code)
 {
     if (access(path, F_OK) != 0)

@@ -87,12 +87,12 @@ static void add_window(struct window_list *list, struct read_window *window)
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
 {
-    struct window_list *mine = &survey->device_windows[replica->device->index];
+    struct window_list *of_device = &survey->device_windows[replica->device->index];
     struct read_window *window = allocate(1, sizeof *window);
     window->replica = replica;
-    window->nth_on_device = mine->n;
+    window->nth_on_device = of_device->n;
     window->nth_of_replica = survey->windows[replica->id].n;
-    add_window(mine, window);
+    add_window(of_device, window);
     add_window(&survey->windows[replica->id], window);
     add_window(&survey->all, window);
     return window;
@@ -101,8 +101,8 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
 /* The task is one more of its device's last window, or begins the next one. */
 static void note_reader(struct survey *survey, struct task *task, struct tensor *replica)
 {
-    const struct window_list *mine = &survey->device_windows[replica->device->index];
-    struct read_window *window = mine->n ? mine->items[mine->n - 1] : NULL;
+    const struct window_list *of_device = &survey->device_windows[replica->device->index];
+    struct read_window *window = of_device->n ? of_device->items[of_device->n - 1] : NULL;
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
     if (window->n == 0 || window->readers[window->n - 1] != task) {

@@ -173,7 +173,7 @@ static struct update_bucket *find_bucket(struct update_buckets *buckets, const s
                                          const struct task *update)
 {
     for (size_t k = 0; k < buckets->n; k++)
-        if (in_one_bucket(uses->tasks[buckets->all[k].update], update))
+        if (in_one_bucket(uses->tasks[buckets->all[k].first_update], update))
             return &buckets->all[k];
     return NULL;
 }
@@ -182,7 +182,7 @@ static struct update_bucket *add_bucket(struct update_buckets *buckets, const st
 {
     struct update_bucket *new = &buckets->all[buckets->n];
     buckets->n++;
-    *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NONE};
+    *new = (struct update_bucket){.layer = update->layer, .first_update = update->index, .released = NONE};
     if (update->layer < 0)
         snprintf(new->name, sizeof new->name, "other %s", parameters_of(update)->storage->name);
     else
@@ -194,7 +194,7 @@ static int by_release(const void *left, const void *right)
 {
     const struct update_bucket *a = left;
     const struct update_bucket *b = right;
-    return BY(a->released, b->released, COMPARE(a->update, b->update));
+    return BY(a->released, b->released, COMPARE(a->first_update, b->first_update));
 }
 
 void fill_buckets(struct update_buckets *buckets, const struct uses *uses)
@@ -272,8 +272,8 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
     struct tensor *first = first_same_bytes(whole);
     if (!mover->counterparts[first->id])
         mover->counterparts[first->id] = mirror(mover->edit, first, host_of(mover));
-    struct tensor *mine = mover->counterparts[first->id];
-    return new_range(mover->list->pool, mine, part->name, begin, begin + part->bytes);
+    struct tensor *whole_on_host = mover->counterparts[first->id];
+    return new_range(mover->list->pool, whole_on_host, part->name, begin, begin + part->bytes);
 }
 
 /* Is the task a copy up, of what the host has? */
@@ -289,16 +289,16 @@ static bool brings_up(const struct task *task) { return is_copy(task) && copy_so
 static struct tensor *shared_copy(struct update_mover *mover, const struct task *update, struct tensor *whole)
 {
     struct task *maker = maker_of(mover, whole, update);
-    struct tensor **mine = &mover->counterparts[whole->id];
+    struct tensor **on_host = &mover->counterparts[whole->id];
     if (!update->on_host.run)
         return whole;
-    if (*mine)
-        return *mine;
+    if (*on_host)
+        return *on_host;
     if (brings_up(maker) && copy_target(maker) == whole)
-        *mine = copy_source(maker);
+        *on_host = copy_source(maker);
     else
-        *mine = bring_down(mover, whole, maker, update->layer, FOR_CONTROL);
-    return *mine;
+        *on_host = bring_down(mover, whole, maker, update->layer, FOR_CONTROL);
+    return *on_host;
 }
 
 /* Gradients have lanes for their copies alone, and what shared_copy() brings down has another, since on one lane the

@@ -27,10 +27,10 @@ enum { MOST_BUCKETS = 1024 }; /* the updates of further layers do not move */
 
 /* The updates of a layer, or of parameters that belong to no layer: a plan gives all of them one side. */
 struct update_bucket {
-    char name[56]; /* "layer 3"; or by the parameters, "other param.0" */
-    int layer;     /* NONE: it belongs to no layer */
-    size_t update; /* the position of its first update */
-    int released;  /* the position of the last task that makes a gradient of it; NONE: no task does */
+    char name[56];       /* "layer 3"; or by the parameters, "other param.0" */
+    int layer;           /* NONE: it belongs to no layer */
+    size_t first_update; /* position in the list */
+    int released;        /* position of the last task that makes a gradient of it; NONE: no task does */
 };
 
 struct update_buckets {

@@ -91,7 +91,7 @@ static void measure_device(struct update_survey *survey)
         if (bucket == NONE) {
             busy[task->lane->index] += seconds;
             survey->least_period = fmax(survey->least_period, busy[task->lane->index]);
-        } else if (task->lane == list->tasks[survey->buckets.all[bucket].update]->lane) {
+        } else if (task->lane == list->tasks[survey->buckets.all[bucket].first_update]->lane) {
             survey->seconds[bucket].on_device += seconds;
         }
     }
@@ -198,7 +198,7 @@ struct update_plans find_plans(const struct update_survey *survey, const struct 
     const size_t n = survey->buckets.n;
     struct update_plans plans = {0};
     struct update_plan *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
-    bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
+    bool updates_wait_for_norm = n > 0 && (int)bucket[0].first_update > bucket[n - 1].released;
     /* If updates wait for the norm, none can run before it.  So all go to the CPU last, in the order in which the next
      * forward needs them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LAST : ON_CPU;

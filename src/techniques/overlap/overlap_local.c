@@ -282,13 +282,13 @@ static void add_side_task(const struct both_sides *sides, struct task *maker)
 static struct task *keep_on_device(const struct both_sides *sides)
 {
     insert_before(sides->mover->edit, sides->host_update);
-    struct task *mine = repeat(sides->mover->edit, sides->update);
-    struct arg *last = &mine->args[mine->n_args - 1];
+    struct task *device_update = repeat(sides->mover->edit, sides->update);
+    struct arg *last = &device_update->args[device_update->n_args - 1];
     CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a side word",
           sides->update->function);
-    last->i = mine->n_accesses;
-    need_side_bits(mine, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
-    return mine;
+    last->i = device_update->n_accesses;
+    need_side_bits(device_update, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
+    return device_update;
 }
 
 /* Adds the copies of state: tensors that the host mirrors are fetched before both updates, and Adam's state is returned

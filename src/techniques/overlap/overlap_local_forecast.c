@@ -15,13 +15,13 @@ static double released_at(const struct update_survey *survey, const struct forec
                           const unsigned char *side, size_t bucket)
 {
     const struct update_bucket *buckets = survey->buckets.all;
-    const struct lane *lane = forecast->tasks[buckets[bucket].update]->lane;
+    const struct lane *lane = forecast->tasks[buckets[bucket].first_update]->lane;
     if (buckets[bucket].released == NONE)
         return 0;
     double at = forecast->spans[buckets[bucket].released].end;
     for (size_t k = 0; k < bucket; k++) {
-        bool before = (int)buckets[k].update < buckets[bucket].released;
-        if (side[k] == ON_CPU && before && forecast->tasks[buckets[k].update]->lane == lane)
+        bool before = (int)buckets[k].first_update < buckets[bucket].released;
+        if (side[k] == ON_CPU && before && forecast->tasks[buckets[k].first_update]->lane == lane)
             at -= survey->seconds[k].on_device;
     }
     return at;
@@ -47,7 +47,7 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t bucket = 0; bucket < n; bucket++)
-        ready = fmin(ready, forecast->spans[survey->buckets.all[bucket].update].start);
+        ready = fmin(ready, forecast->spans[survey->buckets.all[bucket].first_update].start);
     for (size_t bucket = 0; bucket < n; bucket++) {
         const struct bucket_seconds *takes = &survey->seconds[bucket];
         const double now = released_at(survey, forecast, side, bucket);

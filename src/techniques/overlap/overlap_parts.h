@@ -166,9 +166,8 @@ struct update_planner { /* makes the plans of a list */
     struct local_rule rule;
     const struct run_facts *facts;
     bool is_from_file; /* the plan was read from the file of --overlap-plan */
-    /* What overlap_room.c finds out about passes that run later: */
-    /* What recompute will make again, as remake() takes it; NULL: nothing.  Plans are tried as if it had. */
-    int *remade;
+    /* overlap_room.c finds out the following two, about passes that run later. */
+    int *remade; /* what recompute will make again, as remake() takes it, in each plan that is tried; NULL: nothing */
     const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
 };
 

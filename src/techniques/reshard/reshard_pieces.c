@@ -95,21 +95,21 @@ struct rank_part {
 
 /* Makes the piece that begins with element `begin` of the rank's part and ends at element `end` or before.  Returns how
  * many elements it has. */
-static size_t cut_piece(struct piece *piece, const struct rank_part *mine, size_t begin, size_t end)
+static size_t cut_piece(struct piece *piece, const struct rank_part *rank_part, size_t begin, size_t end)
 {
-    const struct part *part = &mine->part;
+    const struct part *part = &rank_part->part;
     size_t width = part->end - part->begin;
     size_t within = begin % width;
     size_t whole = within ? 0 : (end - begin) / width; /* stretches that begin here and are held whole */
-    if (!mine->by_columns)
+    if (!rank_part->by_columns)
         whole = MIN(whole, 1);
     size_t n = whole ? whole * width : MIN(width - within, end - begin);
     size_t stretches_before = begin / width;
     size_t first = stretches_before * part->length + part->begin + within; /* element of the tensor */
-    if (mine->by_columns)
-        set_box(piece, first, n, MAX(whole, 1), mine->columns);
+    if (rank_part->by_columns)
+        set_box(piece, first, n, MAX(whole, 1), rank_part->columns);
     else if (whole)
-        set_box(piece, first, n, n / mine->columns, mine->columns);
+        set_box(piece, first, n, n / rank_part->columns, rank_part->columns);
     else
         set_range(piece, first, n);
     return n;
@@ -121,17 +121,18 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
     const struct cut *cut = &param->cut;
     if (cut->split == SPLIT_NONE && tp_of(model->mesh, rank) > 0)
         return;
-    struct rank_part mine = {.part = part_of_rank(model, tensor, rank), .columns = (size_t)tensor->shape[1]};
-    mine.by_columns = mine.part.stretches > 1 && cut->split == SPLIT_COLUMNS;
-    CHECK(!mine.by_columns || cut->sections == 1, "%s is cut by columns in %d sections", tensor->name, cut->sections);
+    struct rank_part rank_part = {.part = part_of_rank(model, tensor, rank), .columns = (size_t)tensor->shape[1]};
+    rank_part.by_columns = rank_part.part.stretches > 1 && cut->split == SPLIT_COLUMNS;
+    CHECK(!rank_part.by_columns || cut->sections == 1, "%s is cut by columns in %d sections", tensor->name,
+          cut->sections);
     /* Elements are counted in the rank's part of the parameter. */
     size_t done = MAX(held.begin, param->offset) - param->offset;
     size_t end = 0;
     if (held.end > param->offset)
-        end = MIN(held.end - param->offset, (mine.part.end - mine.part.begin) * mine.part.stretches);
+        end = MIN(held.end - param->offset, (rank_part.part.end - rank_part.part.begin) * rank_part.part.stretches);
     while (done < end) {
         struct piece piece = {.rank = rank, .memory_offset = param->offset + done - held.begin};
-        done += cut_piece(&piece, &mine, done, end);
+        done += cut_piece(&piece, &rank_part, done, end);
         tensor->pieces = reallocate(tensor->pieces, tensor->n + 1, sizeof piece); /* a tensor has few pieces */
         tensor->pieces[tensor->n] = piece;
         tensor->n++;

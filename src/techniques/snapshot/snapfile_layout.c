@@ -33,7 +33,7 @@
 enum { VERSION = 3, ENDIAN = 0x01020304 };
 
 _Static_assert(sizeof(struct snapfile_page) == 104, "as drawn above");
-static const char magic[] = "YARDSNAP"; /* without the 0 */
+static const char magic[] = "YARDSNAP"; /* the file has it without the 0 at its end */
 
 /* ---- payloads --------------------------------------------------------------------------------------------------- */
 
@@ -41,6 +41,8 @@ uint64_t payload_bytes(const struct state_range *range)
 {
     return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->elements.end - range->elements.begin), SNAPFILE_PAGE);
 }
+
+uint64_t hashes_bytes(size_t pieces) { return round_up(HASH_BYTES * pieces, SNAPFILE_PAGE); }
 
 /* Adds the pieces of a tensor that lie in a range of stored elements.  The range's payload begins at byte
  * `payload_begin` of a slot.  Returns how many elements these pieces have. */
@@ -104,7 +106,7 @@ uint64_t slot_at(const struct snapfile *snapfile, int slot)
 
 uint64_t hashes_at(const struct snapfile *snapfile, int slot)
 {
-    return slot_at(snapfile, slot + 1) - round_up(HASH_BYTES * snapfile->base.n, SNAPFILE_PAGE);
+    return slot_at(snapfile, slot + 1) - hashes_bytes(snapfile->base.n);
 }
 
 static uint64_t hash_of_page(const char *page) { return hash_bytes(page, PAGE_HASH_AT, 0); }
@@ -135,8 +137,9 @@ static bool is_possible(const struct snapfile_page *page)
         return false;
     if (page->manifest_bytes > MIN(page->file_bytes, (uint64_t)MOST_MANIFEST_BYTES))
         return false;
-    if (page->pieces < 1 || page->pieces > page->manifest_bytes / 2)
+    if (page->pieces < 1 || page->pieces > page->manifest_bytes / 2) /* the manifest has a "{}" at least for each */
         return false;
+    /* The session's upper bound leaves room for the numbers of later sessions. */
     return commit->step <= LAST_STEP && commit->samples >= 0 && (uint64_t)commit->session <= INT64_MAX / 2;
 }
 
@@ -165,8 +168,7 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
                                   .manifest_hash = contents.manifest_hash,
                                   .slots_at = MANIFEST_AT + round_up(contents.manifest_bytes, SNAPFILE_PAGE),
                                   .newest = contents.commit};
-    uint64_t least =
-        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(HASH_BYTES * snapfile->base.n, SNAPFILE_PAGE);
+    uint64_t least = snapfile->slots_at + (uint64_t)snapfile->slots * hashes_bytes(snapfile->base.n);
     if (file_bytes < least || (file_bytes - snapfile->slots_at) % ((uint64_t)snapfile->slots * SNAPFILE_PAGE))
         return "the file does not end with a slot";
     snapfile->base.bytes = (file_bytes - snapfile->slots_at) / (uint64_t)snapfile->slots;

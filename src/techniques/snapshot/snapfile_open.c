@@ -158,7 +158,7 @@ static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_p
     snapfile->base.n = count_pieces(writer->file->pieces);
     char *manifest = manifest_text(writer->file);
     snapfile->slots = plan->slots->n;
-    snapfile->base.bytes = writer->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->base.n, SNAPFILE_PAGE);
+    snapfile->base.bytes = writer->payload_at[plan->n] + hashes_bytes(snapfile->base.n);
     snapfile->manifest_bytes = strlen(manifest);
     snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAPFILE_PAGE);

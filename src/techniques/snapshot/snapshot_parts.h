@@ -35,6 +35,7 @@ struct snapfile_plan { /* says what a run stores of an iteration */
     size_t n;
 };
 uint64_t payload_bytes(const struct state_range *range); /* what the payload takes in a slot */
+uint64_t hashes_bytes(size_t pieces);                    /* what the hashes of so many pieces take in a slot */
 
 /* The pieces that lie in these payloads.  Their file_offset counts from the slot's beginning.  Fails where the pieces
  * are not the whole state. */

@@ -39,6 +39,12 @@ struct gap {
     bool guest;
 };
 
+/* The bytes that the device holds for the gap's tensor. */
+static inline int64_t gap_bytes(const struct gap *gap)
+{
+    return (int64_t)round_up(gap->tensor->bytes, gap->device->alignment);
+}
+
 struct gaps { /* all gaps of a list */
     struct list *list;
     struct forecast bare; /* the forecast for the list as the pass finds it */
@@ -125,12 +131,6 @@ struct timed_list {
  * as long as the device's budget has room.  They are at the ends before the call, and their copy_seconds are set. */
 void set_copy_positions(const struct device *device, const struct hold_rule *rule, const struct timed_list *timed,
                         const struct swaps *swaps);
-
-/* The bytes that the device holds for the gap's tensor. */
-static inline int64_t gap_bytes(const struct gap *gap)
-{
-    return (int64_t)round_up(gap->tensor->bytes, gap->device->alignment);
-}
 
 /* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
 

@@ -61,7 +61,7 @@ static const struct pass pass = {
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
 static const char *swap_what; /* --swap-what, as given */
-static char more_classes[64]; /* the same with all classes, to suggest it; "": it has all already */
+static char *more_classes;    /* the same with all classes, to suggest it; NULL: it has all already */
 
 /* The names of the classes that --swap-what takes, those before MEM_WORK.  The caller frees the text. */
 static char *name_classes(const char *between)
@@ -76,10 +76,12 @@ static char *name_classes(const char *between)
 static void suggest_classes(void)
 {
     const unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
+    free(more_classes);
+    more_classes = NULL;
     if (swap_options.may_leave == all)
         return;
     char *names = name_classes(",");
-    snprintf(more_classes, sizeof more_classes, "--swap-what %s", names);
+    more_classes = format_string("--swap-what %s", names);
     free(names);
 }
 
@@ -88,9 +90,7 @@ static const char *way_to_make_room(bool on_host)
 {
     if (on_host)
         return NULL;
-    if (swap_options.mode == SWAP_OFF)
-        return "--swap auto";
-    return *more_classes ? more_classes : NULL;
+    return swap_options.mode == SWAP_OFF ? "--swap auto" : more_classes;
 }
 
 static void check_swap_options(void)
