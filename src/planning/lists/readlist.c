@@ -139,7 +139,7 @@ static void device_line(struct reading *reading)
         read_options(&reading->line, LINE_HOST, reading->machine);
     } else {
         const char *name = read_name(reading, sizeof device->id, reading->devices, (size_t)reading->n_devices);
-        device = name_device(reading->machine, reading->n_devices, name, 0);
+        device = set_up_device(reading->machine, reading->n_devices, name, 0);
         reading->n_devices++;
         name_lanes(reading);
     }
@@ -361,7 +361,7 @@ static void begin_reading(struct reading *reading, int n)
 {
     reading->machine = new_machine(n);
     reading->machine->n_contexts = 1;
-    struct device *host = name_device(reading->machine, n, "host", NO_LIMIT);
+    struct device *host = set_up_device(reading->machine, n, "host", NO_LIMIT);
     host->described.by_hand = true;
     reading->devices = json_pack("{s:i}", "host", n);
     reading->lanes = json_object();

@@ -36,7 +36,7 @@ static void describe_device(struct machine *machine, const struct costs *costs, 
 {
     char id[sizeof machine->devices->id];
     snprintf(id, sizeof id, "%s.%d", costs->name, i);
-    struct device *device = name_device(machine, i, id, costs->memory);
+    struct device *device = set_up_device(machine, i, id, costs->memory);
     snprintf(device->name, sizeof device->name, "%s", costs->name);
     device->alignment = DEVICE_ALIGNMENT;
     device->units = (unsigned)MAX(costs->units, 1);
@@ -62,7 +62,7 @@ struct machine *virtual_machine(const struct costs *costs, int n_devices)
     struct machine *machine = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++)
         describe_device(machine, costs, i);
-    struct device *host = name_device(machine, n_devices, "host", costs->host_memory);
+    struct device *host = set_up_device(machine, n_devices, "host", costs->host_memory);
     host->alignment = 4096;
     return machine;
 }

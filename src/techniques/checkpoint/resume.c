@@ -324,8 +324,8 @@ const struct archive archive = {
     .open = open_run,
     .close = close_run,
     .load = load_run,
-    .refuse = expect_outside,
-    .compare = compare_with_saved,
+    .expect_outside = expect_outside,
+    .expect_sizes = compare_with_saved,
     .save = save_training,
 };
 const struct hooks checkpoint_hooks = {

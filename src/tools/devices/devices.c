@@ -161,7 +161,7 @@ static void print_platform(const struct platform_facts *facts)
 static void list_devices(bool json)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
-    const cl_uint n = get_platforms(platforms);
+    const cl_uint n = load_platforms(platforms);
     size_t n_devices = 0;
     json_t *array = json_array();
     for (unsigned p = 0; p < n; p++) {

@@ -185,7 +185,7 @@ static struct form read_form(const char *path)
     return form;
 }
 
-static void refuse_model(const char *path)
+static void refuse_if_foreign_model(const char *path)
 {
     struct form form = read_form(path);
     if (form.noun)
@@ -251,7 +251,7 @@ static struct found_file look_into(const char *folder)
     return found;
 }
 
-static void refuse_folder(const char *folder)
+static void refuse_if_foreign_models_in(const char *folder)
 {
     struct found_file found = look_into(folder);
     char *config = format_string("%s/config.json", folder);
@@ -264,7 +264,11 @@ static void refuse_folder(const char *folder)
              found.name, found.form.noun, found.form.way);
 }
 
-static const struct formats formats = {kind_of_others, refuse_model, refuse_folder};
+static const struct formats formats = {
+    .kind = kind_of_others,
+    .refuse_if_foreign_file = refuse_if_foreign_model,
+    .refuse_if_foreign_folder = refuse_if_foreign_models_in,
+};
 const struct module module_formats = {
     .name = "formats",
     .sole.formats = &formats,

@@ -99,7 +99,6 @@ void say(FILE *out, const char *prefix, const char *format, ...)
 
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
-/* The sentence may quote paths and files, so it is made printable.  It has several lines only if `format` has. */
 struct problem *new_problem(enum exit_code code, const char *format, ...)
 {
     va_list arguments;

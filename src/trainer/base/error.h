@@ -32,9 +32,9 @@ struct cleanup {
     const void *attempt; /* the attempt() during which it was registered; NULL: none was under way */
     struct cleanup *next;
 };
-void on_fail(struct cleanup *cleanup);
-void cancel_on_fail(struct cleanup *cleanup);
-void clean_up_in_handler(void); /* runs all registered cleanups; for a signal's handler */
+void on_fail(struct cleanup *cleanup);        /* registers it */
+void cancel_on_fail(struct cleanup *cleanup); /* it is not needed any more */
+void clean_up_in_handler(void);               /* runs all registered cleanups; for a signal's handler */
 
 /* ---- lines that do not end the program --------------------------------------------------------------------------- */
 
@@ -58,8 +58,12 @@ struct problem {
     enum exit_code code;
     char sentence[];
 };
+
+/* Makes a problem of a sentence by printf rules.  The sentence may quote paths and files, so it is made printable; it has
+ * several lines only if `format` has. */
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
-_Noreturn void fail_with(struct problem *problem);
+
+_Noreturn void fail_with(struct problem *problem); /* ends the program with it, as fail() does */
 
 /* Ends the program as fail() does, without a sentence, where another process has printed it. */
 _Noreturn void end_silently(int code);

@@ -21,6 +21,8 @@ enum random_stream {
 struct random4 {
     uint32_t word[4]; /* 128 random bits */
 };
+
+/* stream: an enumerator above.  step, element: any numbers that tell the draws of a stream apart. */
 struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);
 double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element); /* [0, 1), 53 bits */
 double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);  /* mean 0, deviation 1 */

@@ -76,8 +76,8 @@ extern const struct token_kind token_bytes, token_chars, token_ids;
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
-struct tokenizer byte_tokenizer(void);
-struct tokenizer id_tokenizer(int n); /* its ids are those below n */
+struct tokenizer byte_tokenizer(void); /* a token is a byte */
+struct tokenizer id_tokenizer(int n);  /* its ids are those below n */
 
 /* What --tokens says: NAME or NAME:... of a kind, or a FILE.  Checked early, since it ends the program when it is
  * wrong. */

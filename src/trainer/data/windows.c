@@ -35,8 +35,8 @@ static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
 /* In the order of the file a batch moves by batch * seq_len tokens but reads one more, the last target.
  *
  * At random, windows are drawn without replacement.  The text is taken as a ring.  Each epoch cuts it into windows side
- * by side, from a random place on, and goes through them in random order.  So an epoch sees every token about once;
- * drawn with replacement, a third would not be seen.  And the cuts fall elsewhere in each epoch. */
+ * by side, from a random place on, and goes through them in random order, so the cuts fall elsewhere in each epoch.
+ * (Of windows that are drawn with replacement, an epoch would not see a third of the tokens.) */
 void dataset_window(const struct dataset *dataset, const struct window *window, int32_t *tokens, int32_t *targets)
 {
     CHECK(window->step >= 0 && window->sample >= 0 && window->sample < window->batch, "step %lld, sample %d of %d",

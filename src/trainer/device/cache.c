@@ -93,7 +93,7 @@ cl_program load_program(const struct device *device, const char *entry, const ch
     return NULL;
 }
 
-/* Keeps the binary for the context's first device, since all of its devices are of one kind. */
+/* The first device's binary is enough, since all devices of a context are of one kind. */
 void keep_program(const struct device *device, const char *entry, cl_program program)
 {
     cl_device_id ids[MOST_DEVICES];

@@ -226,11 +226,11 @@ int count_lanes(const struct device *device, enum lane_kind kind);
 bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
 void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
 
-/* A machine of n devices and the host, which name_device() is to set up.  The caller frees it with close_machine(). */
+/* A machine of n devices and the host, which set_up_device() is to set up.  The caller frees it with close_machine(). */
 struct machine *new_machine(int n_devices);
 
 /* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
-struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
+struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory);
 
 void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
 
@@ -257,7 +257,7 @@ void drop_links(struct machine *machine); /* frees all links, and its copies tak
 /* The bytes of its memory that tensors may take if no option says otherwise.  A GPU's driver needs some of the GPU's
  * own memory, for contexts, code and the display, and OpenCL does not say how much is free.  So two parts are left to
  * the driver: a sixteenth, and another sixteenth of at most 256 MiB.  A device that uses the host's memory may take all
- * of its `memory`: describe_memory() has left some of the host's memory to other programs. */
+ * of its `memory`: read_memory() has left some of the host's memory to other programs. */
 size_t default_budget(const struct device *device);
 
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */

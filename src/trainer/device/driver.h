@@ -27,19 +27,22 @@ const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown
         statement;                                                                                                     \
         cl_check(err, #statement, __FILE__, __LINE__);                                                                 \
     } while (0)
-void cl_check(cl_int code, const char *call, const char *file, int line);
+void cl_check(cl_int code, const char *call, const char *file, int line); /* for these two */
 
 /* ---- platforms.c ----------------------------------------------------------------------------------------------- */
 
 enum { MOST_PLATFORMS = 16, MOST_PER_PLATFORM = 32 };
 
-/* List the drivers in `out`, or a driver's devices; both return how many there are. */
-cl_uint get_platforms(cl_platform_id out[MOST_PLATFORMS]);
+/* Loads OpenCL's drivers and lists them in `out`.  Returns how many there are.  The first call warns of limits of this
+ * process with which a driver may fail. */
+cl_uint load_platforms(cl_platform_id out[MOST_PLATFORMS]);
+
+/* Lists a driver's devices in `out`.  Returns how many there are. */
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MOST_PER_PLATFORM]);
 
 uint64_t device_number(cl_device_id id, cl_device_info property); /* a property of any of OpenCL's integer types */
 void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes); /* a property, made printable */
-cl_platform_id platform_of(const struct device *device);
+cl_platform_id platform_of(const struct device *device); /* the driver of a device that is not only described */
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */
 
@@ -67,6 +70,8 @@ char *cache_entry(const struct device *device, const char *options, const char *
 /* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is
  * damaged. */
 cl_program load_program(const struct device *device, const char *entry, const char *options);
+
+/* Writes the program, built for all devices of the device's context, to the file `entry`.  NULL: it is not kept. */
 void keep_program(const struct device *device, const char *entry, cl_program program);
 
 /* ---- limits.c -------------------------------------------------------------------------------------------------- */

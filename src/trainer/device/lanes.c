@@ -116,7 +116,7 @@ void choose_tile(struct device *device)
     device->shape.tile_vectors = vector == 1 || vector == 16 ? 4 : 2;
 }
 
-struct device *name_device(struct machine *machine, int i, const char *id, size_t memory)
+struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory)
 {
     struct device *device = &machine->devices[i];
     bool host = i == machine->n_devices;

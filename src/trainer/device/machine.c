@@ -26,7 +26,7 @@ static const char *default_device(char text[32])
     cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
     bool gpu = false;
-    cl_uint n = get_platforms(platforms);
+    cl_uint n = load_platforms(platforms);
     *text = '\0';
     for (unsigned p = 0; p < n; p++) {
         cl_uint count = get_devices(platforms[p], devices);
@@ -87,7 +87,7 @@ static cl_device_id find_device(const struct selection *selection)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
-    const cl_uint n = get_platforms(platforms);
+    const cl_uint n = load_platforms(platforms);
     cl_uint count = 0;
     if (selection->platform < n) {
         count = get_devices(platforms[selection->platform], devices);
@@ -101,8 +101,8 @@ static cl_device_id find_device(const struct selection *selection)
 
 /* ---- one device ------------------------------------------------------------------------------------------------ */
 
-/* The kernels know vectors of 16, 8, 4 and 1 floats.  GPUs are scalar, and so is llvmpipe, a CPU driver that runs
- * work-items side by side in the lanes of its vectors.  YARD_VEC and YARD_WG force another shape. */
+/* GPUs are scalar, and so is llvmpipe, a CPU driver that runs work-items side by side in the lanes of its vectors.
+ * YARD_VEC forces another width. */
 unsigned own_vector_width(cl_device_id id)
 {
     bool cpu = device_number(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
@@ -153,7 +153,7 @@ static size_t host_memory(bool *limited)
     return MIN(all, left);
 }
 
-static void describe_memory(struct device *device)
+static void read_memory(struct device *device)
 {
     size_t align = device_number(device->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives it in bits */
     device->alignment = DEVICE_ALIGNMENT;
@@ -191,7 +191,7 @@ static void choose_shapes(struct device *device, unsigned vector)
     choose_tile(device);
 }
 
-static void describe_device(struct device *device, unsigned vector)
+static void read_device(struct device *device, unsigned vector)
 {
     device_text(device->cl, CL_DEVICE_NAME, device->name, sizeof device->name);
     device->is_cpu = device_number(device->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
@@ -200,7 +200,7 @@ static void describe_device(struct device *device, unsigned vector)
         device_number(device->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     device->quirks.needs_waiter = is_pocl(platform_of(device)) && begins_with(device->name, "basic-");
     device->quirks.short_loops = begins_with(device->name, "llvmpipe");
-    describe_memory(device);
+    read_memory(device);
     choose_shapes(device, vector);
 }
 
@@ -213,7 +213,7 @@ static struct device *new_device(struct machine *machine, cl_device_id id, cl_de
     machine->n_devices++;
     device->cl = id;
     device->root = root;
-    describe_device(device, machine->options.vector);
+    read_device(device, machine->options.vector);
     return device;
 }
 
@@ -330,7 +330,7 @@ static void add_host_device(struct machine *machine)
 {
     bool limited;
     size_t memory = host_memory(&limited);
-    struct device *host = name_device(machine, machine->n_devices, "host", memory);
+    struct device *host = set_up_device(machine, machine->n_devices, "host", memory);
     host->limited = limited;
     host->uses_ram = true;
     host->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);

@@ -147,18 +147,24 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
     free(folder);
 }
 
-cl_uint get_platforms(cl_platform_id out[MOST_PLATFORMS])
+/* What must be done once, before the first driver is loaded. */
+static void prepare_for_drivers(void)
 {
     static bool was_called;
-    cl_uint n = 0;
     const char *cache = getenv("POCL_CACHE_DIR");
-    if (!was_called) {
-        atexit(explain_full_cache);
-        warn_of_limits();
-    }
+    if (was_called)
+        return;
     was_called = true;
+    atexit(explain_full_cache);
+    warn_of_limits();
     if (cache && !cache[0])
         unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
+}
+
+cl_uint load_platforms(cl_platform_id out[MOST_PLATFORMS])
+{
+    cl_uint n = 0;
+    prepare_for_drivers();
     cl_int code = clGetPlatformIDs(MOST_PLATFORMS, out, &n);
     if (code != CL_SUCCESS)
         return 0;

@@ -14,7 +14,7 @@ struct reader {
 };
 struct reader *open_reader(const char *path);                                   /* ends with close_reader() */
 void read_at(struct reader *reader, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
-void close_reader(struct reader *reader);
+void close_reader(struct reader *reader);                                       /* frees it */
 bool leads_to(const char *path, int fd); /* is fd the file that the path names now? */
 
 /* The bytes of a whole file, and a 0 after them that *size does not count.  The caller frees them. */

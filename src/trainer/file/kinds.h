@@ -39,15 +39,17 @@ struct glimpse {
     uint64_t size;           /* bytes of the whole file */
     char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file are at the end of this array */
 };
+
+/* Are the n bytes of `text` at byte `at`?  These two look no further than glimpse->bytes. */
 bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
-uint32_t glimpse_word(const struct glimpse *glimpse, size_t at);
+uint32_t glimpse_word(const struct glimpse *glimpse, size_t at); /* the 32 bits at byte `at`; 0: they are not there */
 
 /* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {
     const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
-    /* Ends the program when the path is a model of another program that yard cannot read but knows; else returns. */
-    void (*refuse_model)(const char *path);
-    void (*refuse_folder)(const char *path);
+    /* Each ends the program if the file is, or the folder has, a model in a form that is known but not read here. */
+    void (*refuse_if_foreign_file)(const char *path);
+    void (*refuse_if_foreign_folder)(const char *folder);
 };
 
 /* Reads a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero

@@ -14,7 +14,7 @@ struct writer {
     uint64_t offset;        /* how many bytes have been written */
     struct cleanup cleanup; /* removes the temporary when fail() ends the program */
 };
-struct writer *open_writer(const char *path);
+struct writer *open_writer(const char *path); /* ends with publish() or abandon() */
 void write_bytes(struct writer *writer, const void *bytes, size_t n);
 
 /* Writes n bytes to an open file.  Returns how many were written; if they are fewer than n, errno says why. */

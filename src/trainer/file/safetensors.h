@@ -24,8 +24,8 @@ struct safetensors {
     struct st_tensor *tensors; /* sorted by offset */
     json_t *metadata;          /* an object of texts; NULL: there is none */
 };
-bool fits_safetensors(const char *head, size_t n); /* do the first n bytes of a file begin a safetensors file? */
-struct safetensors *open_safetensors(const char *path);
+bool fits_safetensors(const char *head, size_t n);      /* do the first n bytes of a file begin a safetensors file? */
+struct safetensors *open_safetensors(const char *path); /* ends the program where the file is not one, or damaged */
 void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */

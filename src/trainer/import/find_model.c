@@ -18,12 +18,12 @@ void refuse_if_foreign_file(const char *path)
 {
     const struct formats *formats = find_formats();
     if (formats)
-        formats->refuse_model(path);
+        formats->refuse_if_foreign_file(path);
 }
 
 void refuse_if_foreign_folder(const char *folder)
 {
     const struct formats *formats = find_formats();
     if (formats)
-        formats->refuse_folder(folder);
+        formats->refuse_if_foreign_folder(folder);
 }

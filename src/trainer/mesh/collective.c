@@ -82,8 +82,7 @@ static struct tensor *move_addend(struct list *list, const char *name, struct te
     return received;
 }
 
-/* Adds the moves that bring each device the addends of its part of the sum.  The result has those of device k at
- * [k * n] and after.  In each turn the devices receive from different senders, so that none sends to all at once. */
+/* In each turn the devices receive from different senders, so that none sends to all at once. */
 struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain)
 {
@@ -100,8 +99,8 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
     return parts;
 }
 
-/* Adds the sums of all parts, and returns them.  The n addends of a part are added up in rank order.  The sum is
- * collected in one of them, at first in addend 0.  It may have to move on to the addend where it is to stay:
+/* The n addends of a part are added up in rank order.  The sum is collected in one of them, at first in addend 0.  It may
+ * have to move on to the addend where it is to stay:
  *
  *     in place    to addend k, a part of tensor k itself
  *     else        on device 0 to addend 1, which was received, since addend 0 is a part of tensor 0 itself; on all

@@ -167,25 +167,37 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
 
 /* ---- flash ----------------------------------------------------------------------------------------------------- */
 
+enum flash_kernel { FLASH_FORWARD, FLASH_DQ, FLASH_DKV };
+
+/* What a work-group of each kernel holds in local memory, and how much work a task is (cl/flash.cl). */
+static const struct flash_cost {
+    int n_owned;   /* blocks (hs, columns): those that it owns, and their results */
+    int n_streams; /* blocks (rows, hs + 1), each with a square (rows, columns) */
+    int products;  /* matrix products, each of a triangle of (T, T) */
+    int traffic;   /* rows of C floats that are read and written for each token */
+} flash_costs[] = {
+    [FLASH_FORWARD] = {.n_owned = 2, .n_streams = 1, .products = 2, .traffic = 4},
+    [FLASH_DQ] = {.n_owned = 3, .n_streams = 2, .products = 3, .traffic = 6},
+    [FLASH_DKV] = {.n_owned = 4, .n_streams = 2, .products = 4, .traffic = 6},
+};
+
 struct tiles {   /* how a work-group cuts the (T, T) square */
     int columns; /* the columns that it owns */
     int rows;    /* how many rows it reads at a time */
     size_t local_bytes;
 };
 
-/* The largest tiles for which local memory has room; many columns matter more than many rows.  At a time it holds, in
- * floats,
- *
- *     n_owned blocks    (hs, columns)
- *     streams blocks    (rows, hs + 1), each with a tile (rows, columns)
- *     three vectors     (columns) */
-static struct tiles choose_tiles(const struct device *device, int hs, int n_owned, int streams)
+/* The largest tiles for which local memory has room; many columns matter more than many rows. */
+static struct tiles choose_tiles(const struct device *device, int hs, enum flash_kernel kernel)
 {
-    enum { MOST = 64, LEAST_ROWS = 8 };
+    enum { MOST = 64, LEAST_ROWS = 8, VECTORS = 3 }; /* VECTORS: arrays (columns) beside the blocks, at most */
+    const struct flash_cost *cost = &flash_costs[kernel];
     int least = (int)(device->shape.vector * device->shape.tile_vectors);
     for (int columns = MOST; columns >= least; columns /= 2)
         for (int rows = MOST; rows >= LEAST_ROWS; rows /= 2) {
-            size_t floats = (size_t)(n_owned * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
+            const int owned = cost->n_owned * hs * columns;
+            const int streams = cost->n_streams * rows * (hs + 1 + columns);
+            const size_t floats = (size_t)(owned + streams + VECTORS * columns);
             if (floats * ELEMENT_BYTES <= device->shape.local_memory)
                 return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
         }
@@ -205,12 +217,12 @@ static struct grid flash_grid(const struct builder *b, const struct heads *h, co
     INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
         LOCAL((tiles).local_bytes)
 
-/* Says how much work the task is: it computes `products` products, each of a triangle of (T, T), and reads and writes
- * `rows` rows of C floats for each token. */
-static void set_work(struct task *task, const struct heads *h, int products, int rows)
+/* Says how much work the task is. */
+static void set_work(struct task *task, const struct heads *h, enum flash_kernel kernel)
 {
-    task->flops = (double)products * h->t * h->t * h->channels * h->batch;
-    set_traffic(task, (double)rows * h->batch * h->t * h->channels);
+    const struct flash_cost *cost = &flash_costs[kernel];
+    task->flops = (double)cost->products * h->t * h->t * h->channels * h->batch;
+    set_traffic(task, (double)cost->traffic * h->batch * h->t * h->channels);
 }
 
 static void flash_backward(struct builder *b, const struct op *op)
@@ -220,19 +232,19 @@ static void flash_backward(struct builder *b, const struct op *op)
     struct tensor *dout = gradient(b, op->out);
     struct tensor *dqkv = new_gradient(b, op, ".dqkv", qkv);
     struct tensor *delta = new_gradient(b, op, ".delta", lse);
-    struct tiles dq = choose_tiles(b->device, h.hs, 3, 2);
-    struct tiles dkv = choose_tiles(b->device, h.hs, 4, 2);
+    struct tiles dq = choose_tiles(b->device, h.hs, FLASH_DQ);
+    struct tiles dkv = choose_tiles(b->device, h.hs, FLASH_DKV);
     struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq),
                                OUT(dqkv), OUT(delta),
                                IN(dout), IN(op->out), IN(lse), IN(qkv),
                                FLASH_SIZES(h, dq));
-    set_work(task, &h, 3, 6);
+    set_work(task, &h, FLASH_DQ);
     task->partial = true;
     task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv),
                   INOUT(dqkv),
                   IN(dout), IN(lse), IN(delta), IN(qkv),
                   FLASH_SIZES(h, dkv));
-    set_work(task, &h, 4, 6);
+    set_work(task, &h, FLASH_DKV);
     task->partial = true;
     accumulate_gradient(b, op, qkv, dqkv);
 }
@@ -240,13 +252,13 @@ static void flash_backward(struct builder *b, const struct op *op)
 static void flash_forward(struct builder *b, struct tensor *out, struct tensor *qkv)
 {
     struct heads h = heads_of(b, qkv);
-    struct tiles tiles = choose_tiles(b->device, h.hs, 2, 1);
+    struct tiles tiles = choose_tiles(b->device, h.hs, FLASH_FORWARD);
     struct tensor *lse = activation(b, "attn.lse", SHAPE(h.batch, h.heads, h.t));
     struct task *task = LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles),
                                OUT(out), OUT(lse),
                                IN(qkv),
                                FLASH_SIZES(h, tiles));
-    set_work(task, &h, 2, 4);
+    set_work(task, &h, FLASH_FORWARD);
     struct op *op = record(b, out->name, NULL, flash_backward, out, qkv);
     op->saved[0] = lse;
 }

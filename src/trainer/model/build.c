@@ -14,7 +14,6 @@ bool has_own_products(const struct device *device)
            (device->is_cpu || device->shape.most_items < CLBLAST_ITEMS || device->shape.forced);
 }
 
-/* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted)
 {
     enum gemm_engine engine = wanted;

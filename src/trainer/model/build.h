@@ -109,13 +109,14 @@ void on_rank(struct builder *b, int rank, int micro, enum role role);
 /* The operations that follow are of this unit, and their tasks are labelled with its layer. */
 void begin_unit(struct builder *b, int unit);
 
-void end_unit(struct builder *b); /* the tasks that follow are of no layer */
-void end_build(struct builder *b);
+void end_unit(struct builder *b);  /* the tasks that follow are of no layer */
+void end_build(struct builder *b); /* the list is complete: frees the builder's arrays */
 
 /* May --gemm own be used on the device?  Not on a GPU, which would compute one work-item at a time. */
 bool has_own_products(const struct device *device);
 
-/* The engine of the device's products.  Ends the program (EXIT_USAGE) if the wanted one cannot be used there. */
+/* The engine of the device's products.  GEMM_AUTO: our own on CPUs whose vectors a kernel can use, else CLBlast.  Ends the
+ * program (EXIT_USAGE) if the wanted one cannot be used there. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);
 
 /* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */

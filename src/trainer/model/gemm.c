@@ -155,7 +155,7 @@ struct call {
 
 static CLBlastTranspose transpose(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
-static struct call describe_by_rows(const struct gemm *gemm)
+static struct call make_call_by_rows(const struct gemm *gemm)
 {
     return (struct call){.layout = CLBlastLayoutRowMajor,
                          .ta = transpose(gemm->form == GEMM_TN),
@@ -165,7 +165,7 @@ static struct call describe_by_rows(const struct gemm *gemm)
                          .k = (size_t)gemm->k};
 }
 
-static struct call describe_by_columns(const struct gemm *gemm)
+static struct call make_call_by_columns(const struct gemm *gemm)
 {
     return (struct call){.layout = CLBlastLayoutColMajor,
                          .ta = transpose(gemm->form == GEMM_NT),
@@ -177,7 +177,7 @@ static struct call describe_by_columns(const struct gemm *gemm)
 
 /* A group is the heads of one sequence; or, where there are fewer heads than sequences, one head of all sequences: the
  * larger the groups, the fewer calls there are. */
-static struct call_operand describe_operand(const struct operand *operand, bool by_head)
+static struct call_operand make_call_operand(const struct operand *operand, bool by_head)
 {
     return (struct call_operand){.offset = operand->offset,
                                  .outer_stride = by_head ? operand->head_stride : operand->batch_stride,
@@ -185,17 +185,17 @@ static struct call_operand describe_operand(const struct operand *operand, bool 
                                  .ld = (size_t)operand->ld};
 }
 
-static struct call describe_call(const struct gemm *gemm, CLBlastLayout layout)
+static struct call make_call(const struct gemm *gemm, CLBlastLayout layout)
 {
     const bool by_columns = layout == CLBlastLayoutColMajor;
     const bool by_head = gemm->heads < gemm->batch;
-    struct call call = by_columns ? describe_by_columns(gemm) : describe_by_rows(gemm);
+    struct call call = by_columns ? make_call_by_columns(gemm) : make_call_by_rows(gemm);
     call.outer = (size_t)(by_head ? gemm->heads : gemm->batch);
     call.inner = (size_t)(by_head ? gemm->batch : gemm->heads);
     call.beta = gemm->start == START_OLD ? 1 : 0;
-    call.of[OPERAND_C] = describe_operand(&gemm->c, by_head);
-    call.of[OPERAND_A] = describe_operand(by_columns ? &gemm->b : &gemm->a, by_head);
-    call.of[OPERAND_B] = describe_operand(by_columns ? &gemm->a : &gemm->b, by_head);
+    call.of[OPERAND_C] = make_call_operand(&gemm->c, by_head);
+    call.of[OPERAND_A] = make_call_operand(by_columns ? &gemm->b : &gemm->a, by_head);
+    call.of[OPERAND_B] = make_call_operand(by_columns ? &gemm->a : &gemm->b, by_head);
     return call;
 }
 
@@ -316,8 +316,8 @@ static void compile_clblast(const struct task *task)
  * operand, it reads the first matrix of a batch in place of the one that is due. */
 static struct task *clblast_gemm(struct builder *b, const char *name, const struct gemm *gemm)
 {
-    struct call by_columns = describe_call(gemm, CLBlastLayoutColMajor);
-    struct call by_rows = describe_call(gemm, CLBlastLayoutRowMajor);
+    struct call by_columns = make_call(gemm, CLBlastLayoutColMajor);
+    struct call by_rows = make_call(gemm, CLBlastLayoutRowMajor);
     size_t for_columns = work_space(b->device, &by_columns);
     size_t for_rows = work_space(b->device, &by_rows);
     const bool flip = for_columns <= for_rows; /* A and B change places */

@@ -57,16 +57,17 @@ struct model {
     int norm_rank; /* the rank on which losses and the norm are summed */
 };
 
-/* TO_TRAIN: with gradients and optimizer state. */
-enum model_use { TO_COMPUTE, TO_TRAIN };
+enum model_use { TO_COMPUTE, TO_TRAIN }; /* the latter: with gradients and optimizer state */
+
+/* A model with its tensors, which are not filled yet.  The mesh must stay as long as the model. */
 struct model *new_model(struct pool *pool, const struct config *config, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients);
 
 /* A model without devices and tensors, which says only which rank has what: replica is NULL. */
 struct model *outline_model(const struct config *config, const struct mesh *mesh);
 
-void free_model(struct model *model); /* the tensors belong to the pool */
-int stage_of(const struct model *model, int unit);
+void free_model(struct model *model);                                /* the tensors belong to the pool */
+int stage_of(const struct model *model, int unit);                   /* the stage that has the unit */
 int first_unit(const struct model *model, int stage);                /* stage n_stages(): the end of all units */
 const struct params *params_of(const struct model *model, int rank); /* the table of what that rank has */
 
@@ -81,7 +82,8 @@ struct range held_by(const struct model *model, int unit, int rank, enum kept ro
 struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role);
 
 /* Copies a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that
- * has a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
+ * has a part of the parameter that part, and a tied head that is a copy of the embedding is written with it.  Reading
+ * puts the whole together from the parts of tensor-parallel ranks, and each part from shards of data-parallel ranks. */
 void write_param(struct model *model, int param, enum kept role, const float *values);
 void read_param(struct model *model, int param, enum kept role, float *values);
 

@@ -18,7 +18,7 @@ struct config {
 };
 enum { MOST_LAYERS = 1000 };
 void check_config(const struct config *config); /* ends the program (EXIT_USAGE) if sizes are impossible */
-bool same_sizes(const struct config *a, const struct config *b);
+bool same_sizes(const struct config *a, const struct config *b); /* tied or untied counts too */
 
 /* Writes "2 layers, 2 heads, ..." to `out`, which is returned. */
 const char *describe_sizes(char out[160], const struct config *config);

@@ -292,7 +292,6 @@ static void copy_part(const struct model *model, int index, int tp_rank, enum pa
     }
 }
 
-/* A tied head that is a copy of the embedding is written with it. */
 void write_param(struct model *model, int param, enum kept role, const float *values)
 {
     bool with_head =
@@ -312,7 +311,6 @@ void write_param(struct model *model, int param, enum kept role, const float *va
     }
 }
 
-/* The whole is put together from the parts of tensor-parallel ranks, each part from shards of data-parallel ranks. */
 void read_param(struct model *model, int param, enum kept role, float *values)
 {
     int stage = stage_of(model, model->params->all[param].unit);

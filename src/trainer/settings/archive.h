@@ -40,10 +40,11 @@ struct archive {
     void (*close)(struct source *source);
     /* Reads the parameters, or all state. */
     void (*load)(struct model *model, const struct source *source, enum loaded_state what);
-    /* Ends the program where nothing may be written to `path`.  who: the option that would, such as "--trace". */
-    void (*refuse)(const char *who, const char *path);
+    /* Ends the program where `path` lies in a run, so that nothing may be written there.  who: the option that would,
+     * such as "--trace". */
+    void (*expect_outside)(const char *who, const char *path);
     /* Ends the program where `folder` has a run of a model of other sizes. */
-    void (*compare)(const char *folder, const struct config *config);
+    void (*expect_sizes)(const char *folder, const struct config *config);
     /* Writes the run as it is after that step to --save's folder.  first: it is this process's first save. */
     void (*save)(struct trainer *trainer, uint32_t step, bool first);
 };

@@ -18,7 +18,7 @@ static const struct preset {
 const char *preset_words[PRESETS + 1];
 char preset_help[256];
 
-void describe_presets(void)
+void fill_preset_texts(void)
 {
     const struct preset *preset = &presets[0];
     char *help = NULL;

@@ -24,7 +24,7 @@ struct rate {
 /* Sets what is -1.  lr_min: a tenth of lr.  warmup: a twentieth of the steps, at most 100; none for RATE_CONSTANT. */
 void fill_rate(struct rate *rate);
 
-void check_rate(const struct rate *rate); /* refuses impossible combinations */
-double learning_rate(const struct rate *rate, int64_t step);
+void check_rate(const struct rate *rate);                    /* refuses impossible combinations */
+double learning_rate(const struct rate *rate, int64_t step); /* by the formulas above */
 
 #endif

@@ -36,7 +36,7 @@ static void gather_options(void)
 {
     static const char *const first[] = {GROUP_MODEL,      GROUP_DATA,    GROUP_TRAINING,   GROUP_DEVICES,
                                         GROUP_TECHNIQUES, GROUP_LOOKING, GROUP_PREDICTING, GROUP_SAMPLING};
-    describe_presets();
+    fill_preset_texts();
     for (size_t i = 0; i < n_modules; i++)
         CHECK((modules[i]->options != NULL) == (modules[i]->n_options > 0),
               "folder %s has options and no n_options, or the reverse", modules[i]->name);
@@ -231,7 +231,7 @@ static void claim_file(const struct option *option)
         return;
     }
     if (archive)
-        archive->refuse(name, path);
+        archive->expect_outside(name, path);
     claim_output(name, path, archive && option->type == OPT_KEPT ? archive->option : NULL);
 }
 

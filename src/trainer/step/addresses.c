@@ -29,7 +29,7 @@ struct node {
     struct life *lives;   /* a stretch's lives, which begin or end within it, by address */
     size_t n, cap;
 };
-struct map {
+struct address_map {
     struct node *nodes;
     size_t n_stretches; /* a power of 2 */
     size_t positions;   /* positions of a stretch */
@@ -40,9 +40,9 @@ struct map {
     size_t widest; /* positions of the longest node in sets[] */
 };
 
-struct map *open_map(const struct arena *arena)
+struct address_map *open_address_map(const struct arena *arena)
 {
-    struct map *map = allocate(1, sizeof *map);
+    struct address_map *map = allocate(1, sizeof *map);
     map->n_stretches = 1;
     while (map->n_stretches * LIVES_PER_STRETCH < arena->n)
         map->n_stretches *= 2;
@@ -51,7 +51,7 @@ struct map *open_map(const struct arena *arena)
     return map;
 }
 
-void close_map(struct map *map)
+void close_address_map(struct address_map *map)
 {
     for (size_t i = 0; i < 2 * map->n_stretches; i++) {
         free(map->nodes[i].covered.ranges);
@@ -159,7 +159,7 @@ static enum meeting meeting_of(const struct life *life, size_t begin, size_t pos
 }
 
 /* Passes what covers a node on to both nodes below. */
-static void pass_on(const struct map *map, size_t node)
+static void pass_on(const struct address_map *map, size_t node)
 {
     struct taken *all = &map->nodes[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
@@ -170,7 +170,7 @@ static void pass_on(const struct map *map, size_t node)
     all->n = 0;
 }
 
-static void add_set(struct map *map, const struct taken *set)
+static void add_set(struct address_map *map, const struct taken *set)
 {
     CHECK(map->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
     map->sets[map->n_sets++] = set;
@@ -178,7 +178,8 @@ static void add_set(struct map *map, const struct taken *set)
 
 /* Lists what a life without an address may meet, at the node and below.  Where the life covers only a part of a node,
  * what is noted at the node is passed on first. */
-static void pass_on_and_list(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
+static void pass_on_and_list(struct address_map *map, size_t node, size_t begin, size_t positions,
+                             const struct life *life)
 {
     const struct node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
@@ -205,7 +206,7 @@ static void pass_on_and_list(struct map *map, size_t node, size_t begin, size_t 
 }
 
 /* Notes a life that has an address now, at the node and below. */
-static void note_life(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
+static void note_life(struct address_map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
     struct node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
@@ -229,14 +230,14 @@ static void note_life(struct map *map, size_t node, size_t begin, size_t positio
 }
 
 /* The lowest address from life->arena_address on that is free in set or stretch i of those that the life may meet. */
-static size_t free_in(const struct map *map, size_t i, const struct life *life, size_t limit)
+static size_t free_in(const struct address_map *map, size_t i, const struct life *life, size_t limit)
 {
     if (i < map->n_sets)
         return free_of_ranges(map->sets[i], life, limit);
     return free_of_lives(map->ends[i - map->n_sets], life, limit);
 }
 
-void hold_lowest(struct map *map, struct life *life, size_t limit)
+void hold_lowest(struct address_map *map, struct life *life, size_t limit)
 {
     size_t all = map->n_stretches * map->positions;
     life->arena_address = 0;

@@ -86,7 +86,7 @@ static void add_life(struct arena *arenas, struct tensor *tensor, struct list *c
 }
 
 /* Gives a life an address.  Returns NULL, or a problem if it does not fit. */
-static struct problem *place_life(struct arena *arena, struct map *map, struct life *life)
+static struct problem *place_life(struct arena *arena, struct address_map *map, struct life *life)
 {
     struct tensor *tensor = life->tensor;
     const size_t limit = slab_limit(arena->device);
@@ -109,12 +109,12 @@ static struct problem *place_life(struct arena *arena, struct map *map, struct l
 static struct problem *place_lives(struct arena *arena)
 {
     struct problem *problem = NULL;
-    struct map *map = open_map(arena);
+    struct address_map *map = open_address_map(arena);
     arena->n_slabs = 0;
     memset(arena->slab_bytes, 0, sizeof arena->slab_bytes);
     for (size_t i = 0; i < arena->n && !problem; i++)
         problem = place_life(arena, map, &arena->lives[i]);
-    close_map(map);
+    close_address_map(map);
     return problem;
 }
 

@@ -37,12 +37,12 @@ struct arena {
 /* ---- addresses.c ------------------------------------------------------------------------------------------------- */
 
 /* A map of the lives of an arena that have an address. */
-struct map *open_map(const struct arena *arena);
-void close_map(struct map *map);
+struct address_map *open_address_map(const struct arena *arena);
+void close_address_map(struct address_map *map);
 
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
-void hold_lowest(struct map *map, struct life *life, size_t limit);
+void hold_lowest(struct address_map *map, struct life *life, size_t limit);
 
 /* ---- fit.c ------------------------------------------------------------------------------------------------------- */
 

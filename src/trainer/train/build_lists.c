@@ -188,7 +188,7 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
            turn->micro == trainer->micros - 1;
 }
 
-/* Builds the train list, one turn after another.  Without clipping, updates may begin after the last forward. */
+/* Takes one turn after another.  Without clipping, updates may begin after the last forward. */
 void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;
@@ -257,8 +257,6 @@ static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer,
     return on_host;
 }
 
-/* Builds the eval list: an iteration takes a micro-batch on each data-parallel rank, and copies the losses to the
- * host. */
 void build_eval(struct trainer *trainer)
 {
     trainer->eval_list = new_list(trainer->pool, "eval");
@@ -305,7 +303,6 @@ static void add_sampled_logits(struct builder *b, struct trainer *trainer, struc
     add_copy(trainer->sample_list, b->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
 }
 
-/* Builds the sample list: an iteration computes the logits of the next token of one sequence. */
 void build_sample(struct trainer *trainer)
 {
     trainer->sample_list = new_list(trainer->pool, "sample");

@@ -55,8 +55,7 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
     return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
 }
 
-/* Makes a tensor for each data-parallel rank's sum of losses.  Those on the device of the norm are views of `losses`,
- * which is returned: the sums of other devices are gathered there. */
+/* The sums on the device of the norm are views of what is returned, so only those of other devices are moved there. */
 struct tensor *new_losses(struct trainer *trainer)
 {
     struct device *norms = trainer->model->replicas[trainer->model->norm_rank].device;

@@ -260,7 +260,7 @@ enum exit_code end_progress(struct progress *progress)
     return log_is_whole ? EXIT_OK : EXIT_IO;
 }
 
-static void note_interrupt(const struct settings *settings, uint32_t step, const struct kept_run *run)
+static void say_interrupted(const struct settings *settings, uint32_t step, const struct kept_run *run)
 {
     if (settings->save)
         note("interrupted after step %u, saved", step);
@@ -269,7 +269,7 @@ static void note_interrupt(const struct settings *settings, uint32_t step, const
 }
 
 /* Says with which command the run goes on.  Its log goes on in the same file. */
-static void note_command(const struct settings *settings, struct kept_run *run)
+static void say_command(const struct settings *settings, struct kept_run *run)
 {
     char *program = NULL;
     if (settings->log) {
@@ -294,7 +294,7 @@ static bool trained_unsaved(const struct settings *settings, uint32_t step)
     return settings->resumed && step > settings->resumed->step && !keeps;
 }
 
-static void note_unsaved(const struct resumed_run *resumed)
+static void say_unsaved(const struct resumed_run *resumed)
 {
     note("nothing that this run has trained is saved; with %s %s it would have been", resumed->kept_by,
          resumed->given_path);
@@ -307,11 +307,11 @@ void show_end(struct trainer *trainer, uint32_t step)
     tell_run_ended(trainer);
     ask_kept(trainer, &run);
     if (interrupted())
-        note_interrupt(settings, step, &run);
+        say_interrupted(settings, step, &run);
     if (run.command && ends_early(settings))
-        note_command(settings, &run);
+        say_command(settings, &run);
     else if (trained_unsaved(settings, step))
-        note_unsaved(settings->resumed);
+        say_unsaved(settings->resumed);
     free(run.where);
     free(run.command);
     free(run.more_words);

@@ -47,8 +47,8 @@ void add_control(struct trainer *trainer);
 /* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
 
-/* Makes trainer->rank_totals, the sum of losses of each data-parallel rank.  Returns the tensor on the norm's device in
- * which these sums are gathered. */
+/* Makes trainer->rank_totals, a tensor for each data-parallel rank's sum of losses.  Returns the tensor on the norm's
+ * device in which these sums are gathered. */
 struct tensor *new_losses(struct trainer *trainer);
 
 /* Adds the tasks that report loss and norm. */
@@ -57,7 +57,9 @@ host_function report_evaluation; /* adds an iteration's losses to trainer->eval_
 
 /* ---- build_lists.c: the lists of tasks --------------------------------------------------------------------------- */
 
-/* Each builds the list of its name, trainer->train_list and so on, which is neither placed nor ordered then. */
+/* Each builds the list of its name, trainer->train_list and so on, which is neither placed nor ordered then.  An
+ * iteration of the eval list takes a micro-batch on each data-parallel rank, and copies the losses to the host; one of
+ * the sample list computes the logits of the next token of one sequence. */
 void build_train(struct trainer *trainer);
 void build_eval(struct trainer *trainer);
 void build_sample(struct trainer *trainer);

@@ -87,7 +87,7 @@ static void check_saved(const struct settings *settings, const struct config *ou
     if (!settings->save)
         return;
     if (archive)
-        archive->compare(settings->save, ours);
+        archive->expect_sizes(settings->save, ours);
     char *model = saved_model(settings);
     if (access(model, F_OK) == 0) {
         const struct config old = read_config(model, ours->heads);
@@ -108,7 +108,7 @@ static void open_folder_of_save(struct trainer *trainer)
     trainer->lock = lock_folder("--save", folder);
     const struct archive *archive = find_archive();
     if (archive) /* asked again: meanwhile another process may have written a run there */
-        archive->refuse("--save", folder);
+        archive->expect_outside("--save", folder);
 }
 
 /* ---- a trainer: its parts --------------------------------------------------------------------------------------- */
