@@ -49,7 +49,7 @@ static bool is_wanted(void) { return given.print; }
 static struct schedule *new_schedule_of_order(const struct turn_order *turn_order, const struct mesh *mesh, int micros)
 {
     struct schedule *schedule = allocate(1, sizeof *schedule);
-    schedule->path = "--pipeline";
+    schedule->name = "--pipeline";
     for (int p = 0; p < mesh->pp; p++) {
         int n;
         struct turn *turns = pipeline_order(turn_order, mesh, p, micros, &n);

@@ -40,7 +40,7 @@ struct listed_turn {
 };
 
 struct schedule {
-    const char *path; /* the file's, or the list's */
+    const char *name; /* what messages call it: the path of its file or list, or "--pipeline" */
     struct row *rows; /* one for each device */
     size_t n, cap;    /* rows */
 
@@ -54,8 +54,9 @@ struct schedule {
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
-#define fail_cell(s, c, ...)                                                                                           \
-    fail(EXIT_USAGE, "%s, %s: \"%s\": %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
+#define fail_cell(schedule, cell, ...)                                                                                 \
+    fail(EXIT_USAGE, "%s, %s: \"%s\": %s", (schedule)->name, cell_place(cell), cell_text(cell),                        \
+         format_string(__VA_ARGS__))
 
 /* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *cell); /* "row 2, cell 5", or, of a list, "task 12 backward" */
@@ -67,8 +68,8 @@ char *turn_text(const struct turn *turn);       /* the same of one turn */
 extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
 
 /* The schedule of a file with that text.  What is wrong ends the program (EXIT_USAGE) with its row and cell.  Messages
- * call it `path`, which must live as long as the schedule.  The caller frees it with free_schedule(). */
-struct schedule *read_schedule(const char *path, const char *text);
+ * call it `name`, which must live as long as the schedule.  The caller frees it with free_schedule(). */
+struct schedule *read_schedule(const char *name, const char *text);
 void free_schedule(struct schedule *schedule);
 void add_cell(struct row *row, struct turn_cell cell);
 
@@ -110,6 +111,6 @@ char *format_step_file(const struct schedule *schedule, const char *times);
 
 /* The schedule that the list of a step file follows.  Ends the program (EXIT_USAGE) with the task that fits into none.
  * The caller frees it with free_schedule(). */
-struct schedule *new_schedule_of_list(const char *path, const struct list *list);
+struct schedule *new_schedule_of_list(const char *name, const struct list *list);
 
 #endif

@@ -116,20 +116,20 @@ static void read_row(struct schedule *schedule, char *line)
             fail(EXIT_USAGE,
                  "%s, row %d, cell %d: \"%.40s\": expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, "
                  "with a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
-                 schedule->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
+                 schedule->name, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
         add_cell(row, cell);
     }
     if (row->n == 0)
         fail(EXIT_USAGE, "%s, row %d, cell 1: no turn is in this row: each device has a row with its turns",
-             schedule->path, number + 1);
+             schedule->name, number + 1);
 }
 
-struct schedule *read_schedule(const char *path, const char *text)
+struct schedule *read_schedule(const char *name, const char *text)
 {
     struct schedule *schedule = allocate(1, sizeof *schedule);
     char *copy = copy_string(text);
     char *line, *rest = trim(copy);
-    schedule->path = path;
+    schedule->name = name;
     while ((line = strsep(&rest, "\n")))
         read_row(schedule, line);
     free(copy);

@@ -7,7 +7,7 @@
 #include "schedule.h"
 
 struct following {
-    const struct schedule *s;
+    const struct schedule *schedule;
     enum head_weights head;
     size_t *next; /* by row: the first cell that has not been done */
     bool *done;   /* by row: has the cell at `next` been done in this round? */
@@ -16,8 +16,8 @@ struct following {
 /* Has the cell that does the turn been done? */
 static bool is_done(const struct following *following, const struct turn *turn)
 {
-    const struct turn_cell *cell = *cell_of(following->s, turn->computation, turn->stage, turn->micro);
-    return cell < following->s->rows[cell->row].cells + following->next[cell->row];
+    const struct turn_cell *cell = *cell_of(following->schedule, turn->computation, turn->stage, turn->micro);
+    return cell < following->schedule->rows[cell->row].cells + following->next[cell->row];
 }
 
 /* *need becomes a turn that the cell still waits for.  Returns false if it waits for none. */
@@ -25,7 +25,7 @@ static bool find_unmet(const struct following *following, const struct turn_cell
 {
     struct turn needs[MOST_NEEDS];
     for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
-        const int n = turn_needs(turn, following->s->stages - 1, following->head, needs);
+        const int n = turn_needs(turn, following->schedule->stages - 1, following->head, needs);
         for (int i = 0; i < n; i++) {
             *need = needs[i];
             if (!is_done(following, need))
@@ -38,9 +38,9 @@ static bool find_unmet(const struct following *following, const struct turn_cell
 /* The cell that the row does next; NULL: it has done all. */
 static const struct turn_cell *next_cell(const struct following *following, size_t row)
 {
-    if (following->next[row] == following->s->rows[row].n)
+    if (following->next[row] == following->schedule->rows[row].n)
         return NULL;
-    return &following->s->rows[row].cells[following->next[row]];
+    return &following->schedule->rows[row].cells[following->next[row]];
 }
 
 /* No row can go on, since each waits for a cell of another row, or a later one of its own.  A walk from each row to the
@@ -51,27 +51,28 @@ static _Noreturn void refuse_ring(const struct following *following)
     size_t row = 0;
     while (!next_cell(following, row))
         row++;
-    for (size_t i = 0; i < following->s->n; i++) {
+    for (size_t i = 0; i < following->schedule->n; i++) {
         find_unmet(following, next_cell(following, row), &need);
-        row = (size_t)(*cell_of(following->s, need.computation, need.stage, need.micro))->row;
+        row = (size_t)(*cell_of(following->schedule, need.computation, need.stage, need.micro))->row;
     }
     const struct turn_cell *cell = next_cell(following, row);
     find_unmet(following, cell, &need);
-    const struct turn_cell *wanted = *cell_of(following->s, need.computation, need.stage, need.micro);
+    const struct turn_cell *wanted = *cell_of(following->schedule, need.computation, need.stage, need.micro);
     if (wanted == cell)
-        fail_cell(following->s, cell, "its backward waits for its forward, so they cannot overlap");
+        fail_cell(following->schedule, cell, "its backward waits for its forward, so they cannot overlap");
     if (wanted->row == cell->row)
-        fail_cell(following->s, cell, "it waits for ever for \"%s\", which comes after it in its row",
+        fail_cell(following->schedule, cell, "it waits for ever for \"%s\", which comes after it in its row",
                   cell_text(wanted));
     const struct turn_cell *other = next_cell(following, (size_t)wanted->row);
-    fail_cell(following->s, cell, "it waits for ever for \"%s\", since what comes before that waits too: \"%s\" of %s",
-              cell_text(wanted), cell_text(other), cell_place(other));
+    fail_cell(following->schedule, cell,
+              "it waits for ever for \"%s\", since what comes before that waits too: \"%s\" of %s", cell_text(wanted),
+              cell_text(other), cell_place(other));
 }
 
 /* Goes in rounds: in each of them a row does its next cell if what this cell needs was done in an earlier round. */
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n)
 {
-    struct following following = {.s = schedule, .head = head};
+    struct following following = {.schedule = schedule, .head = head};
     struct turn need;
     size_t total = 0;
     following.next = allocate(schedule->n, sizeof *following.next);

@@ -19,7 +19,7 @@ struct maker { /* what made the bytes of a tensor */
     int stage, micro;
 };
 struct list_reading {
-    struct schedule *s;
+    struct schedule *schedule;
     const struct list *list;
     struct maker *makers; /* by tensor: of its last writer */
     struct row *rows;     /* by device: its cells */
@@ -29,7 +29,8 @@ struct list_reading {
 };
 
 #define refuse_task(reading, t, ...)                                                                                   \
-    fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
+    fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->schedule->name, (t)->index, (t)->name,                          \
+         format_string(__VA_ARGS__))
 
 /* The task's micro-batch; 0 where the list has none. */
 static int micro_of(const struct list_reading *reading, const struct task *task)
@@ -221,16 +222,17 @@ static void gather_rows(struct list_reading *reading)
         if (row->n == 0)
             continue;
         for (size_t i = 0; i < row->n; i++)
-            row->cells[i].row = (int)reading->s->n;
-        reading->s->rows = grow(reading->s->rows, &reading->s->cap, reading->s->n + 1, sizeof *reading->s->rows);
-        reading->s->rows[reading->s->n++] = *row;
+            row->cells[i].row = (int)reading->schedule->n;
+        reading->schedule->rows = grow(reading->schedule->rows, &reading->schedule->cap, reading->schedule->n + 1,
+                                       sizeof *reading->schedule->rows);
+        reading->schedule->rows[reading->schedule->n++] = *row;
     }
 }
 
-struct schedule *new_schedule_of_list(const char *path, const struct list *list)
+struct schedule *new_schedule_of_list(const char *name, const struct list *list)
 {
-    struct list_reading reading = {.list = list, .s = allocate(1, sizeof *reading.s)};
-    reading.s->path = path;
+    struct list_reading reading = {.list = list, .schedule = allocate(1, sizeof *reading.schedule)};
+    reading.schedule->name = name;
     reading.makers = allocate(list->pool->n, sizeof *reading.makers);
     reading.rows = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.rows);
     reading.stage = allocate(MOST_MICROS, sizeof *reading.stage);
@@ -243,13 +245,13 @@ struct schedule *new_schedule_of_list(const char *path, const struct list *list)
     for (size_t i = 0; i < list->n; i++)
         add_task(&reading, list->tasks[i]);
     gather_rows(&reading);
-    if (reading.s->n == 0)
-        fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", path);
-    index_cells(reading.s);
+    if (reading.schedule->n == 0)
+        fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", name);
+    index_cells(reading.schedule);
     free(reading.makers);
     free(reading.rows);
     free(reading.stage);
     free(reading.stage_device);
     free(reading.sent);
-    return reading.s;
+    return reading.schedule;
 }

@@ -100,13 +100,13 @@ static void warn_of_unused(const struct schedule *schedule, const struct turn_ti
     for (size_t i = 0; i < schedule->n_turns; i++)
         overlaps |= schedule->turns[i].cell->n == 2;
     if (!overlaps && is_given(times, KEY_FB))
-        warn("--times FB has no effect: in %s no two turns overlap", schedule->path);
+        warn("--times FB has no effect: in %s no two turns overlap", schedule->name);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 struct writing {
-    const struct schedule *s;
+    const struct schedule *schedule;
     struct turn_times times;
     FILE *out;
     bool *began; /* by stage: is there a sum of gradients to add to? */
@@ -114,15 +114,15 @@ struct writing {
 
 static void write_tensors(const struct writing *writing, int stage)
 {
-    const int row = writing->s->row_of[stage];
+    const int row = writing->schedule->row_of[stage];
     fprintf(writing->out, "tensor w%d d%d 1M parameters\n", stage, row);
     fprintf(writing->out, "tensor g%d d%d 1M gradients\n", stage, row);
-    for (int micro = 0; micro < writing->s->micros; micro++) {
+    for (int micro = 0; micro < writing->schedule->micros; micro++) {
         fprintf(writing->out, "tensor a%d.%d d%d 1M activations\n", stage, micro, row);
         fprintf(writing->out, "tensor d%d.%d d%d 1M work\n", stage, micro, row);
         if (stage > 0)
             fprintf(writing->out, "tensor x%d.%d d%d 1M work\n", stage, micro, row);
-        if (stage < writing->s->stages - 1)
+        if (stage < writing->schedule->stages - 1)
             fprintf(writing->out, "tensor y%d.%d d%d 1M work\n", stage, micro, row);
     }
 }
@@ -141,7 +141,7 @@ static void add_operands(struct writing *writing, const struct turn *turn, char 
         append_text(reads, ",a%d.%d", k, u);
     if (turn->computation == FORWARD && k > 0)
         append_text(reads, ",x%d.%d", k, u);
-    if (input && k < writing->s->stages - 1)
+    if (input && k < writing->schedule->stages - 1)
         append_text(reads, ",y%d.%d", k, u);
     if (input)
         append_text(writes, ",d%d.%d", k, u);
@@ -159,10 +159,10 @@ static void write_send(const struct writing *writing, const struct turn *turn)
 {
     const bool forward = turn->computation == FORWARD;
     const int to = turn->stage + (forward ? 1 : -1);
-    if (turn->computation == WEIGHT_GRADIENT || to < 0 || to == writing->s->stages)
+    if (turn->computation == WEIGHT_GRADIENT || to < 0 || to == writing->schedule->stages)
         return;
-    const int from_row = writing->s->row_of[turn->stage];
-    const int to_row = writing->s->row_of[to];
+    const int from_row = writing->schedule->row_of[turn->stage];
+    const int to_row = writing->schedule->row_of[to];
     const double seconds = from_row == to_row ? 0 : writing->times.seconds[turn->stage][KEY_SEND];
     char number[32];
     fprintf(writing->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
@@ -192,7 +192,8 @@ char *format_step_file(const struct schedule *schedule, const char *times)
 {
     struct begun_text begun;
     size_t n;
-    struct writing writing = {.s = schedule, .times = read_times(times, schedule->stages), .out = begin_text(&begun)};
+    struct writing writing = {
+        .schedule = schedule, .times = read_times(times, schedule->stages), .out = begin_text(&begun)};
     const struct turn_cell **cells = order_cells(schedule, UNTIED, &n);
     warn_of_unused(schedule, &writing.times);
     writing.began = allocate((size_t)schedule->stages, sizeof *writing.began);

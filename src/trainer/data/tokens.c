@@ -7,7 +7,7 @@
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------ */
 
-struct tokenizer byte_tokenizer(void) { return (struct tokenizer){.kind = &token_bytes, .n = 256}; }
+struct tokenizer byte_tokenizer(void) { return (struct tokenizer){.kind = &token_bytes, .n = BYTE_TOKENS}; }
 
 static struct tokenizer make_bytes(const char *word, const struct texts *train, const struct texts *val)
 {

@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 enum { MOST_TOKENS = 65536 }; /* token numbers are kept as uint16_t */
+enum { BYTE_TOKENS = 256 };   /* how many there are where a token is a byte */
 
 struct token_kind;
 struct tokenizer {

@@ -27,6 +27,8 @@
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
+enum { MOST_TURNS = 3 }; /* of a stage and micro-batch: a forward, and a backward in two halves */
+
 struct turns { /* the turns of one device, as far as they have been taken */
     const struct mesh *mesh;
     int pp_rank; /* the device's pipeline coordinate */
@@ -241,7 +243,7 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
                             int *n_turns)
 {
     struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
-    turns.turns = allocate((size_t)(3 * mesh->chunks * micros), sizeof *turns.turns);
+    turns.turns = allocate((size_t)(MOST_TURNS * mesh->chunks * micros), sizeof *turns.turns);
     turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
     if (mesh->chunks < turn_order->chunks)
         one_forward_one_backward(&turns);
@@ -330,7 +332,7 @@ static size_t take_round(struct device_turns *devices, const struct mesh *mesh, 
 
 struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh *mesh, int micros, size_t *n_turns)
 {
-    size_t most = 3 * (size_t)(n_stages(mesh) * micros);
+    size_t most = MOST_TURNS * (size_t)(n_stages(mesh) * micros);
     size_t taken = 0, total = 0;
     int(*done)[COMPUTATIONS] = allocate((size_t)n_stages(mesh), sizeof *done);
     struct turn *all = allocate(most, sizeof *all);

@@ -37,31 +37,6 @@ static cl_uint gather_waits(const struct list *list, const struct task *task, ui
     return n;
 }
 
-/* For each other context where tasks wait for this run, the job is to complete a user event there. */
-static void add_foreign_events(const struct task *task, struct job *job)
-{
-    for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
-        if (task->notify >> c & 1)
-            job->flight->foreign[c] = add_user_event(job, c);
-}
-
-void give_to_lane(const struct task *task, job_function *when_ready, struct job *job)
-{
-    job->when_ready = when_ready;
-    add_foreign_events(task, job);
-    job->flight->done = add_user_event(job, event_context(task));
-    give_job(&task->lane->thread, task->lane->name, copy_job(job));
-}
-
-void forward_end(const struct task *task, job_function *when_ready, struct job *job)
-{
-    job->when_ready = when_ready;
-    job->n_wait = 1;
-    job->wait = &job->flight->work;
-    add_foreign_events(task, job);
-    give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
-}
-
 static void issue_to_queue(const struct task *task, struct job *job)
 {
     struct task_flight *flight = job->flight;
@@ -73,7 +48,8 @@ static void issue_to_queue(const struct task *task, struct job *job)
         forward_end(task, end_job, job);
 }
 
-void issue_now(struct task *task, struct job *job)
+/* Issues a task that runs for certain: its job has the events to wait for. */
+static void issue_now(struct task *task, struct job *job)
 {
     const bool is_paced = job->list->running->pacer;
     job->flight = open_flight(job->list, task, job->iteration);
@@ -96,10 +72,14 @@ static void issue_task(struct list *list, struct task *task, uint32_t iteration)
                       .n_wait = gather_waits(list, task, iteration, list->running->wait),
                       .wait = list->running->wait,
                       .complete = complete};
-    if (!is_decided_late(task) && !list->running->pacer)
-        issue_now(task, &job);
+    if (list->running->pacer)
+        wait_for_turn(list, task, &job);
+    if (task->slot.aside)
+        park_task(list, task, &job);
+    else if (is_decided_late(task))
+        issue_late(task, &job);
     else
-        issue_late_or_paced(list, task, &job);
+        issue_now(task, &job);
     pthread_mutex_unlock(&flights_lock);
 }
 
@@ -121,6 +101,32 @@ static void issue_alone(struct list *list, struct task *task, uint32_t iteration
     retire_all(list);
     issue_task(list, task, iteration);
     retire_all(list);
+}
+
+/* --serial: one task after another, on this thread.  Bits of other runs must be those of such a run. */
+static void execute_serial(struct list *list, uint32_t iteration)
+{
+    retire_all(list);
+    list->running->iteration_end[iteration % KEPT_ENDS] = 0;
+    const struct serial_runner *runner = execution.serial_runner;
+    void *begun = runner ? runner->begin(list) : NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->tasks[i];
+        struct task_flight flight = {.iteration = iteration};
+        if (!is_due(task, iteration) || !decide_late(list, task, iteration))
+            continue;
+        tell_issuing(list, task, iteration);
+        flight.queued = now_ns();
+        tell_issued(list, task, &flight);
+        if (runner)
+            runner->run(begun, task, iteration, &flight);
+        else
+            run_alone(list, task, iteration, &flight);
+        report_run(list, task, &flight);
+    }
+    execution.now.list = NULL;
+    if (runner)
+        runner->end(begun);
 }
 
 void execute(struct list *list, uint32_t iteration)

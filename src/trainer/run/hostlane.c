@@ -165,6 +165,31 @@ void give_job(struct host_thread **place, const char *name, struct job *job)
     pthread_mutex_unlock(&thread->lock);
 }
 
+/* For each other context where tasks wait for this run, the job is to complete a user event there. */
+static void add_foreign_events(const struct task *task, struct job *job)
+{
+    for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
+        if (task->notify >> c & 1)
+            job->flight->foreign[c] = add_user_event(job, c);
+}
+
+void give_to_lane(const struct task *task, job_function *when_ready, struct job *job)
+{
+    job->when_ready = when_ready;
+    add_foreign_events(task, job);
+    job->flight->done = add_user_event(job, event_context(task));
+    give_job(&task->lane->thread, task->lane->name, copy_job(job));
+}
+
+void forward_end(const struct task *task, job_function *when_ready, struct job *job)
+{
+    job->when_ready = when_ready;
+    job->n_wait = 1;
+    job->wait = &job->flight->work;
+    add_foreign_events(task, job);
+    give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
+}
+
 void wait_until_idle(struct host_thread *thread)
 {
     if (!thread)

@@ -34,15 +34,6 @@
  */
 #include "run_parts.h"
 
-struct late {
-    slot_asker *ask;
-    void *context;
-    pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */
-    uint32_t last_request;   /* the last iteration that has asked */
-    struct job_queue parked; /* jobs whose iterations have not asked, in list order */
-    struct job_queue ended;  /* parked jobs that have ended, in the order of their ends */
-};
-
 void start_late(struct list *list, slot_asker *ask, void *context)
 {
     const struct late late = {.ask = ask, .context = context};
@@ -61,20 +52,16 @@ void stop_late(struct list *list)
 
 static bool has_slot(const struct list *list, uint32_t iteration) { return slot_of(&list->pool->slots, iteration) > 0; }
 
-static void free_parked(struct job *job)
-{
-    free(job->flight);
-    free_job(job);
-}
-
 /* Its iteration has asked: a parked job runs if the iteration was given a slot. */
 static void run_or_free(struct job *job)
 {
     struct task *task = job->task;
-    if (has_slot(job->list, job->iteration))
+    if (has_slot(job->list, job->iteration)) {
         give_job(&task->lane->aside_thread, task->lane->name, job);
-    else
-        free_parked(job);
+    } else {
+        free(job->flight);
+        free_job(job);
+    }
 }
 
 /* The iteration asks for its slot.  Its parked jobs, which come first in the queue, are then given to a thread, or
@@ -86,8 +73,6 @@ static void request_slot(struct late *late, uint32_t iteration)
     while (late->parked.first && late->parked.first->iteration == iteration)
         run_or_free(take_job(&late->parked));
 }
-
-bool is_decided_late(const struct task *task) { return task->slot.needed || task->condition.needs; }
 
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 {
@@ -151,19 +136,10 @@ static void issue_late_copy(struct job *job, cl_int status)
     free_job(job);
 }
 
-/* Hands a task that may be skipped at the last moment to the thread of its lane. */
-static void give_late(struct task *task, struct job *job)
+void issue_late(struct task *task, struct job *job)
 {
     job->flight = open_flight(job->list, task, job->iteration);
     give_to_lane(task, task->lane->device->is_host ? run_late_or_paced : issue_late_copy, job);
-}
-
-void report_late(struct list *list, const struct task *task, struct task_flight *flight)
-{
-    if (flight->skipped)
-        return;
-    tell_issued(list, task, flight);
-    report_flight(list, task, flight);
 }
 
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
@@ -226,9 +202,7 @@ static void park_job(struct list *list, const struct job *job)
     pthread_mutex_unlock(&late->lock);
 }
 
-/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a slot.
- * Then it is given to a thread, or freed. */
-static void park_task(struct list *list, const struct task *task, struct job *job)
+void park_task(struct list *list, const struct task *task, struct job *job)
 {
     cl_event *parked = &list->running->task_runs[task->index].parked;
     wait_for_parked(list, task, job);
@@ -238,22 +212,7 @@ static void park_task(struct list *list, const struct task *task, struct job *jo
     park_job(list, job);
 }
 
-void retire_parked(struct list *list)
-{
-    struct late *late = list->running->late;
-    if (!late)
-        return;
-    pthread_mutex_lock(&late->lock);
-    struct job_queue ended = late->ended;
-    late->ended.first = NULL;
-    pthread_mutex_unlock(&late->lock);
-    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
-        report_late(list, job->task, job->flight);
-        free_parked(job);
-    }
-}
-
-/* ---- issuing ----------------------------------------------------------------------------------------------------- */
+/* ---- lists with a pacer ------------------------------------------------------------------------------------------- */
 
 void issue_paced(const struct task *task, struct job *job)
 {
@@ -263,24 +222,11 @@ void issue_paced(const struct task *task, struct job *job)
     forward_end(task, end_late_or_paced, job);
 }
 
-/* A device's task also waits until hold_back() has returned for the task before it on its lane.  The queue does not
- * make it wait so long: it knows only when that task's work has ended. */
-static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
+/* The queue does not make it wait so long: it knows only when that task's work has ended. */
+void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
     const struct queue *queue = &list->running->queues[task->lane->index];
     if (task->lane->device->is_host || task->slot.needed || queue->retired == queue->given)
         return;
     job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
-}
-
-void issue_late_or_paced(struct list *list, struct task *task, struct job *job)
-{
-    if (list->running->pacer)
-        wait_for_turn(list, task, job);
-    if (task->slot.aside)
-        park_task(list, task, job);
-    else if (is_decided_late(task))
-        give_late(task, job);
-    else
-        issue_now(task, job);
 }

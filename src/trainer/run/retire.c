@@ -59,6 +59,10 @@ void report_run(struct list *list, const struct task *task, const struct task_fl
 void report_flight(struct list *list, const struct task *task, struct task_flight *flight)
 {
     struct queue *queue = &list->running->queues[task->lane->index];
+    if (flight->skipped)
+        return;
+    if (is_decided_late(task)) /* it is known only now that it was not skipped */
+        tell_issued(list, task, flight);
     if (!flight->end)
         take_times(task, flight, queue->last_end, &queue->driver_end);
     report_run(list, task, flight);
@@ -108,10 +112,7 @@ static void retire(struct list *list, struct queue *queue)
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
         report_failure(list);
-    if (is_decided_late(task))
-        report_late(list, task, flight);
-    else
-        report_flight(list, task, flight);
+    report_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
     queue->last_end = MAX(queue->last_end, flight->end);
     if (flight->foreign)
@@ -122,6 +123,23 @@ static void retire(struct list *list, struct queue *queue)
     list->running->task_runs[task->index].retired++;
     queue->retired++;
     pthread_mutex_unlock(&flights_lock);
+}
+
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+static void retire_parked(struct list *list)
+{
+    struct late *late = list->running->late;
+    if (!late)
+        return;
+    pthread_mutex_lock(&late->lock);
+    struct job_queue ended = late->ended;
+    late->ended.first = NULL;
+    pthread_mutex_unlock(&late->lock);
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
+        report_flight(list, job->task, job->flight);
+        free(job->flight);
+        free_job(job);
+    }
 }
 
 void retire_ended(struct list *list)

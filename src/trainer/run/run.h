@@ -2,8 +2,8 @@
  *
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
- *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c, hostlane.c
- *     serial     runs the tasks one after another                                    serial.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes; or
+ *                runs them one after another, with --serial                          execute.c, hostlane.c
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks that may be skipped at the last moment                        late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
@@ -80,8 +80,6 @@ void drain(struct list *list);
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
  * back state that tasks have left elsewhere (list->restore_state). */
 void drain_but_disk(struct list *list);
-
-/* ---- serial.c -------------------------------------------------------------------------------------------------- */
 
 /* Runs the tasks of a serial run in its own way: perhaps several times; the result is as if each ran once. */
 struct serial_runner {

@@ -31,7 +31,8 @@ void flush_lanes(const struct machine *machine);       /* submits what was issue
 /* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
 struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration);
 
-/* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run(). */
+/* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run().  If the task
+ * might have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
 void report_flight(struct list *list, const struct task *task, struct task_flight *flight);
 
 /* Call it when the task has run and its times are known: tells observers. */
@@ -98,12 +99,6 @@ void free_job(struct job *job);
 
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
-/* ---- serial.c ---------------------------------------------------------------------------------------------------- */
-
-void execute_serial(struct list *list, uint32_t iteration); /* runs the iteration's tasks one after another */
-
-/* ---- execute.c --------------------------------------------------------------------------------------------------- */
-
 /* Gives the job to the thread of the task's lane, with the user events by which other tasks wait for the task. */
 void give_to_lane(const struct task *task, job_function *when_ready, struct job *job);
 
@@ -111,35 +106,38 @@ void give_to_lane(const struct task *task, job_function *when_ready, struct job 
  * user events are those in other contexts where tasks wait for the run. */
 void forward_end(const struct task *task, job_function *when_ready, struct job *job);
 
-/* Issues a task that runs for certain: its job has the events to wait for. */
-void issue_now(struct task *task, struct job *job);
-
 /* ---- late.c: tasks that may be skipped at the last moment, and lists with a pacer -------------------------------- */
 
-/* Issues a task of which is_decided_late() says yes, or any task of a list with a pacer. */
-void issue_late_or_paced(struct list *list, struct task *task, struct job *job);
+struct late { /* what late.c knows of a list whose tasks that need a slot run */
+    slot_asker *ask;
+    void *context;           /* the first argument of `ask` */
+    pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */
+    uint32_t last_request;   /* the last iteration that has asked */
+    struct job_queue parked; /* jobs whose iterations have not asked, in list order */
+    struct job_queue ended;  /* parked jobs that have ended, in the order of their ends */
+};
 
-/* issue_now() calls it for a device's task of a list with a pacer. */
+/* Hands a task of which is_decided_late() says yes to the thread of its lane. */
+void issue_late(struct task *task, struct job *job);
+
+/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a slot.
+ * Then it is given to a thread, or freed. */
+void park_task(struct list *list, const struct task *task, struct job *job);
+
+/* With a pacer, a device's task also waits until hold_back() has returned for the task before it on its lane. */
+void wait_for_turn(const struct list *list, const struct task *task, struct job *job);
+
+/* Issues a device's task of a list with a pacer, which runs for certain. */
 void issue_paced(const struct task *task, struct job *job);
 
 /* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a pacer. */
 job_function run_late_or_paced;
 
-/* Does the task need bits of a side word or a slot?  Then it is known only at the last moment whether it runs. */
-bool is_decided_late(const struct task *task);
-
 /* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
  * iteration that needs a slot asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
 
-/* A run of such a task has ended: if it was not skipped, observers are told that it was issued, which they were not
- * told when it was, and report_flight() is called. */
-void report_late(struct list *list, const struct task *task, struct task_flight *flight);
-
 /* Lets the calling thread run only when no other one wants the core. */
 void make_idle(void);
-
-/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
-void retire_parked(struct list *list);
 
 #endif

@@ -4,8 +4,7 @@
  * their rows.  Each row has its group and classes, as rows of folders must: a row can then be read, copied and moved
  * alone.
  */
-#include "own_options.h"
-#include "presets.h"
+#include "settings_parts.h"
 #include "trainer/base/module.h"
 
 #include <float.h>

@@ -2,7 +2,7 @@
  *
  * A size that no option gives comes from the resumed run, or from --init; else from --model.
  */
-#include "presets.h"
+#include "settings_parts.h"
 
 static const struct preset {
     const char *name;            /* its word in --model */

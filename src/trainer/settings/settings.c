@@ -3,8 +3,7 @@
  *     options of the resumed run  <  --config  <  command line        later ones win
  */
 #include "archive.h"
-#include "own_options.h"
-#include "presets.h"
+#include "settings_parts.h"
 #include "trainer/base/json.h"
 #include "trainer/import/import.h"
 
@@ -111,19 +110,9 @@ static void set_order(void)
         own_settings.pipeline = own_settings.turn_order->written->text;
 }
 
-static void check_together(void)
+/* What the rules of the table cannot say, since it depends on values. */
+static void check_own_settings(void)
 {
-    for (size_t i = 0; i < n_modules; i++) {
-        if (modules[i]->check)
-            modules[i]->check();
-        if (modules[i]->check_settings)
-            modules[i]->check_settings(&own_settings);
-    }
-    for (size_t i = 0; i < COUNT(rules); i++)
-        apply_rule(&rules[i]);
-    for (size_t i = 0; i < n_modules; i++)
-        for (size_t k = 0; k < modules[i]->n_rules; k++)
-            apply_rule(&modules[i]->rules[k]);
     if (was_given("tokens"))
         check_tokens(own_settings.data.tokens);
     if (was_given("lr-min") && own_settings.schedule == RATE_CONSTANT)
@@ -141,6 +130,22 @@ static void check_together(void)
     if (own_settings.stop_after > own_settings.steps)
         fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d: raise --steps", own_settings.stop_after,
              own_settings.steps);
+}
+
+static void check_together(void)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        if (modules[i]->check)
+            modules[i]->check();
+        if (modules[i]->check_settings)
+            modules[i]->check_settings(&own_settings);
+    }
+    for (size_t i = 0; i < COUNT(rules); i++)
+        apply_rule(&rules[i]);
+    for (size_t i = 0; i < n_modules; i++)
+        for (size_t k = 0; k < modules[i]->n_rules; k++)
+            apply_rule(&modules[i]->rules[k]);
+    check_own_settings();
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
@@ -421,9 +426,9 @@ const char *word_of(const char *option, int number) { return choice_words(find_o
 
 struct value_before try_option(const char *option, const char *text)
 {
-    const struct option *o = find_option(&table, option);
-    CHECK(o, "there is no option --%s", option);
-    return try_value(o, text);
+    const struct option *known = find_option(&table, option);
+    CHECK(known, "there is no option --%s", option);
+    return try_value(known, text);
 }
 
 uint32_t last_step(const struct settings *settings)

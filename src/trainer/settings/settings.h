@@ -4,14 +4,13 @@
  * the one struct settings of this process, refuses what makes no sense (EXIT_USAGE), and opens the source, the model
  * that a resumed run, --init or --from names.  Folders keep their options in variables of their own (base/module.h).
  *
- * Each other header of this folder has the name of its file, but for archive.h: it has what the trainer asks of the
- * folder that keeps runs.
+ * settings_parts.h has what these files need of one another, and archive.h what the trainer asks of the folder that keeps
+ * runs.
  */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
 #include "rate.h"
-#include "source.h"
 #include "trainer/data/data.h"
 #include "trainer/model/model.h"
 
@@ -20,6 +19,13 @@
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
 struct settings;
+
+struct source { /* the model with which training or sampling begins */
+    char *path; /* NULL: there is no source */
+    struct config config;
+    struct checkpoint *checkpoint; /* a run, which only the folder that keeps runs can read; NULL: a file */
+    const char *tokenizer;         /* the run's, as text */
+};
 
 struct page {             /* a command's options, and what `yard NAME --help` says of it */
     const char *name;     /* "train" */
@@ -99,6 +105,16 @@ struct settings {
 
     struct demands demands;
 };
+
+/* ---- source.c: the model with which training or sampling begins --------------------------------------------------- */
+
+/* Opens a source, whose sizes are known then.  path, as --init and --from take it: a file for init_from_file(), a folder
+ * with one in it, or what a run has left.  heads: see read_config(). */
+struct source open_source(const char *path, int heads);
+void close_source(struct source *source);
+
+void init_from_source(struct model *model, const struct source *source); /* the values only */
+char *saved_model(const struct settings *settings); /* the path in --save DIR for other programs; the caller frees it */
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */
 

@@ -21,10 +21,10 @@ static bool comes_before(const void *item, const void *key)
     return a->waits_for < b->waits_for;
 }
 
-/* The index of x in list->after, or, if it is not there, the index at which it belongs. */
-static size_t find_after(const struct list *list, const struct after *x)
+/* The index of `after` in list->after, or, if it is not there, the index at which it belongs. */
+static size_t find_after(const struct list *list, const struct after *after)
 {
-    return lower_bound(x, list->after, list->n_after, sizeof *list->after, comes_before);
+    return lower_bound(after, list->after, list->n_after, sizeof *list->after, comes_before);
 }
 
 void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which)
@@ -37,9 +37,9 @@ void add_after(struct list *list, const struct task *task, const struct task *fi
 
 bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which)
 {
-    struct after x = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
-    size_t i = find_after(list, &x);
-    return i < list->n_after && !comes_before(&x, &list->after[i]);
+    struct after sought = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
+    size_t i = find_after(list, &sought);
+    return i < list->n_after && !comes_before(&sought, &list->after[i]);
 }
 
 /* The tasks of each origin, the last of the list first. */
@@ -50,15 +50,15 @@ struct origins {
 
 static struct origins find_origins(const struct list *list)
 {
-    struct origins o = {.last = allocate(list->last_origin + 1, sizeof *o.last),
-                        .before = allocate(list->n, sizeof *o.before)};
-    fill_none(o.last, list->last_origin + 1);
+    struct origins origins = {.last = allocate(list->last_origin + 1, sizeof *origins.last),
+                              .before = allocate(list->n, sizeof *origins.before)};
+    fill_none(origins.last, list->last_origin + 1);
     for (size_t i = 0; i < list->n; i++) {
-        int *last = &o.last[list->tasks[i]->origin];
-        o.before[i] = *last;
+        int *last = &origins.last[list->tasks[i]->origin];
+        origins.before[i] = *last;
         *last = (int)i;
     }
-    return o;
+    return origins;
 }
 
 static int by_second(const void *left, const void *right)

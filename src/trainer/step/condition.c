@@ -8,6 +8,8 @@
 
 bool is_conditional(const struct task *task) { return task->when.every > 1 || task->slot.needed; }
 
+bool is_decided_late(const struct task *task) { return task->slot.needed || task->condition.needs; }
+
 static bool is_of_word(const struct access *access) { return access->tensor->is_side_word; }
 
 static bool writes_word(const struct access *access)

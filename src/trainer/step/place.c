@@ -22,15 +22,15 @@
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
-enum { APART = 512 }; /* an exclusive tensor keeps others away for APART tasks, or a sixteenth of a longer list */
-
-/* An exclusive tensor keeps others away for this number of tasks before and after its life.  Tasks that touch its bytes
- * as another tensor's then need not wait, since the tasks that they would wait for have ended long ago. */
+/* An exclusive tensor keeps others away for this number of tasks before and after its life: with EXCLUSIVE_SOME for
+ * LEAST_DISTANCE, or for a sixteenth of a longer list.  Tasks that touch its bytes as another tensor's then need not
+ * wait, since the tasks that they would wait for have ended long ago. */
 static int distance_of(const struct tensor *tensor, int n)
 {
+    enum { LEAST_DISTANCE = 512 };
     if (tensor->exclusive == EXCLUSIVE_ALWAYS)
         return n;
-    return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
+    return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, LEAST_DISTANCE) : 0;
 }
 
 /* Notes which device copies the tensor, when a task of `device` touches it: the last one that writes it or, if none

@@ -261,6 +261,9 @@ bool is_conditional(const struct task *task);
 bool writes_side_word(const struct task *task);       /* does it write a side word? */
 struct tensor *side_word_of(const struct task *task); /* the side word that it reads or writes; NULL: none */
 
+/* Does it need bits of a side word, or a slot?  Then it is known only at the last moment whether it runs. */
+bool is_decided_late(const struct task *task);
+
 /* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
 int side_bits(const struct task *task);    /* the bits of the side word that it reads */

@@ -115,8 +115,8 @@ void add_report(struct trainer *trainer)
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
-    struct replica *first = &trainer->model->replicas[trainer->model->norm_rank];
-    add_copy(trainer->train_list, first->device->lanes[LANE_DOWNLOAD], "report.norm", state, first->state);
+    struct replica *norms = &trainer->model->replicas[trainer->model->norm_rank];
+    add_copy(trainer->train_list, norms->device->lanes[LANE_DOWNLOAD], "report.norm", state, norms->state);
     struct task *task = add_host(trainer->train_list, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)

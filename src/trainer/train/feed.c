@@ -101,12 +101,13 @@ static void complete_batch(const struct feed *feed, const struct task *task)
 static void random_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                           int32_t *targets)
 {
+    enum { SEED = 1 }; /* whatever --seed is */
     const uint32_t vocab = (uint32_t)trainer->config.vocab;
     uint64_t first = (uint64_t)sample * (uint64_t)(trainer->seq_len + 1);
     for (int at = 0; at < trainer->seq_len; at++) {
         uint64_t draw = first + (uint64_t)at;
-        tokens[at] = (int32_t)(random_words(1, STREAM_DATA, iteration, draw).word[0] % vocab);
-        targets[at] = (int32_t)(random_words(1, STREAM_DATA, iteration, draw + 1).word[0] % vocab);
+        tokens[at] = (int32_t)(random_words(SEED, STREAM_DATA, iteration, draw).word[0] % vocab);
+        targets[at] = (int32_t)(random_words(SEED, STREAM_DATA, iteration, draw + 1).word[0] % vocab);
     }
 }
 

@@ -236,8 +236,9 @@ uint64_t run_began(const struct trainer *trainer) { return trainer->progress->be
 /* Says something of the device only if the run took long enough, and nothing held its steps. */
 static bool shows_rate(const struct progress *progress)
 {
+    enum { LEAST_MS = 10000 }; /* a shorter run says more of the host's start than of the device */
     const bool paced = progress->trainer->train_list->running->pacer != NULL;
-    return progress->total_ms >= 1e4 && !execution.serial && !paced && !interrupted();
+    return progress->total_ms >= LEAST_MS && !execution.serial && !paced && !interrupted();
 }
 
 /* The first step has no part in the total, so there are others. */

@@ -61,7 +61,7 @@ static struct tokenizer model_tokenizer(const struct settings *settings, const s
 
 static void warn_of_bytes(const char *model)
 {
-    warn("%s does not say what its 256 tokens are: they are taken for bytes", model);
+    warn("%s does not say what its %d tokens are: they are taken for bytes", model, BYTE_TOKENS);
 }
 
 struct dataset *open_vocabulary(const struct settings *settings, int vocab)
@@ -70,10 +70,10 @@ struct dataset *open_vocabulary(const struct settings *settings, int vocab)
     struct dataset *dataset = allocate(1, sizeof *dataset);
     dataset->vocab = vocab;
     dataset->tokenizer = model_tokenizer(settings, model, vocab);
-    if (!dataset->tokenizer.n && vocab == 256)
+    if (!dataset->tokenizer.n && vocab == BYTE_TOKENS)
         warn_of_bytes(model->path);
     if (!dataset->tokenizer.n)
-        dataset->tokenizer = vocab == 256 ? byte_tokenizer() : id_tokenizer(vocab);
+        dataset->tokenizer = vocab == BYTE_TOKENS ? byte_tokenizer() : id_tokenizer(vocab);
     return dataset;
 }
 
