@@ -59,8 +59,8 @@ struct problem {
     char sentence[];
 };
 
-/* Makes a problem of a sentence by printf rules.  The sentence may quote paths and files, so it is made printable; it has
- * several lines only if `format` has. */
+/* Makes a problem of a sentence by printf rules.  The sentence may quote paths and files, so it is made printable; it
+ * has several lines only if `format` has. */
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
 
 _Noreturn void fail_with(struct problem *problem); /* ends the program with it, as fail() does */

@@ -226,7 +226,8 @@ int count_lanes(const struct device *device, enum lane_kind kind);
 bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
 void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
 
-/* A machine of n devices and the host, which set_up_device() is to set up.  The caller frees it with close_machine(). */
+/* A machine of n devices and the host, which set_up_device() is to set up.  The caller frees it with
+ * close_machine(). */
 struct machine *new_machine(int n_devices);
 
 /* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */

@@ -99,8 +99,8 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
     return parts;
 }
 
-/* The n addends of a part are added up in rank order.  The sum is collected in one of them, at first in addend 0.  It may
- * have to move on to the addend where it is to stay:
+/* The n addends of a part are added up in rank order.  The sum is collected in one of them, at first in addend 0.  It
+ * may have to move on to the addend where it is to stay:
  *
  *     in place    to addend k, a part of tensor k itself
  *     else        on device 0 to addend 1, which was received, since addend 0 is a part of tensor 0 itself; on all

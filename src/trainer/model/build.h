@@ -115,8 +115,8 @@ void end_build(struct builder *b); /* the list is complete: frees the builder's 
 /* May --gemm own be used on the device?  Not on a GPU, which would compute one work-item at a time. */
 bool has_own_products(const struct device *device);
 
-/* The engine of the device's products.  GEMM_AUTO: our own on CPUs whose vectors a kernel can use, else CLBlast.  Ends the
- * program (EXIT_USAGE) if the wanted one cannot be used there. */
+/* The engine of the device's products.  GEMM_AUTO: our own on CPUs whose vectors a kernel can use, else CLBlast.  Ends
+ * the program (EXIT_USAGE) if the wanted one cannot be used there. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);
 
 /* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */

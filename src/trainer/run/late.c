@@ -212,7 +212,7 @@ void park_task(struct list *list, const struct task *task, struct job *job)
     park_job(list, job);
 }
 
-/* ---- lists with a pacer ------------------------------------------------------------------------------------------- */
+/* ---- lists with a pacer ------------------------------------------------------------------------------------------ */
 
 void issue_paced(const struct task *task, struct job *job)
 {

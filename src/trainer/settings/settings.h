@@ -4,8 +4,8 @@
  * the one struct settings of this process, refuses what makes no sense (EXIT_USAGE), and opens the source, the model
  * that a resumed run, --init or --from names.  Folders keep their options in variables of their own (base/module.h).
  *
- * settings_parts.h has what these files need of one another, and archive.h what the trainer asks of the folder that keeps
- * runs.
+ * settings_parts.h has what these files need of one another, and archive.h what the trainer asks of the folder that
+ * keeps runs.
  */
 #ifndef SETTINGS_H
 #define SETTINGS_H
@@ -106,10 +106,10 @@ struct settings {
     struct demands demands;
 };
 
-/* ---- source.c: the model with which training or sampling begins --------------------------------------------------- */
+/* ---- source.c: the model with which training or sampling begins -------------------------------------------------- */
 
-/* Opens a source, whose sizes are known then.  path, as --init and --from take it: a file for init_from_file(), a folder
- * with one in it, or what a run has left.  heads: see read_config(). */
+/* Opens a source, whose sizes are known then.  path, as --init and --from take it: a file for init_from_file(), a
+ * folder with one in it, or what a run has left.  heads: see read_config(). */
 struct source open_source(const char *path, int heads);
 void close_source(struct source *source);
 
