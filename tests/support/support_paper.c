@@ -141,11 +141,11 @@ struct simulation *simulate_durations(const struct list *list, const double *sec
         had[i] = list->tasks[i]->seconds;
         list->tasks[i]->seconds = seconds[i];
     }
-    struct simulation *sim = must_simulate(list, NULL);
+    struct simulation *simulation = must_simulate(list, NULL);
     for (size_t i = 0; i < list->n; i++)
         list->tasks[i]->seconds = had[i];
     free(had);
-    return sim;
+    return simulation;
 }
 
 /* ---- lists that are written as texts ----------------------------------------------------------------------------- */
@@ -162,20 +162,20 @@ struct list *read_text_list(const char *text)
 
 struct simulation *simulate_text(const char *text) { return must_simulate(read_text_list(text), NULL); }
 
-void end_simulation(struct simulation *sim)
+void end_simulation(struct simulation *simulation)
 {
-    struct list *list = (struct list *)sim->list;
-    free_simulation(sim);
+    struct list *list = (struct list *)simulation->list;
+    free_simulation(simulation);
     free_list_and_machine(list);
 }
 
 void expect_period(const char *text, double period, int pattern)
 {
-    struct simulation *sim = simulate_text(text);
-    expect_number("period", sim->period, period);
-    assert_int_equal(sim->pattern, pattern);
-    assert_true(sim->settled);
-    end_simulation(sim);
+    struct simulation *simulation = simulate_text(text);
+    expect_number("period", simulation->period, period);
+    assert_int_equal(simulation->pattern, pattern);
+    assert_true(simulation->settled);
+    end_simulation(simulation);
 }
 
 char *list_as_text(const struct list *list, const double *seconds)
@@ -189,9 +189,9 @@ char *list_as_text(const struct list *list, const double *seconds)
     return text;
 }
 
-void expect_round_trip(const struct list *list, const struct simulation *sim)
+void expect_round_trip(const struct list *list, const struct simulation *simulation)
 {
-    char *text = list_as_text(list, sim->seconds);
+    char *text = list_as_text(list, simulation->seconds);
     struct list *again = read_text_list(text);
     struct simulation *second = must_simulate(again, NULL);
     char *twice = list_as_text(again, second->seconds);
@@ -206,13 +206,14 @@ void expect_round_trip(const struct list *list, const struct simulation *sim)
                          list->tasks[i]->role == ROLE_BROADCAST ? list->tasks[i]->message : 0);
     depend(again, ALL_EDGES);
     assert_int_equal(again->n, list->n);
-    assert_int_equal(second->steps, sim->steps);
-    for (size_t i = 0; i < (size_t)sim->steps * list->n; i++)
-        if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
+    assert_int_equal(second->steps, simulation->steps);
+    for (size_t i = 0; i < (size_t)simulation->steps * list->n; i++)
+        if (second->moments[i].start != simulation->moments[i].start ||
+            second->moments[i].end != simulation->moments[i].end)
             test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % list->n,
                         list->tasks[i % list->n]->name, second->moments[i].start, second->moments[i].end,
-                        sim->moments[i].start, sim->moments[i].end);
-    assert_close(second->period, sim->period, 0);
+                        simulation->moments[i].start, simulation->moments[i].end);
+    assert_close(second->period, simulation->period, 0);
     end_simulation(second);
     free(text);
     free(twice);

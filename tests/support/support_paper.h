@@ -62,7 +62,7 @@ void expect_number(const char *what, double found, double expected);
 /* The list of this step file, with addresses and edges; verify() must find nothing wrong. */
 struct list *read_text_list(const char *text);
 struct simulation *simulate_text(const char *text); /* of that list; end_simulation() frees both */
-void end_simulation(struct simulation *sim);
+void end_simulation(struct simulation *simulation);
 
 /* Fails unless the simulation settles in this pattern of steps, with this mean time of a step in seconds. */
 void expect_period(const char *text, double period, int pattern);
@@ -71,6 +71,6 @@ void expect_period(const char *text, double period, int pattern);
 char *list_as_text(const struct list *list, const double *seconds);
 
 /* The file that is written of a list is simulated to the same times, and written again to the same bytes. */
-void expect_round_trip(const struct list *list, const struct simulation *sim);
+void expect_round_trip(const struct list *list, const struct simulation *simulation);
 
 #endif

@@ -15,10 +15,10 @@ char *trace_of_list(const char *list)
 {
     struct list *step = read_list(list);
     finish_list(step);
-    struct simulation *sim = must_simulate(step, NULL);
+    struct simulation *simulation = must_simulate(step, NULL);
     char *path = copy_string(temp_path("list.trace"));
-    write_simulation(sim, path, list);
-    free_simulation(sim);
+    write_simulation(simulation, path, list);
+    free_simulation(simulation);
     free_list_and_machine(step);
     return path;
 }

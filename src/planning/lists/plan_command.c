@@ -72,39 +72,40 @@ static void print_task_counts(const struct list *list)
 /* The JSON is one line, unlike what print_json() prints.  With an indented line for each number, a list of thousands of
  * tasks would be several times as many bytes. */
 static void print_plan_json(const struct trainer *trainer, struct list *const *all, size_t n,
-                            const struct simulation *sim)
+                            const struct simulation *simulation)
 {
     const struct pass_reports passes = reports_of(trainer);
     json_t *plan = plan_json(trainer->pool, all, n);
     json_object_set_new(plan, "passes", reports_json(passes.reports, passes.n));
-    if (sim)
-        json_object_set_new(plan, "simulation", simulation_json(sim));
+    if (simulation)
+        json_object_set_new(plan, "simulation", simulation_json(simulation));
     json_dumpf(plan, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(plan);
 }
 
-static void print_plan(const struct trainer *trainer, struct list *const *all, size_t n, const struct simulation *sim)
+static void print_plan(const struct trainer *trainer, struct list *const *all, size_t n,
+                       const struct simulation *simulation)
 {
     const struct pass_reports passes = reports_of(trainer);
     print_reports(stdout, passes.reports, passes.n);
-    if (plan_options.print || (!proof_options.verify && !sim)) {
+    if (plan_options.print || (!proof_options.verify && !simulation)) {
         print_task_counts(trainer->train_list);
         print_memory(stdout, trainer->pool, all, n);
     }
-    if (sim)
-        print_simulation(stdout, sim, costs_of(trainer));
+    if (simulation)
+        print_simulation(stdout, simulation, costs_of(trainer));
     if (plan_options.print) {
         print_step(stdout, trainer->train_list);
         print_map(stdout, trainer->pool, trainer->train_list);
     }
 }
 
-static void trace_plan(const struct simulation *sim, const char *title)
+static void trace_plan(const struct simulation *simulation, const char *title)
 {
     char *path = trace_path();
     if (path)
-        write_simulation(sim, path, title);
+        write_simulation(simulation, path, title);
     if (record_options.shown)
         show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
@@ -114,19 +115,19 @@ static int show_plan(const struct trainer *trainer, const char *title)
 {
     struct list *all[MOST_LISTS]; /* they share one arena: one list runs at a time */
     const size_t n = lists_of(trainer, all);
-    struct simulation *sim = NULL;
+    struct simulation *simulation = NULL;
     if (predict_options.simulate || plan_options.print_list)
-        sim = must_simulate(trainer->train_list, costs_of(trainer));
+        simulation = must_simulate(trainer->train_list, costs_of(trainer));
     if (plan_options.print_list)
-        write_list(stdout, trainer->train_list, sim->seconds); /* seconds: how long each task takes alone */
+        write_list(stdout, trainer->train_list, simulation->seconds); /* seconds: how long each task takes alone */
     else if (trainer->settings->json)
-        print_plan_json(trainer, all, n, sim);
+        print_plan_json(trainer, all, n, simulation);
     else
-        print_plan(trainer, all, n, sim);
-    if (sim && !plan_options.print_list)
-        trace_plan(sim, title);
-    if (sim)
-        free_simulation(sim);
+        print_plan(trainer, all, n, simulation);
+    if (simulation && !plan_options.print_list)
+        trace_plan(simulation, title);
+    if (simulation)
+        free_simulation(simulation);
     return proof_options.verify ? prove_lists(trainer, all, n) : EXIT_OK;
 }
 

@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-struct costs *new_costs(const char *path)
+struct costs *new_costs(const char *label)
 {
     struct costs *costs = allocate(1, sizeof *costs);
-    *costs =
-        (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    *costs = (struct costs){
+        .label = copy_string(label), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
     return costs;
 }
 
@@ -22,7 +22,7 @@ void add_task_cost(struct costs *costs, struct task_cost cost)
 
 void free_costs(struct costs *costs)
 {
-    free(costs->path);
+    free(costs->label);
     free(costs->device);
     free(costs->driver);
     free(costs->engine);

@@ -1,5 +1,5 @@
 /* costs.h - how long tasks take: from a measured profile, or from a description of hardware.  Implemented in costs.c;
- * the files are read and written in costs_file.c, machines that are only described are made in paper.c.
+ * the files are read and written in costs_file.c, machines that are only described are made in costs_machine.c.
  *
  * Both files are text: `name = value` lines, '#' starts a comment.
  *
@@ -50,7 +50,7 @@ struct lane_speed { /* speed of copies, or of what one kind of the host's lanes 
 enum { MOST_PAPER_DEVICES = 1024 }; /* the devices that a plan can use */
 
 struct costs {
-    char *path;
+    char *label;   /* what messages call them: the path of their file, "a trial" or "a step file" */
     bool measured; /* true: a profile; false: a description of hardware */
 
     /* a profile's fingerprint, and what it measured */
@@ -82,7 +82,7 @@ struct costs {
 };
 
 /* Costs that know no task's time yet, and scale no speed.  The caller frees them with free_costs(). */
-struct costs *new_costs(const char *path);
+struct costs *new_costs(const char *label);
 void add_task_cost(struct costs *costs, struct task_cost cost);
 
 /* Reads a profile or a description.  What is wrong in the file ends the program (EXIT_USAGE) with its line.  The caller
@@ -127,7 +127,7 @@ bool has_times(const struct list *list, const struct costs *costs); /* are the t
 /* Writes a profile of what costs has, in place of any file of that path.  `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *costs, const char *shape);
 
-/* ---- paper.c ----------------------------------------------------------------------------------------------------- */
+/* ---- costs_machine.c ----------------------------------------------------------------------------------------------------- */
 
 /* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller frees it with
  * close_machine(). */

@@ -113,14 +113,14 @@ static void read_line(struct costs *costs, const struct settings_text *line, cha
          line->value, shown);
 }
 
-static void read_lines(struct costs *costs, struct option_table *table)
+static void read_lines(struct costs *costs, const char *path, struct option_table *table)
 {
-    char *text = read_text(costs->path);
-    struct settings_text line = {.path = costs->path, .unread = text};
+    char *text = read_text(path);
+    struct settings_text line = {.path = path, .unread = text};
     while (next_setting(&line)) {
         const struct option *option = find_option(table, line.name);
         char *value = make_printable(copy_string(line.value), ONE_LINE);
-        char *where = format_string("%s, line %d: %s", costs->path, line.number, line.name);
+        char *where = format_string("%s, line %d: %s", path, line.number, line.name);
         if (option && *value)
             set_option(table, option, where, value);
         else
@@ -139,10 +139,10 @@ static void expect_all(const struct costs *costs, const struct option_table *tab
     unsigned needed = costs->measured ? PROFILE : HARDWARE;
     for (size_t i = 0; i < table->n; i++)
         if ((table->options[i].classes & needed) && !table->given[i])
-            fail(EXIT_USAGE, "%s: `%s` is missing; %s", costs->path, table->options[i].name, shown);
+            fail(EXIT_USAGE, "%s: `%s` is missing; %s", costs->label, table->options[i].name, shown);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
         if (costs->speeds[k].bytes_per_s <= 0)
-            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; %s", costs->path, lane_kind_name[k],
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; %s", costs->label, lane_kind_name[k],
                  shown);
 }
 
@@ -176,7 +176,7 @@ struct costs *read_costs(const char *path)
          .classes = HARDWARE},
     };
     struct option_table table = {.options = options, .n = COUNT(options)};
-    read_lines(costs, &table);
+    read_lines(costs, path, &table);
     costs->measured = costs->name == NULL;
     expect_all(costs, &table);
     return costs;
@@ -206,7 +206,7 @@ void check_fingerprint(const struct costs *costs, const struct device *device, c
             fail(EXIT_USAGE,
                  "profile %s was made with %s \"%s\", but this run has \"%s\": make a new one with `yard profile -o "
                  "FILE`",
-                 costs->path, fields[i].name, fields[i].profile, fields[i].now);
+                 costs->label, fields[i].name, fields[i].profile, fields[i].now);
         free(now);
     }
 }

@@ -70,12 +70,12 @@ static double last_end(const struct moment *moment, size_t n)
 }
 
 /* Notes the period, and when each task runs in the steady step. */
-static void note_times(struct forecast *forecast, const struct simulation *sim)
+static void note_times(struct forecast *forecast, const struct simulation *simulation)
 {
-    const struct moment *steady = &sim->moments[(size_t)sim->first * forecast->n];
+    const struct moment *steady = &simulation->moments[(size_t)simulation->first * forecast->n];
     double begin = last_end(steady - forecast->n, forecast->n); /* the end of the step before */
-    forecast->period = sim->period;
-    forecast->alone = last_end(sim->moments, forecast->n);
+    forecast->period = simulation->period;
+    forecast->alone = last_end(simulation->moments, forecast->n);
     forecast->spans = allocate(forecast->n, sizeof *forecast->spans);
     for (size_t i = 0; i < forecast->n; i++)
         forecast->spans[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
@@ -106,7 +106,7 @@ struct request {           /* what is to be known of a draft */
 static struct forecast make_forecast(const struct list *list, const struct costs *costs, const struct request *request)
 {
     struct forecast forecast = {.period = NAN, .alone = NAN};
-    struct simulation *sim = NULL;
+    struct simulation *simulation = NULL;
     struct list *draft = make_draft(list, &forecast.tasks);
     struct machine *machine = list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices + 1);
@@ -117,13 +117,13 @@ static struct forecast make_forecast(const struct list *list, const struct costs
     note_memory(&forecast, draft);
     if (!forecast.problem && forecast.excess_bytes <= request->most_excess && has_times(draft, costs)) {
         depend(draft, request->without_bytes ? DATA_EDGES : ALL_EDGES);
-        forecast.problem = simulate(draft, costs, &sim);
+        forecast.problem = simulate(draft, costs, &simulation);
     }
-    if (sim) {
-        note_times(&forecast, sim);
+    if (simulation) {
+        note_times(&forecast, simulation);
         if (request->look)
-            request->look(request->context, sim);
-        free_simulation(sim);
+            request->look(request->context, simulation);
+        free_simulation(simulation);
     }
     restore_tensors(list->pool, tensors);
     free(tensors);

@@ -34,7 +34,7 @@ struct forecast forecast_list(const struct list *list, const struct costs *costs
 
 /* forecast_list(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of
  * the work; and what was simulated is shown to look(context, ...), unless look is NULL. */
-typedef void simulation_look(void *context, const struct simulation *sim);
+typedef void simulation_look(void *context, const struct simulation *simulation);
 struct forecast forecast_list_within(const struct list *list, const struct costs *costs, double most_excess,
                                      simulation_look *look, void *context);
 

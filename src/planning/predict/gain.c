@@ -22,7 +22,10 @@ struct outlook {
 };
 
 /* A simulation_look: *held becomes the most bytes that each device holds by the clock. */
-static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)held = simulated_peaks(sim); }
+static void take_peaks(void *held, const struct simulation *simulation)
+{
+    *(size_t **)held = simulated_peaks(simulation);
+}
 
 /* A run may hold more than the list does in its order, since lanes run ahead of it: copies that come back early, say.
  * It never needs less, since addresses are given in that order. */

@@ -1,23 +1,24 @@
 /* plan.c - from settings to lists that are looked at: built, placed on paper, and with their edges. */
 #include "plan.h"
 
-struct draft_attempt { /* the argument of make_attempt(), for attempt() */
+struct draft_call { /* a call of new_draft() */
     const struct settings *settings;
     unsigned wanted;
-    struct trainer *trainer;
+    struct trainer *result;
 };
 
-static void make_attempt(void *argument)
+/* A function such as attempt() takes. */
+static void call_new_draft(void *argument)
 {
-    struct draft_attempt *attempt = argument;
-    attempt->trainer = new_draft(attempt->settings, attempt->wanted);
+    struct draft_call *draft_call = argument;
+    draft_call->result = new_draft(draft_call->settings, draft_call->wanted);
 }
 
 struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, struct problem **problem)
 {
-    struct draft_attempt draft = {.settings = settings, .wanted = wanted};
-    *problem = attempt(make_attempt, &draft);
-    return *problem ? NULL : draft.trainer;
+    struct draft_call draft_call = {.settings = settings, .wanted = wanted};
+    *problem = attempt(call_new_draft, &draft_call);
+    return *problem ? NULL : draft_call.result;
 }
 
 struct problem *place_draft(struct trainer *trainer)

@@ -4,8 +4,8 @@
  *
  *     costs.h        how long does a task take alone?  a profile measures it,     costs.c
  *                    a description of hardware says it                            costs_file.c
- *                    what machine does the description describe?                  paper.c
- *     simulation.h   when does each task run, if the list repeats?                simulate.c, pattern.c
+ *                    what machine does the description describe?                  costs_machine.c
+ *     simulation.h   when does each task run, if the list repeats?                simulate.c
  *                    a simulation for people, as JSON, as a trace                 simulate_report.c
  *     forecast.h     what would come of this list?  a planner's question          forecast.c
  *                    with which budgets?                                          budgets.c
@@ -16,7 +16,8 @@
  *                    what does a pass gain?                                       gain.c
  *     plan.h         a training whose lists are looked at, and do not run         plan.c
  *
- * A header includes those above it.  simulator.h is for the files that simulate.
+ * A header includes those above it.  A file X_Y.c does a part of the work of X.c.  simulator.h names the other parts of
+ * simulate.c, and is for them alone.
  *
  * The search and the techniques include this folder: they choose by how long a list would take.  So it includes none of
  * them, and of planning only console, pass and trace.

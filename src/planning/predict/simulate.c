@@ -7,7 +7,7 @@
  * links and is then on them: each of the k copies on a link gets 1/k of its rate, at most what one queue reaches; a
  * copy on two links goes at the smaller share.
  *
- * Iterations are run until their times repeat (pattern.c).
+ * Iterations are run until their times repeat (simulate_pattern.c).
  *
  * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.  At most one node per lane runs,
  * so the next event is the earliest one over the lanes: the winner of a tournament between them.
@@ -25,64 +25,64 @@
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
 /* The lane with the earlier event; at the same time the one with the smaller number. */
-static int earlier_lane(const struct simulator *sim, int first, int second)
+static int earlier_lane(const struct simulator *simulator, int first, int second)
 {
-    double next_of_first = sim->lanes[first].next_event;
-    double next_of_second = sim->lanes[second].next_event;
+    double next_of_first = simulator->lanes[first].next_event;
+    double next_of_second = simulator->lanes[second].next_event;
     if (next_of_first == next_of_second)
         return MIN(first, second);
     return next_of_second < next_of_first ? second : first;
 }
 
 /* The lane's next event is at this time: finds anew who wins the games that the lane plays, from its leaf upwards. */
-static void set_next(struct simulator *sim, struct lane_state *lane, double next)
+static void set_next(struct simulator *simulator, struct lane_state *lane, double next)
 {
     lane->next_event = next;
-    int leaf = sim->n_lanes + (int)(lane - sim->lanes);
+    int leaf = simulator->n_lanes + (int)(lane - simulator->lanes);
     for (int i = leaf / 2; i > 0; i /= 2) {
-        int before = sim->winner[i];
-        sim->winner[i] = earlier_lane(sim, sim->winner[2 * i], sim->winner[2 * i + 1]);
-        if (sim->winner[i] == before && before != leaf - sim->n_lanes)
+        int before = simulator->winner[i];
+        simulator->winner[i] = earlier_lane(simulator, simulator->winner[2 * i], simulator->winner[2 * i + 1]);
+        if (simulator->winner[i] == before && before != leaf - simulator->n_lanes)
             return; /* the lane has lost here, as it had before */
     }
 }
 
 /* The share of its full speed at which the lane's copy goes. */
-static double copy_speed(const struct simulator *sim, const struct lane_state *lane)
+static double copy_speed(const struct simulator *simulator, const struct lane_state *lane)
 {
     size_t copies[2] = {0}; /* on each of its links, itself too */
     for (int i = 0; i < 2; i++)
         if (lane->links[i])
-            copies[i] = sim->on_link[lane->links[i]->index].n;
+            copies[i] = simulator->on_link[lane->links[i]->index].n;
     return link_rate(lane->links, copies) / lane->full_rate;
 }
 
 /* Notes for each copy on the link, if there is one, how long what is left of it would take at full speed. */
-static void note_left(const struct simulator *sim, const struct link *link)
+static void note_left(const struct simulator *simulator, const struct link *link)
 {
     if (!link)
         return;
-    const struct link_copies *on = &sim->on_link[link->index];
+    const struct link_copies *on = &simulator->on_link[link->index];
     for (size_t i = 0; i < on->n; i++) {
         struct lane_state *lane = on->lanes[i];
-        lane->seconds_left = (lane->next_event - sim->now) * copy_speed(sim, lane);
+        lane->seconds_left = (lane->next_event - simulator->now) * copy_speed(simulator, lane);
     }
 }
 
-static void add_to_link(struct simulator *sim, const struct link *link, struct lane_state *copy)
+static void add_to_link(struct simulator *simulator, const struct link *link, struct lane_state *copy)
 {
     if (!link)
         return;
-    struct link_copies *on = &sim->on_link[link->index];
+    struct link_copies *on = &simulator->on_link[link->index];
     on->lanes = grow(on->lanes, &on->cap, on->n + 1, sizeof *on->lanes);
     on->lanes[on->n++] = copy;
 }
 
-static void drop_from_link(struct simulator *sim, const struct link *link, const struct lane_state *copy)
+static void drop_from_link(struct simulator *simulator, const struct link *link, const struct lane_state *copy)
 {
     if (!link)
         return;
-    struct link_copies *on = &sim->on_link[link->index];
+    struct link_copies *on = &simulator->on_link[link->index];
     size_t at = 0;
     while (on->lanes[at] != copy)
         at++;
@@ -91,348 +91,355 @@ static void drop_from_link(struct simulator *sim, const struct link *link, const
 }
 
 /* Sets when each copy on the link ends, at the speed that it has now. */
-static void set_ends(struct simulator *sim, const struct link *link)
+static void set_ends(struct simulator *simulator, const struct link *link)
 {
     if (!link)
         return;
-    const struct link_copies *on = &sim->on_link[link->index];
+    const struct link_copies *on = &simulator->on_link[link->index];
     for (size_t i = 0; i < on->n; i++)
-        set_next(sim, on->lanes[i], sim->now + on->lanes[i]->seconds_left / copy_speed(sim, on->lanes[i]));
+        set_next(simulator, on->lanes[i],
+                 simulator->now + on->lanes[i]->seconds_left / copy_speed(simulator, on->lanes[i]));
 }
 
 enum load_change { COPY_JOINS, COPY_LEAVES };
 
 /* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  A copy that is on both
  * links as well is looked at twice, with the same result. */
-static void change_load(struct simulator *sim, struct lane_state *copy, enum load_change change)
+static void change_load(struct simulator *simulator, struct lane_state *copy, enum load_change change)
 {
     for (int i = 0; i < 2; i++)
-        note_left(sim, copy->links[i]);
+        note_left(simulator, copy->links[i]);
     for (int i = 0; i < 2; i++) {
         if (change == COPY_JOINS)
-            add_to_link(sim, copy->links[i], copy);
+            add_to_link(simulator, copy->links[i], copy);
         else
-            drop_from_link(sim, copy->links[i], copy);
+            drop_from_link(simulator, copy->links[i], copy);
     }
     for (int i = 0; i < 2; i++)
-        set_ends(sim, copy->links[i]);
+        set_ends(simulator, copy->links[i]);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
 /* The turn on the lane goes to its next task, and after the last one to its first of the next iteration. */
-static void pass_turn(const struct simulator *sim, struct lane_state *lane)
+static void pass_turn(const struct simulator *simulator, struct lane_state *lane)
 {
-    lane->next_task = sim->tasks[lane->next_task].next_on_lane;
+    lane->next_task = simulator->tasks[lane->next_task].next_on_lane;
     if (lane->next_task == NONE) {
         lane->next_task = lane->first_task;
         lane->iteration++;
     }
 }
 
-static void join_links(struct simulator *sim, struct lane_state *lane)
+static void join_links(struct simulator *simulator, struct lane_state *lane)
 {
     lane->on_links = true;
-    change_load(sim, lane, COPY_JOINS);
+    change_load(simulator, lane, COPY_JOINS);
 }
 
 /* The lane's node begins to compute, or to wait for the latency of its links. */
-static void begin_node(struct simulator *sim, struct lane_state *lane)
+static void begin_node(struct simulator *simulator, struct lane_state *lane)
 {
     bool copies = isfinite(lane->full_rate);
     lane->begun = true;
-    set_next(sim, lane, sim->now + (copies ? lane->latency : lane->seconds_left));
-    if (copies && lane->next_event <= sim->now)
-        join_links(sim, lane);
+    set_next(simulator, lane, simulator->now + (copies ? lane->latency : lane->seconds_left));
+    if (copies && lane->next_event <= simulator->now)
+        join_links(simulator, lane);
 }
 
 /* May the node start when it has its turn? */
-static bool may_start(const struct simulator *sim, int node)
+static bool may_start(const struct simulator *simulator, int node)
 {
-    return sim->unmet[node] == 0 && !waits_for_slot(sim, node);
+    return simulator->unmet[node] == 0 && !waits_for_slot(simulator, node);
 }
 
 /* The lane runs the node from `start` on, which is now or later. */
-static void start_task(struct simulator *sim, struct lane_state *lane, int node, double start)
+static void start_task(struct simulator *simulator, struct lane_state *lane, int node, double start)
 {
-    double seconds = sim->result->seconds[node % sim->n];
+    double seconds = simulator->result->seconds[node % simulator->n];
     lane->node = node;
     lane->on_links = false;
     lane->begun = false;
     lane->links[0] = NULL;
     lane->links[1] = NULL;
     if (seconds > 0)
-        links_of(task_of(sim, node), lane->links);
+        links_of(task_of(simulator, node), lane->links);
     lane->full_rate = link_rate(lane->links, NULL);
     lane->latency = isfinite(lane->full_rate) ? fmin(link_latency(lane->links), seconds) : 0;
     lane->seconds_left = seconds - lane->latency;
-    sim->result->moments[node] = (struct moment){.start = start};
-    if (start > sim->now)
-        set_next(sim, lane, start);
+    simulator->result->moments[node] = (struct moment){.start = start};
+    if (start > simulator->now)
+        set_next(simulator, lane, start);
     else
-        begin_node(sim, lane);
+        begin_node(simulator, lane);
 }
 
 /* ---- what an end does -------------------------------------------------------------------------------------------- */
 
 /* A task may start on the lane now. */
-static void queue_lane(struct simulator *sim, struct lane_state *lane)
+static void queue_lane(struct simulator *simulator, struct lane_state *lane)
 {
-    sim->to_try = grow(sim->to_try, &sim->cap_to_try, sim->n_to_try + 1, sizeof *sim->to_try);
-    sim->to_try[sim->n_to_try++] = lane;
+    simulator->to_try =
+        grow(simulator->to_try, &simulator->cap_to_try, simulator->n_to_try + 1, sizeof *simulator->to_try);
+    simulator->to_try[simulator->n_to_try++] = lane;
 }
 
 /* The last iteration up to this one in which task i runs, or NONE. */
-static int latest_iteration(const struct simulator *sim, int i, int iteration)
+static int latest_iteration(const struct simulator *simulator, int i, int iteration)
 {
-    while (iteration >= 0 && skipped(sim, node_of(sim, iteration, i)))
+    while (iteration >= 0 && skipped(simulator, node_of(simulator, iteration, i)))
         iteration--;
     return iteration;
 }
 
 /* A task that the node waits for has ended. */
-static void end_wait(struct simulator *sim, int node)
+static void end_wait(struct simulator *simulator, int node)
 {
-    if (skipped(sim, node))
+    if (skipped(simulator, node))
         return;
-    sim->unmet[node]--;
-    if (sim->unmet[node] == 0)
-        queue_lane(sim, lane_of_node(sim, node));
+    simulator->unmet[node]--;
+    if (simulator->unmet[node] == 0)
+        queue_lane(simulator, lane_of_node(simulator, node));
 }
 
 /* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
  * iteration, and in later ones as long as task i is skipped there. */
-static void release(struct simulator *sim, int i, int iteration)
+static void release(struct simulator *simulator, int i, int iteration)
 {
-    for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->waits[k].next_wait) {
-        const int ahead = sim->waits[k].next_step ? 1 : 0;
-        for (int later = iteration; later + ahead < sim->opened; later++) {
-            if (later > iteration && !skipped(sim, node_of(sim, later, i)))
+    for (int k = simulator->tasks[i].first_wait; k != NONE; k = simulator->waits[k].next_wait) {
+        const int ahead = simulator->waits[k].next_step ? 1 : 0;
+        for (int later = iteration; later + ahead < simulator->opened; later++) {
+            if (later > iteration && !skipped(simulator, node_of(simulator, later, i)))
                 break; /* from here on the waits are for that run */
-            end_wait(sim, node_of(sim, later + ahead, sim->waits[k].consumer));
+            end_wait(simulator, node_of(simulator, later + ahead, simulator->waits[k].consumer));
         }
     }
 }
 
 /* A run of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane until its
  * iteration has asked for a slot, so its runs do not count. */
-static void count_run(struct simulator *sim, int i, int change)
+static void count_run(struct simulator *simulator, int i, int change)
 {
-    struct task_state *state = &sim->tasks[i];
-    if (task_of(sim, i)->slot.aside)
+    struct task_state *state = &simulator->tasks[i];
+    if (task_of(simulator, i)->slot.aside)
         return;
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
     bool is_full = state->in_flight == MOST_RUNS;
     if (is_full && !was_full)
-        sim->tasks_at_limit++;
+        simulator->tasks_at_limit++;
     if (was_full && !is_full)
-        sim->tasks_at_limit--;
+        simulator->tasks_at_limit--;
 }
 
 /* Task i of the iteration has ended there, or skips it after all. */
-static void count_end(struct simulator *sim, int i, int iteration)
+static void count_end(struct simulator *simulator, int i, int iteration)
 {
-    struct iteration *state = &sim->iterations[iteration];
-    count_run(sim, i, -1);
+    struct iteration *state = &simulator->iterations[iteration];
+    count_run(simulator, i, -1);
     state->tasks_left--;
-    if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
+    if (task_of(simulator, i)->lane->kind == LANE_COMPUTE)
         state->compute_tasks_left--;
 }
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
 /* All tasks that need a slot leave the iteration, which has got none. */
-static void leave_iteration(struct simulator *sim, int iteration)
+static void leave_iteration(struct simulator *simulator, int iteration)
 {
-    for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->slot.needed)
+    for (int i = 0; i < simulator->n; i++) {
+        if (!task_of(simulator, i)->slot.needed)
             continue;
-        sim->result->moments[node_of(sim, iteration, i)].skipped = true;
-        count_end(sim, i, iteration);
+        simulator->result->moments[node_of(simulator, iteration, i)].skipped = true;
+        count_end(simulator, i, iteration);
     }
 }
 
 /* The iteration asks for a slot, and the tasks that need one go on or leave. */
-static void ask_for_slot(struct simulator *sim, int iteration)
+static void ask_for_slot(struct simulator *simulator, int iteration)
 {
-    if (!give_slot(sim, iteration))
+    if (!give_slot(simulator, iteration))
         return;
-    const bool has_slot = sim->iterations[iteration].has_slot;
+    const bool has_slot = simulator->iterations[iteration].has_slot;
     if (!has_slot)
-        leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
-    for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->slot.needed)
+        leave_iteration(simulator, iteration); /* all of them leave before a task that waits for them can start */
+    for (int i = 0; i < simulator->n; i++) {
+        if (!task_of(simulator, i)->slot.needed)
             continue;
         /* If the task's last run has not ended, release() is called when it does. */
-        const bool last_run_ended = latest_iteration(sim, i, iteration - 1) <= sim->tasks[i].last_ended;
+        const bool last_run_ended = latest_iteration(simulator, i, iteration - 1) <= simulator->tasks[i].last_ended;
         if (!has_slot && last_run_ended)
-            release(sim, i, iteration);
-        queue_lane(sim, lane_of_node(sim, i));
+            release(simulator, i, iteration);
+        queue_lane(simulator, lane_of_node(simulator, i));
     }
 }
 
 /* ---- starting a task --------------------------------------------------------------------------------------------- */
 
 /* Starts the lane's next task that is not skipped, of the open iterations, if all that it waits for has ended. */
-static void try_start(struct simulator *sim, struct lane_state *lane)
+static void try_start(struct simulator *simulator, struct lane_state *lane)
 {
     if (lane->node != NONE || lane->first_task == NONE)
         return;
-    while (lane->iteration < sim->opened && skipped(sim, node_of(sim, lane->iteration, lane->next_task)))
-        pass_turn(sim, lane);
-    if (lane->iteration == sim->opened)
+    while (lane->iteration < simulator->opened &&
+           skipped(simulator, node_of(simulator, lane->iteration, lane->next_task)))
+        pass_turn(simulator, lane);
+    if (lane->iteration == simulator->opened)
         return;
-    int node = node_of(sim, lane->iteration, lane->next_task);
-    if (must_ask(sim, node)) {
-        ask_for_slot(sim, lane->iteration); /* this puts the lane into the queue again */
+    int node = node_of(simulator, lane->iteration, lane->next_task);
+    if (must_ask(simulator, node)) {
+        ask_for_slot(simulator, lane->iteration); /* this puts the lane into the queue again */
         return;
     }
-    if (!may_start(sim, node))
+    if (!may_start(simulator, node))
         return;
-    double start = sim->now + task_of(sim, node)->lane->gap_seconds;
-    if (sim->issue_seconds > 0) /* the host issues in list order */
-        start = fmax(start, sim->iterations[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
-    pass_turn(sim, lane);
-    start_task(sim, lane, node, start);
+    double start = simulator->now + task_of(simulator, node)->lane->gap_seconds;
+    if (simulator->issue_seconds > 0) /* the host issues in list order */
+        start = fmax(start, simulator->iterations[lane->iteration].issue_begin +
+                                (lane->next_task + 1) * simulator->issue_seconds);
+    pass_turn(simulator, lane);
+    start_task(simulator, lane, node, start);
 }
 
 /* Tries all lanes of the queue.  A try may put further lanes into it. */
-static void try_lanes(struct simulator *sim)
+static void try_lanes(struct simulator *simulator)
 {
-    for (size_t i = 0; i < sim->n_to_try; i++)
-        try_start(sim, sim->to_try[i]);
-    sim->n_to_try = 0;
+    for (size_t i = 0; i < simulator->n_to_try; i++)
+        try_start(simulator, simulator->to_try[i]);
+    simulator->n_to_try = 0;
 }
 
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
 
 /* How many ends a task of that iteration has to wait for. */
-static int count_unmet(const struct simulator *sim, const struct task *task, int iteration)
+static int count_unmet(const struct simulator *simulator, const struct task *task, int iteration)
 {
     int unmet = 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         int producer = (int)edge->producer;
         if (!edge->wait)
             continue;
-        int awaited = latest_iteration(sim, producer, iteration - edge->previous); /* NONE: there was no run */
-        if (awaited > sim->tasks[producer].last_ended)
+        int awaited = latest_iteration(simulator, producer, iteration - edge->previous); /* NONE: there was no run */
+        if (awaited > simulator->tasks[producer].last_ended)
             unmet++;
     }
     return unmet;
 }
 
 /* The host opens the next iteration. */
-static void open_iteration(struct simulator *sim)
+static void open_iteration(struct simulator *simulator)
 {
-    int iteration = sim->opened++;
-    struct simulation *result = sim->result;
-    struct iteration *state = &sim->iterations[iteration];
-    size_t n_moments = (size_t)sim->opened * (size_t)sim->n;
-    result->moments = grow(result->moments, &sim->cap_moments, n_moments, sizeof *result->moments);
-    sim->unmet = grow(sim->unmet, &sim->cap_unmet, n_moments, sizeof *sim->unmet);
+    int iteration = simulator->opened++;
+    struct simulation *result = simulator->result;
+    struct iteration *state = &simulator->iterations[iteration];
+    size_t n_moments = (size_t)simulator->opened * (size_t)simulator->n;
+    result->moments = grow(result->moments, &simulator->cap_moments, n_moments, sizeof *result->moments);
+    simulator->unmet = grow(simulator->unmet, &simulator->cap_unmet, n_moments, sizeof *simulator->unmet);
     if (iteration > 0)
-        state->issue_begin = fmax(sim->now, sim->iterations[iteration - 1].issue_begin + sim->n * sim->issue_seconds);
-    for (int i = 0; i < sim->n; i++) {
+        state->issue_begin = fmax(simulator->now, simulator->iterations[iteration - 1].issue_begin +
+                                                      simulator->n * simulator->issue_seconds);
+    for (int i = 0; i < simulator->n; i++) {
         const struct task *task = result->list->tasks[i];
-        int node = node_of(sim, iteration, i);
+        int node = node_of(simulator, iteration, i);
         result->moments[node] = (struct moment){.skipped = !is_due(task, (uint32_t)iteration + 1)};
-        sim->unmet[node] = 0;
-        if (skipped(sim, node))
+        simulator->unmet[node] = 0;
+        if (skipped(simulator, node))
             continue;
-        sim->unmet[node] = count_unmet(sim, task, iteration);
+        simulator->unmet[node] = count_unmet(simulator, task, iteration);
         state->tasks_left++;
         if (task->lane->kind == LANE_COMPUTE)
             state->compute_tasks_left++;
-        count_run(sim, i, 1);
+        count_run(simulator, i, 1);
     }
-    if (asks_at_once(sim, iteration))
-        ask_for_slot(sim, iteration);
+    if (asks_at_once(simulator, iteration))
+        ask_for_slot(simulator, iteration);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
 /* May the host open another iteration? */
-static bool may_open(const struct simulator *sim)
+static bool may_open(const struct simulator *simulator)
 {
-    if (sim->opened == sim->limit || sim->tasks_at_limit > 0)
+    if (simulator->opened == simulator->limit || simulator->tasks_at_limit > 0)
         return false;
-    return sim->opened < 2 || sim->iterations[sim->opened - 2].compute_tasks_left == 0;
+    return simulator->opened < 2 || simulator->iterations[simulator->opened - 2].compute_tasks_left == 0;
 }
 
 /* Notes which iterations have ended, and opens others as long as the host may.  Then any lane may have a task that can
  * start. */
-static void update_iterations(struct simulator *sim)
+static void update_iterations(struct simulator *simulator)
 {
-    int before = sim->opened;
-    while (!sim->stop) {
-        if (sim->done < sim->opened && sim->iterations[sim->done].tasks_left == 0) {
-            sim->iterations[sim->done].end = sim->now;
-            if (sim->done > 0)
-                look_for_pattern(sim, sim->done);
-            sim->done++;
-        } else if (may_open(sim)) {
-            open_iteration(sim);
+    int before = simulator->opened;
+    while (!simulator->stop) {
+        if (simulator->done < simulator->opened && simulator->iterations[simulator->done].tasks_left == 0) {
+            simulator->iterations[simulator->done].end = simulator->now;
+            if (simulator->done > 0)
+                look_for_pattern(simulator, simulator->done);
+            simulator->done++;
+        } else if (may_open(simulator)) {
+            open_iteration(simulator);
         } else {
             break;
         }
     }
-    if (sim->opened == before)
+    if (simulator->opened == before)
         return;
-    for (int i = 0; i < sim->n_lanes; i++)
-        queue_lane(sim, &sim->lanes[i]);
+    for (int i = 0; i < simulator->n_lanes; i++)
+        queue_lane(simulator, &simulator->lanes[i]);
 }
 
 /* The lane's node ends now.  What waited for this end may start, and the lane goes on. */
-static void finish(struct simulator *sim, struct lane_state *lane)
+static void finish(struct simulator *simulator, struct lane_state *lane)
 {
-    int i = lane->node % sim->n;
-    int iteration = lane->node / sim->n;
-    sim->result->moments[lane->node].end = sim->now;
+    int i = lane->node % simulator->n;
+    int iteration = lane->node / simulator->n;
+    simulator->result->moments[lane->node].end = simulator->now;
     if (lane->on_links)
-        change_load(sim, lane, COPY_LEAVES);
+        change_load(simulator, lane, COPY_LEAVES);
     lane->node = NONE;
-    set_next(sim, lane, INFINITY);
-    sim->tasks[i].last_ended = iteration;
-    if (asks_at_end(sim, i, iteration))
-        ask_for_slot(sim, iteration);
-    return_at_end(sim, i, iteration);
-    release(sim, i, iteration);
-    count_end(sim, i, iteration);
+    set_next(simulator, lane, INFINITY);
+    simulator->tasks[i].last_ended = iteration;
+    if (asks_at_end(simulator, i, iteration))
+        ask_for_slot(simulator, iteration);
+    return_at_end(simulator, i, iteration);
+    release(simulator, i, iteration);
+    count_end(simulator, i, iteration);
     /* This comes first: tasks may leave an iteration that asks for a slot now, and then it may be over. */
-    try_lanes(sim);
-    update_iterations(sim);
-    queue_lane(sim, lane);
+    try_lanes(simulator);
+    update_iterations(simulator);
+    queue_lane(simulator, lane);
 }
 
 /* The lane with the earliest event.  If several have events at the same time, it is the disk's, which may return a
  * slot. */
-static struct lane_state *earliest(const struct simulator *sim)
+static struct lane_state *earliest(const struct simulator *simulator)
 {
-    const struct device *host = sim->result->list->pool->machine->host;
-    struct lane_state *best = &sim->lanes[sim->winner[1]];
-    struct lane_state *disk = &sim->lanes[host->lanes[LANE_DISK]->index];
-    if (sim->returning_task && disk->next_event <= best->next_event * (1 + 1e-12))
+    const struct device *host = simulator->result->list->pool->machine->host;
+    struct lane_state *best = &simulator->lanes[simulator->winner[1]];
+    struct lane_state *disk = &simulator->lanes[host->lanes[LANE_DISK]->index];
+    if (simulator->returning_task && disk->next_event <= best->next_event * (1 + 1e-12))
         return disk;
     return best;
 }
 
 /* Goes from event to event until a pattern is found.  An event is that a node begins, gets on its links, or ends. */
-static void run_clock(struct simulator *sim)
+static void run_clock(struct simulator *simulator)
 {
-    update_iterations(sim);
-    try_lanes(sim);
-    for (struct lane_state *lane = earliest(sim); lane->node != NONE && !sim->stop; lane = earliest(sim)) {
-        sim->now = fmax(sim->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
+    update_iterations(simulator);
+    try_lanes(simulator);
+    for (struct lane_state *lane = earliest(simulator); lane->node != NONE && !simulator->stop;
+         lane = earliest(simulator)) {
+        simulator->now =
+            fmax(simulator->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
         if (!lane->begun)
-            begin_node(sim, lane);
+            begin_node(simulator, lane);
         else if (isfinite(lane->full_rate) && !lane->on_links)
-            join_links(sim, lane);
+            join_links(simulator, lane);
         else
-            finish(sim, lane);
-        try_lanes(sim);
+            finish(simulator, lane);
+        try_lanes(simulator);
     }
-    CHECK(sim->stop, "%d iterations ended: the list deadlocks", sim->result->steps);
+    CHECK(simulator->stop, "%d iterations ended: the list deadlocks", simulator->result->steps);
 }
 
 struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **out)
@@ -450,26 +457,26 @@ struct problem *simulate(const struct list *list, const struct costs *costs, str
         free_simulation(result);
         return problem;
     }
-    struct simulator sim = new_simulator(result);
-    run_clock(&sim);
-    sum_up_pattern(&sim);
-    free_simulator(&sim);
+    struct simulator simulator = new_simulator(result);
+    run_clock(&simulator);
+    sum_up_pattern(&simulator);
+    free_simulator(&simulator);
     *out = result;
     return NULL;
 }
 
 struct simulation *must_simulate(const struct list *list, const struct costs *costs)
 {
-    struct simulation *sim;
-    must(simulate(list, costs, &sim));
-    return sim;
+    struct simulation *simulation;
+    must(simulate(list, costs, &simulation));
+    return simulation;
 }
 
-void free_simulation(struct simulation *sim)
+void free_simulation(struct simulation *simulation)
 {
-    free(sim->moments);
-    free(sim->seconds);
-    free(sim->steady);
-    free(sim->busy);
-    free(sim);
+    free(simulation->moments);
+    free(simulation->seconds);
+    free(simulation->steady);
+    free(simulation->busy);
+    free(simulation);
 }

@@ -10,33 +10,36 @@
 
 static double simulated_ns(void *context, const struct task *task)
 {
-    const struct simulation *sim = context;
-    return 1e9 * sim->seconds[task->index];
+    const struct simulation *simulation = context;
+    return 1e9 * simulation->seconds[task->index];
 }
 
 static uint64_t trace_clock(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
 
 /* The task has a start: it was run to its end, or was under way when the simulation ended. */
-static bool has_started(const struct simulation *sim, uint32_t iteration, const struct moment *moment)
+static bool has_started(const struct simulation *simulation, uint32_t iteration, const struct moment *moment)
 {
     if (moment->skipped)
         return false;
-    return moment->end > 0 || iteration < (uint32_t)sim->steps;
+    return moment->end > 0 || iteration < (uint32_t)simulation->steps;
 }
 
 /* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
  * its start is its lane's gap. */
-static struct trace *simulated_trace(const struct simulation *sim, int steps, const char *model)
+static struct trace *simulated_trace(const struct simulation *simulation, int steps, const char *model)
 {
-    struct list *list = (struct list *)sim->list; /* only its place in the trace's table is set */
-    struct trace_about about = {
-        .model = model, .kind = TRACE_SIMULATED, .pace_scale = 1, .predicted = simulated_ns, .context = (void *)sim};
+    struct list *list = (struct list *)simulation->list; /* only its place in the trace's table is set */
+    struct trace_about about = {.model = model,
+                                .kind = TRACE_SIMULATED,
+                                .pace_scale = 1,
+                                .predicted = simulated_ns,
+                                .context = (void *)simulation};
     struct trace *trace = trace_tables(list->pool->machine, &list, 1, &about);
     trace->records = allocate((size_t)steps * list->n, sizeof *trace->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
         for (uint32_t i = 0; i < list->n; i++) {
-            const struct moment *moment = &sim->moments[iteration * list->n + i];
-            if (!has_started(sim, iteration, moment))
+            const struct moment *moment = &simulation->moments[iteration * list->n + i];
+            if (!has_started(simulation, iteration, moment))
                 continue;
             trace->records[trace->n_records++] =
                 (struct trace_record){.step = iteration + 1,
@@ -48,9 +51,9 @@ static struct trace *simulated_trace(const struct simulation *sim, int steps, co
     return trace;
 }
 
-void write_simulation(const struct simulation *sim, const char *path, const char *model)
+void write_simulation(const struct simulation *simulation, const char *path, const char *model)
 {
-    struct trace *trace = simulated_trace(sim, sim->steps, model);
+    struct trace *trace = simulated_trace(simulation, simulation->steps, model);
     struct trace_writer *writer = trace_create(path, trace, MIN(trace->n_records, (size_t)TRACE_RING));
     for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++)
         trace_end(writer, trace_begin(writer, record->step, record->task, record->queued), record->start, record->end,
@@ -59,7 +62,10 @@ void write_simulation(const struct simulation *sim, const char *path, const char
     free_trace(trace);
 }
 
-static void write_tried(void *path, const struct simulation *sim) { write_simulation(sim, path, "a list in an edit"); }
+static void write_tried(void *path, const struct simulation *simulation)
+{
+    write_simulation(simulation, path, "a list in an edit");
+}
 
 void show_list(const struct list *list, const struct costs *costs, char *path)
 {
@@ -68,19 +74,19 @@ void show_list(const struct list *list, const struct costs *costs, char *path)
 }
 
 /* The trace with its indices: what lanes do, and what tensors hold. */
-static struct trace *indexed_trace(const struct simulation *sim)
+static struct trace *indexed_trace(const struct simulation *simulation)
 {
-    struct trace *trace = simulated_trace(sim, sim->begun, "");
-    trace->whole_step = (uint32_t)sim->steps;
+    struct trace *trace = simulated_trace(simulation, simulation->begun, "");
+    trace->whole_step = (uint32_t)simulation->steps;
     trace_sort(trace->records, trace->n_records);
     trace_index(trace, 0);
     trace_update_memory(trace, 0);
     return trace;
 }
 
-size_t *simulated_peaks(const struct simulation *sim)
+size_t *simulated_peaks(const struct simulation *simulation)
 {
-    struct trace *trace = indexed_trace(sim);
+    struct trace *trace = indexed_trace(simulation);
     size_t *peak = allocate(trace->header.n_devices, sizeof *peak);
     for (uint32_t nth = 0; nth < trace->header.n_devices; nth++)
         peak[nth] = trace_peak(&trace->memory_use[nth]);
@@ -90,23 +96,23 @@ size_t *simulated_peaks(const struct simulation *sim)
 
 /* Tells what lanes do in the steady pattern, as of any trace.  A pattern that has repeated is looked at once before the
  * end: there what comes after it is known too. */
-static json_t *lanes_json(const struct simulation *sim, const struct trace *trace)
+static json_t *lanes_json(const struct simulation *simulation, const struct trace *trace)
 {
-    double length = sim->pattern * sim->period;
-    double end = sim->end;
-    if (sim->settled && sim->first >= sim->pattern)
+    double length = simulation->pattern * simulation->period;
+    double end = simulation->end;
+    if (simulation->settled && simulation->first >= simulation->pattern)
         end -= length;
     struct trace_steps window = {
-        .counted = (size_t)sim->pattern, .start = trace_clock(fmax(end - length, 0)), .end = trace_clock(end)};
+        .counted = (size_t)simulation->pattern, .start = trace_clock(fmax(end - length, 0)), .end = trace_clock(end)};
     return trace_lanes_json(trace, &window);
 }
 
 /* The critical path of the step with the median period in the steady pattern. */
-static struct table *path_table(const struct simulation *sim, const struct trace *trace)
+static struct table *path_table(const struct simulation *simulation, const struct trace *trace)
 {
     struct trace_steps steps = trace_steps_of(trace, 0);
     size_t counted_end = steps.first + steps.counted;
-    steps.counted = MIN((size_t)sim->pattern, counted_end);
+    steps.counted = MIN((size_t)simulation->pattern, counted_end);
     steps.first = counted_end - steps.counted;
     struct trace_path path = trace_critical_path(trace, &steps, trace_median_step(&steps));
     struct table *table = trace_path_table(trace, &path, "critical path, simulated");
@@ -116,20 +122,21 @@ static struct table *path_table(const struct simulation *sim, const struct trace
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-static void print_period(FILE *out, const struct simulation *sim, const struct costs *costs)
+static void print_period(FILE *out, const struct simulation *simulation, const struct costs *costs)
 {
     if (costs)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
-                   1e3 * sim->period, costs->measured ? "profile" : "hardware", costs->path,
-                   sim->by_source[COST_MEASURED], sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+                   1e3 * simulation->period, costs->measured ? "profile" : "hardware", costs->label,
+                   simulation->by_source[COST_MEASURED], simulation->by_source[COST_SCALED],
+                   simulation->by_source[COST_MODELLED]);
     else
-        print_line(out, "simulated step: %.3f ms, from the times of %zu task%s in the list", 1e3 * sim->period,
-                   sim->by_source[COST_GIVEN], sim->by_source[COST_GIVEN] == 1 ? "" : "s");
-    if (!sim->settled)
-        print_line(out, "the times of %d steps did not repeat: these are means of the last %d", sim->steps,
-                   sim->pattern);
-    else if (sim->pattern > 1)
-        print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
+        print_line(out, "simulated step: %.3f ms, from the times of %zu task%s in the list", 1e3 * simulation->period,
+                   simulation->by_source[COST_GIVEN], simulation->by_source[COST_GIVEN] == 1 ? "" : "s");
+    if (!simulation->settled)
+        print_line(out, "the times of %d steps did not repeat: these are means of the last %d", simulation->steps,
+                   simulation->pattern);
+    else if (simulation->pattern > 1)
+        print_line(out, "mean of the steady pattern, which is %d steps long", simulation->pattern);
 }
 
 /* Prints what the device holds at most: in list order, or by the clock, where lanes run ahead of the list's order. */
@@ -151,17 +158,17 @@ static void print_peak(FILE *out, const struct device *device, size_t high_in_li
     free(most);
 }
 
-void print_simulation(FILE *out, const struct simulation *sim, const struct costs *costs)
+void print_simulation(FILE *out, const struct simulation *simulation, const struct costs *costs)
 {
-    const struct machine *machine = sim->list->pool->machine;
-    struct trace *trace = indexed_trace(sim);
-    json_t *lanes = lanes_json(sim, trace);
-    struct table *path = path_table(sim, trace);
-    print_period(out, sim, costs);
+    const struct machine *machine = simulation->list->pool->machine;
+    struct trace *trace = indexed_trace(simulation);
+    json_t *lanes = lanes_json(simulation, trace);
+    struct table *path = path_table(simulation, trace);
+    print_period(out, simulation, costs);
     print_lane_use(out, "lane, simulated", lanes);
     fputc('\n', out);
     for (int i = 0; i <= machine->n_devices; i++)
-        print_peak(out, &machine->devices[i], sim->list->peak_total[i], trace_peak(&trace->memory_use[i]));
+        print_peak(out, &machine->devices[i], simulation->list->peak_total[i], trace_peak(&trace->memory_use[i]));
     print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);
@@ -170,25 +177,26 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
 
-json_t *simulation_json(const struct simulation *sim)
+json_t *simulation_json(const struct simulation *simulation)
 {
     static const char *const source_name[COST_SOURCES] = {
         [COST_MEASURED] = "measured", [COST_SCALED] = "scaled", [COST_MODELLED] = "modelled", [COST_GIVEN] = "given"};
-    const struct machine *machine = sim->list->pool->machine;
+    const struct machine *machine = simulation->list->pool->machine;
     json_t *busy = json_object();
-    struct trace *trace = indexed_trace(sim);
-    struct table *path = path_table(sim, trace);
+    struct trace *trace = indexed_trace(simulation);
+    struct table *path = path_table(simulation, trace);
     json_t *held = json_object();
     for (int i = 0; i < machine->n_lanes; i++)
-        json_object_set_new(busy, machine->lanes[i]->name, json_real(sim->busy[i] / sim->period));
+        json_object_set_new(busy, machine->lanes[i]->name, json_real(simulation->busy[i] / simulation->period));
     for (int i = 0; i <= machine->n_devices; i++)
         json_object_set_new(held, machine->devices[i].id, json_integer((json_int_t)trace_peak(&trace->memory_use[i])));
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
-                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
-                            held, "lanes", lanes_json(sim, trace), "critical_path", table_json(path), "tasks");
+                            1e3 * simulation->period, "pattern", simulation->pattern, "settled", simulation->settled,
+                            "busy", busy, "held", held, "lanes", lanes_json(simulation, trace), "critical_path",
+                            table_json(path), "tasks");
     json_t *tasks = json_object_get(all, "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
-        json_object_set_new(tasks, source_name[source], json_integer((json_int_t)sim->by_source[source]));
+        json_object_set_new(tasks, source_name[source], json_integer((json_int_t)simulation->by_source[source]));
     free_table(path);
     free_trace(trace);
     return all;

@@ -12,14 +12,14 @@ enum {
 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
-static void clear_lanes(struct simulator *sim)
+static void clear_lanes(struct simulator *simulator)
 {
-    for (int i = 0; i < sim->n_lanes; i++) {
-        sim->lanes[i] = (struct lane_state){.first_task = NONE, .node = NONE, .next_event = INFINITY};
-        sim->winner[sim->n_lanes + i] = i;
+    for (int i = 0; i < simulator->n_lanes; i++) {
+        simulator->lanes[i] = (struct lane_state){.first_task = NONE, .node = NONE, .next_event = INFINITY};
+        simulator->winner[simulator->n_lanes + i] = i;
     }
-    for (int i = sim->n_lanes - 1; i > 0; i--)
-        sim->winner[i] = sim->winner[2 * i];
+    for (int i = simulator->n_lanes - 1; i > 0; i--)
+        simulator->winner[i] = simulator->winner[2 * i];
 }
 
 /* Must the task that the edge comes from have run before this task, in the same iteration, asks for a slot? */
@@ -30,32 +30,32 @@ static bool leads_to_slot(const struct list *list, const struct task *task, cons
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
-static void index_list(struct simulator *sim)
+static void index_list(struct simulator *simulator)
 {
-    const struct list *list = sim->result->list;
+    const struct list *list = simulator->result->list;
     int n_waits = 0;
-    clear_lanes(sim);
-    for (int i = 0; i < sim->n; i++) {
-        sim->tasks[i].first_wait = NONE;
-        sim->tasks[i].last_ended = NONE;
+    clear_lanes(simulator);
+    for (int i = 0; i < simulator->n; i++) {
+        simulator->tasks[i].first_wait = NONE;
+        simulator->tasks[i].last_ended = NONE;
     }
-    for (int i = sim->n - 1; i >= 0; i--) {
+    for (int i = simulator->n - 1; i >= 0; i--) {
         const struct task *task = list->tasks[i];
-        struct lane_state *lane = lane_of_node(sim, i);
-        sim->tasks[i].next_on_lane = lane->first_task;
+        struct lane_state *lane = lane_of_node(simulator, i);
+        simulator->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = i;
         lane->next_task = i;
         if (task->slot.returns)
-            sim->returning_task = task;
+            simulator->returning_task = task;
         const struct edge *edge = task->edges + task->n_edges; /* from the last on: each wait comes before the others */
         while (edge > task->edges) {
             edge--;
-            struct task_state *producer = &sim->tasks[edge->producer];
+            struct task_state *producer = &simulator->tasks[edge->producer];
             if (leads_to_slot(list, task, edge))
                 producer->before_slot = true;
             if (!edge->wait)
                 continue;
-            sim->waits[n_waits] =
+            simulator->waits[n_waits] =
                 (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = producer->first_wait};
             producer->first_wait = n_waits++;
         }
@@ -77,17 +77,17 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
     return new_problem(EXIT_USAGE,
                        "the tasks of a step take %.3g s in all by %s; expected 1e-9 to 1e6 s: look for a wrong number "
                        "in it",
-                       total, costs ? costs->path : "the step file");
+                       total, costs ? costs->label : "the step file");
 }
 
 /* The most iterations that are simulated: conditional tasks come round four times, if that takes neither too long nor
  * too much memory. */
-static int choose_limit(const struct simulator *sim)
+static int choose_limit(const struct simulator *simulator)
 {
-    int limit = MIN(MAX(LEAST_STEPS, 4 * sim->repeat), MOST_STEPS);
-    limit = MIN(limit, MAX(8, MOST_NODES / sim->n));
-    if (sim->returning_task)
-        limit = MAX(limit, MIN(STORED_STEPS, STORED_NODES / sim->n));
+    int limit = MIN(MAX(LEAST_STEPS, 4 * simulator->repeat), MOST_STEPS);
+    limit = MIN(limit, MAX(8, MOST_NODES / simulator->n));
+    if (simulator->returning_task)
+        limit = MAX(limit, MIN(STORED_STEPS, STORED_NODES / simulator->n));
     return limit;
 }
 
@@ -96,33 +96,33 @@ struct simulator new_simulator(struct simulation *result)
     const struct list *list = result->list;
     const struct machine *machine = list->pool->machine;
     size_t n_lanes = (size_t)machine->n_lanes;
-    struct simulator sim = {.result = result,
-                            .n = (int)list->n,
-                            .n_lanes = machine->n_lanes,
-                            .issue_seconds = machine->issue_seconds,
-                            .slots.n = list->pool->slots.n,
-                            .repeat = (int)repeat_of(list, 2 * MOST_STEPS)};
-    sim.tasks = allocate(list->n, sizeof *sim.tasks);
-    sim.waits = allocate(list->n_edges, sizeof *sim.waits);
-    sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
-    sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
-    sim.on_link = allocate(machine->n_links, sizeof *sim.on_link);
-    index_list(&sim);
-    sim.limit = choose_limit(&sim);
-    sim.iterations = allocate((size_t)sim.limit, sizeof *sim.iterations);
-    return sim;
+    struct simulator simulator = {.result = result,
+                                  .n = (int)list->n,
+                                  .n_lanes = machine->n_lanes,
+                                  .issue_seconds = machine->issue_seconds,
+                                  .slots.n = list->pool->slots.n,
+                                  .repeat = (int)repeat_of(list, 2 * MOST_STEPS)};
+    simulator.tasks = allocate(list->n, sizeof *simulator.tasks);
+    simulator.waits = allocate(list->n_edges, sizeof *simulator.waits);
+    simulator.lanes = allocate(n_lanes, sizeof *simulator.lanes);
+    simulator.winner = allocate(2 * n_lanes, sizeof *simulator.winner);
+    simulator.on_link = allocate(machine->n_links, sizeof *simulator.on_link);
+    index_list(&simulator);
+    simulator.limit = choose_limit(&simulator);
+    simulator.iterations = allocate((size_t)simulator.limit, sizeof *simulator.iterations);
+    return simulator;
 }
 
-void free_simulator(struct simulator *sim)
+void free_simulator(struct simulator *simulator)
 {
-    free(sim->tasks);
-    free(sim->waits);
-    free(sim->unmet);
-    free(sim->lanes);
-    free(sim->winner);
-    for (size_t i = 0; i < sim->result->list->pool->machine->n_links; i++)
-        free(sim->on_link[i].lanes);
-    free(sim->on_link);
-    free(sim->iterations);
-    free(sim->to_try);
+    free(simulator->tasks);
+    free(simulator->waits);
+    free(simulator->unmet);
+    free(simulator->lanes);
+    free(simulator->winner);
+    for (size_t i = 0; i < simulator->result->list->pool->machine->n_links; i++)
+        free(simulator->on_link[i].lanes);
+    free(simulator->on_link);
+    free(simulator->iterations);
+    free(simulator->to_try);
 }

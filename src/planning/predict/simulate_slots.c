@@ -13,55 +13,55 @@
  */
 #include "simulator.h"
 
-bool waits_for_slot(const struct simulator *sim, int node)
+bool waits_for_slot(const struct simulator *simulator, int node)
 {
-    return task_of(sim, node)->slot.needed && !sim->iterations[node / sim->n].has_asked;
+    return task_of(simulator, node)->slot.needed && !simulator->iterations[node / simulator->n].has_asked;
 }
 
 /* A copy of what an update has made has its turn: must it ask for a slot?  The update has asked already, unless it
  * skips this iteration.  Then the copy asks, as in a run (run/late.c).  If it waited for an answer instead, so would
  * all that comes after it on its lane, perhaps the very update that is to ask. */
-bool must_ask(const struct simulator *sim, int node)
+bool must_ask(const struct simulator *simulator, int node)
 {
-    const struct task *task = task_of(sim, node);
+    const struct task *task = task_of(simulator, node);
     if (task->slot.aside || task->condition.unexpected)
         return false;
-    return sim->unmet[node] == 0 && waits_for_slot(sim, node);
+    return simulator->unmet[node] == 0 && waits_for_slot(simulator, node);
 }
 
-bool give_slot(struct simulator *sim, int iteration)
+bool give_slot(struct simulator *simulator, int iteration)
 {
-    struct iteration *state = &sim->iterations[iteration];
+    struct iteration *state = &simulator->iterations[iteration];
     state->has_asked = true;
-    if (!is_due(sim->returning_task, (uint32_t)iteration + 1))
+    if (!is_due(simulator->returning_task, (uint32_t)iteration + 1))
         return false;
-    state->has_slot = take_slot(&sim->slots, (uint32_t)iteration + 1) > 0;
+    state->has_slot = take_slot(&simulator->slots, (uint32_t)iteration + 1) > 0;
     return true;
 }
 
 /* Has task i a result that is to be stored? */
-static bool is_stored(const struct simulator *sim, int i)
+static bool is_stored(const struct simulator *simulator, int i)
 {
-    return sim->tasks[i].before_slot && !task_of(sim, i)->slot.needed;
+    return simulator->tasks[i].before_slot && !task_of(simulator, i)->slot.needed;
 }
 
-bool asks_at_once(const struct simulator *sim, int iteration)
+bool asks_at_once(const struct simulator *simulator, int iteration)
 {
-    if (!sim->returning_task)
+    if (!simulator->returning_task)
         return false;
-    for (int i = 0; i < sim->n; i++)
-        if (is_stored(sim, i) && !skipped(sim, node_of(sim, iteration, i)))
+    for (int i = 0; i < simulator->n; i++)
+        if (is_stored(simulator, i) && !skipped(simulator, node_of(simulator, iteration, i)))
             return false;
     return true;
 }
 
-bool asks_at_end(const struct simulator *sim, int i, int iteration)
+bool asks_at_end(const struct simulator *simulator, int i, int iteration)
 {
-    return is_stored(sim, i) && !sim->iterations[iteration].has_asked;
+    return is_stored(simulator, i) && !simulator->iterations[iteration].has_asked;
 }
 
-void return_at_end(struct simulator *sim, int i, int iteration)
+void return_at_end(struct simulator *simulator, int i, int iteration)
 {
-    if (task_of(sim, i)->slot.returns)
-        return_slot(&sim->slots, (uint32_t)iteration + 1, true);
+    if (task_of(simulator, i)->slot.returns)
+        return_slot(&simulator->slots, (uint32_t)iteration + 1, true);
 }

@@ -14,7 +14,7 @@ struct moment {        /* one task in one simulated step */
 
 struct simulation {
     const struct list *list;
-    int steps;              /* steps that were run to their end: until their times repeat, see pattern.c */
+    int steps;              /* steps that were run to their end: until their times repeat, see simulate_pattern.c */
     int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, numbered from 0, the last ones */
     bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
     struct moment *moments; /* [begun * n]; node i is task i % n of step i / n */
@@ -30,23 +30,23 @@ struct simulation {
 /* ---- simulate.c -------------------------------------------------------------------------------------------------- */
 
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
- * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets *sim, which
+ * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets *simulation, which
  * the caller frees with free_simulation().  If the times make no sense together, it returns the problem. */
-struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **sim);
+struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **simulation);
 
 struct simulation *must_simulate(const struct list *list, const struct costs *costs); /* a problem ends the program */
-void free_simulation(struct simulation *sim);
+void free_simulation(struct simulation *simulation);
 
 /* ---- simulate_report.c ------------------------------------------------------------------------------------------- */
 
 /* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
-size_t *simulated_peaks(const struct simulation *sim);
+size_t *simulated_peaks(const struct simulation *simulation);
 
-void print_simulation(FILE *out, const struct simulation *sim, const struct costs *costs); /* for people */
-json_t *simulation_json(const struct simulation *sim); /* "simulation" of plan --json; the caller owns it */
+void print_simulation(FILE *out, const struct simulation *simulation, const struct costs *costs); /* for people */
+json_t *simulation_json(const struct simulation *simulation); /* "simulation" of plan --json; the caller owns it */
 
 /* Writes the simulated steps as a trace, like a real one.  `model` says in it what was simulated. */
-void write_simulation(const struct simulation *sim, const char *path, const char *model);
+void write_simulation(const struct simulation *simulation, const char *path, const char *model);
 
 /* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
  * from the debugger. */

@@ -1,9 +1,9 @@
 /* simulator.h - what the four files that run a list on a virtual clock know of each other.
  *
- *     simulate.c         the idea: lanes, links, starts and ends, one event after another      begin here
- *     simulate_slots.c   which iterations get a slot
- *     pattern.c          after which iteration the times repeat, and what comes of it
- *     simulate_setup.c   makes the simulator from a list and its tasks' times
+ *     simulate.c           the idea: lanes, links, starts and ends, one event after another    begin here
+ *     simulate_slots.c     which iterations get a slot
+ *     simulate_pattern.c   after which iteration the times repeat, and what comes of it
+ *     simulate_setup.c     makes the simulator from a list and its tasks' times
  */
 #ifndef SIMULATOR_H
 #define SIMULATOR_H
@@ -78,47 +78,53 @@ struct simulator {
 };
 
 /* Task i of the iteration. */
-static inline int node_of(const struct simulator *sim, int iteration, int i) { return iteration * sim->n + i; }
-
-static inline const struct task *task_of(const struct simulator *sim, int node)
+static inline int node_of(const struct simulator *simulator, int iteration, int i)
 {
-    return sim->result->list->tasks[node % sim->n];
+    return iteration * simulator->n + i;
 }
 
-static inline struct lane_state *lane_of_node(const struct simulator *sim, int node)
+static inline const struct task *task_of(const struct simulator *simulator, int node)
 {
-    return &sim->lanes[task_of(sim, node)->lane->index];
+    return simulator->result->list->tasks[node % simulator->n];
 }
 
-static inline bool skipped(const struct simulator *sim, int node) { return sim->result->moments[node].skipped; }
+static inline struct lane_state *lane_of_node(const struct simulator *simulator, int node)
+{
+    return &simulator->lanes[task_of(simulator, node)->lane->index];
+}
+
+static inline bool skipped(const struct simulator *simulator, int node)
+{
+    return simulator->result->moments[node].skipped;
+}
 
 /* ---- simulate_slots.c -------------------------------------------------------------------------------------------- */
 
 /* Each iteration asks once for a slot.  In a list without slots all answers here are false. */
 
 /* Does the node need a slot for which its iteration has not asked yet? */
-bool waits_for_slot(const struct simulator *sim, int node);
+bool waits_for_slot(const struct simulator *simulator, int node);
 
 /* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
  * task i of it has ended? */
-bool asks_at_once(const struct simulator *sim, int iteration);
-bool must_ask(const struct simulator *sim, int node);
-bool asks_at_end(const struct simulator *sim, int i, int iteration);
+bool asks_at_once(const struct simulator *simulator, int iteration);
+bool must_ask(const struct simulator *simulator, int node);
+bool asks_at_end(const struct simulator *simulator, int i, int iteration);
 
 /* The iteration asks, and iterations[iteration].has_slot has the answer.  false: it needs no slot. */
-bool give_slot(struct simulator *sim, int iteration);
+bool give_slot(struct simulator *simulator, int iteration);
 
 /* Task i of the iteration has ended.  If that is the task that returns the iteration's slot, the slot is free. */
-void return_at_end(struct simulator *sim, int i, int iteration);
+void return_at_end(struct simulator *simulator, int i, int iteration);
 
-/* ---- pattern.c --------------------------------------------------------------------------------------------------- */
+/* ---- simulate_pattern.c ------------------------------------------------------------------------------------------ */
 
 /* Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
  * noted in the result, and the clock is to stop. */
-void look_for_pattern(struct simulator *sim, int last);
+void look_for_pattern(struct simulator *simulator, int last);
 
 /* Sums up the pattern: how long each task takes, and what lanes do in its periods, whichever iteration it is for. */
-void sum_up_pattern(const struct simulator *sim);
+void sum_up_pattern(const struct simulator *simulator);
 
 /* ---- simulate_setup.c -------------------------------------------------------------------------------------------- */
 
@@ -126,6 +132,6 @@ void sum_up_pattern(const struct simulator *sim);
 struct problem *find_task_times(struct simulation *result, const struct costs *costs);
 
 struct simulator new_simulator(struct simulation *result); /* its times are known */
-void free_simulator(struct simulator *sim);                /* but not the result */
+void free_simulator(struct simulator *simulator);          /* but not the result */
 
 #endif

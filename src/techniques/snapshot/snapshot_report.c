@@ -14,17 +14,18 @@ struct outcome {        /* what becomes of an iteration; all in seconds */
     double durable;     /* the end of its commit, whose time is that of the flush */
 };
 
-/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever (see pattern.c).  So
+/* The outcome of iteration i, from 1.  The last simulation->pattern simulated iterations repeat for ever (see simulate_pattern.c).  So
  * an iteration that was not simulated is as one that was, some rounds of the pattern earlier. */
-static struct outcome outcome_at(const struct simulation *sim, int iteration)
+static struct outcome outcome_at(const struct simulation *simulation, int iteration)
 {
     struct outcome outcome = {.begin = INFINITY};
-    int beyond = MAX(iteration - sim->steps, 0);
-    int rounds = (beyond + sim->pattern - 1) / sim->pattern;
-    const struct moment *moments = &sim->moments[(size_t)(iteration - rounds * sim->pattern - 1) * sim->list->n];
-    double shift = rounds * sim->pattern * sim->period;
-    for (size_t i = 0; i < sim->list->n; i++) {
-        const struct task *task = sim->list->tasks[i];
+    int beyond = MAX(iteration - simulation->steps, 0);
+    int rounds = (beyond + simulation->pattern - 1) / simulation->pattern;
+    const struct moment *moments =
+        &simulation->moments[(size_t)(iteration - rounds * simulation->pattern - 1) * simulation->list->n];
+    double shift = rounds * simulation->pattern * simulation->period;
+    for (size_t i = 0; i < simulation->list->n; i++) {
+        const struct task *task = simulation->list->tasks[i];
         const struct moment *moment = &moments[i];
         if (!task->slot.needed || moment->skipped)
             continue;
@@ -40,13 +41,13 @@ static struct outcome outcome_at(const struct simulation *sim, int iteration)
 /* The longest time from the end of an update to the end of the copies for which the unit's next update waits.  In the
  * list the copies come right after the update, which is thus the last task before them.  Where the update skips an
  * iteration, the time begins with the copies. */
-static double longest_hold(const struct simulation *sim)
+static double longest_hold(const struct simulation *simulation)
 {
-    const struct moment *moments = &sim->moments[(size_t)sim->first * sim->list->n];
+    const struct moment *moments = &simulation->moments[(size_t)simulation->first * simulation->list->n];
     const struct moment *update = moments;
     double hold = 0;
-    for (size_t i = 0; i < (size_t)sim->pattern * sim->list->n; i++) {
-        const struct task *task = sim->list->tasks[i % sim->list->n];
+    for (size_t i = 0; i < (size_t)simulation->pattern * simulation->list->n; i++) {
+        const struct task *task = simulation->list->tasks[i % simulation->list->n];
         if (!task->slot.needed) {
             update = &moments[i];
         } else if (is_copy(task) && !task->slot.aside && !moments[i].skipped) {
@@ -68,7 +69,7 @@ struct telling { /* the argument of tell_times() */
 
 /* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
  * links need for one iteration. */
-static void advise(const struct telling *telling, const struct simulation *sim, double disk, double links,
+static void advise(const struct telling *telling, const struct simulation *simulation, double disk, double links,
                    const struct outcome *first)
 {
     char **text = &telling->report->reason;
@@ -81,7 +82,7 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
      * slot must be free. */
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
     const double rounding = 1e-6; /* so that a quotient which ought to be whole is not rounded up */
-    double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - rounding), 1);
+    double advised = fmax(ceil(apart / fmin(simulation->period, telling->other_period) - rounding), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
         append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,
@@ -90,11 +91,11 @@ static void advise(const struct telling *telling, const struct simulation *sim, 
         append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
 }
 
-static void list_commits(const struct snapshot_options *options, const struct simulation *sim, json_t *commits,
+static void list_commits(const struct snapshot_options *options, const struct simulation *simulation, json_t *commits,
                          json_t *dropped)
 {
     for (int i = options->every; i <= options->iterations; i += options->every) {
-        struct outcome outcome = outcome_at(sim, i);
+        struct outcome outcome = outcome_at(simulation, i);
         if (isfinite(outcome.begin))
             json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms",
                                                      1e3 * outcome.recoverable, "durable_ms", 1e3 * outcome.durable));
@@ -104,31 +105,31 @@ static void list_commits(const struct snapshot_options *options, const struct si
 }
 
 /* The seconds that the disk and the links need for what one iteration stores. */
-static void sum_seconds(const struct simulation *sim, double *disk, double *links)
+static void sum_seconds(const struct simulation *simulation, double *disk, double *links)
 {
     *disk = 0;
     *links = 0;
-    for (size_t i = 0; i < sim->list->n; i++) {
-        const struct task *task = sim->list->tasks[i];
+    for (size_t i = 0; i < simulation->list->n; i++) {
+        const struct task *task = simulation->list->tasks[i];
         if (task->slot.needed && task->lane->kind == LANE_DISK)
-            *disk += sim->seconds[i];
+            *disk += simulation->seconds[i];
         else if (task->slot.needed && task->lane->kind != LANE_COMPUTE)
-            *links += sim->seconds[i];
+            *links += simulation->seconds[i];
     }
 }
 
 /* Adds to the report what the simulation says of commits: a simulation_look, argument: struct telling. */
-static void tell_times(void *argument, const struct simulation *sim)
+static void tell_times(void *argument, const struct simulation *simulation)
 {
     const struct telling *telling = argument;
     const struct snapshot_options *options = telling->options;
     json_t *dropped = json_object_get(telling->report->fields, "dropped");
     char **text = &telling->report->reason;
     double disk, links; /* seconds for an iteration */
-    struct outcome first = outcome_at(sim, options->every);
-    sum_seconds(sim, &disk, &links);
-    list_commits(options, sim, json_object_get(telling->report->fields, "commits"), dropped);
-    if (disk > 0 && (!telling->costs || sim->list->pool->machine->host->described.disk))
+    struct outcome first = outcome_at(simulation, options->every);
+    sum_seconds(simulation, &disk, &links);
+    list_commits(options, simulation, json_object_get(telling->report->fields, "commits"), dropped);
+    if (disk > 0 && (!telling->costs || simulation->list->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
@@ -136,8 +137,8 @@ static void tell_times(void *argument, const struct simulation *sim)
                 1e3 * first.recoverable, 1e3 * first.durable);
     append_text(text, "; %zu of %d steps dropped", json_array_size(dropped), options->iterations / options->every);
     if (json_array_size(dropped))
-        advise(telling, sim, disk, links, &first);
-    report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(sim));
+        advise(telling, simulation, disk, links, &first);
+    report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(simulation));
 }
 
 /* Bytes that are stored in each slot, and the ways by which they come there. */

@@ -176,8 +176,7 @@ static void take_heads(struct gemm *gemm, struct tensor *const operand[3], int C
     gemm->c.tensor = operand[2];
 }
 
-static struct gemm describe_gemm(const struct bench *bench, const struct product *product,
-                                 struct tensor *const operand[3])
+static struct gemm make_gemm(const struct bench *bench, const struct product *product, struct tensor *const operand[3])
 {
     struct gemm gemm = {
         .form = product->form, .m = product->m, .n = product->n, .k = product->k, .causal = product->causal};
@@ -224,7 +223,7 @@ static struct timing time_gemm(struct bench *bench, const struct product *produc
         operands[i] = new_work_tensor(pool, device, "operand", SHAPE((int64_t)most_elements(product)));
         operands[i]->persistent = true;
     }
-    struct gemm operation = describe_gemm(bench, product, operands);
+    struct gemm operation = make_gemm(bench, product, operands);
     gemm(&b, product->name, &operation);
     must(finish_lists(pool, &list, 1));
     struct timing timing = time_runs(bench, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(product));

@@ -72,13 +72,13 @@ static void run_steps(struct trainer *trainer, struct timed_steps *timed)
 /* The last simulated step is seen in place of the last one that is timed. */
 static void simulate_steps(const struct trainer *trainer, struct timed_steps *timed)
 {
-    struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
-    const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * trainer->train_list->n];
+    struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
+    const struct moment *last = &simulation->moments[(size_t)(simulation->steps - 1) * trainer->train_list->n];
     for (size_t i = 0; i < trainer->train_list->n; i++)
         if (!last[i].skipped)
             see(&timed->seen[STEPS], trainer->train_list->tasks[i], last[i].start, last[i].end);
-    timed->period = sim->period;
-    free_simulation(sim);
+    timed->period = simulation->period;
+    free_simulation(simulation);
 }
 
 static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},

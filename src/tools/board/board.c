@@ -41,12 +41,12 @@ struct board {
 
 size_t count_moves(const struct board *board) { return board->tries ? board->n_moves - 1 : board->n_moves; }
 
-static void look_at_board(void *context, const struct simulation *sim)
+static void look_at_board(void *context, const struct simulation *simulation)
 {
     struct board *board = context;
-    const struct list *list = sim->list;
+    const struct list *list = simulation->list;
     char before[2][32], now[2][32];
-    board->now = (struct figures){.period = sim->period};
+    board->now = (struct figures){.period = simulation->period};
     for (int d = 0; d <= list->pool->machine->n_devices; d++)
         board->now.peak = MAX(board->now.peak, list->peak_total[d]);
     if (!board->values) { /* for the first time */
@@ -63,7 +63,7 @@ static void look_at_board(void *context, const struct simulation *sim)
     else
         title = format_string("%s   period %s → %s   needs %s → %s   moved %zu", board->path, before[0], now[0],
                               before[1], now[1], board->n_moves);
-    write_simulation(sim, board->trace, title);
+    write_simulation(simulation, board->trace, title);
     free(title);
     board->problem = verify_devices(list);
     if (!board->problem)

@@ -18,8 +18,7 @@ static void export_file(const struct checkpoint *checkpoint, const char *path)
     export_llmc(checkpoint, path);
 }
 
-/* Says why the folder has no tokenizer. */
-static void note_lacking(const struct tokenizer *tokenizer)
+static void say_why_no_tokenizer(const struct tokenizer *tokenizer)
 {
     if (tokenizer->kind != &token_ids && tokenizer->takes_ids)
         note("the folder gets no tokenizer.json: the tokenizer of this model only decodes, and Hugging Face has no "
@@ -38,7 +37,7 @@ static void export_folder(const struct checkpoint *checkpoint, const char *path)
     expect_free("ckpt export", path);
     export_huggingface(checkpoint, path, json, end_of_text(&tokenizer));
     if (!json)
-        note_lacking(&tokenizer);
+        say_why_no_tokenizer(&tokenizer);
     json_decref(json);
     free_tokenizer(&tokenizer);
 }

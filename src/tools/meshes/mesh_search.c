@@ -50,7 +50,7 @@ struct mesh_search new_mesh_search(const struct settings *settings, int devices)
     const struct costs *costs = costs_of(trainer);
     if (devices > costs->devices)
         fail(EXIT_USAGE, "--search -d %d: %s has devices = %lld: use a smaller -d, or a copy with devices = %d",
-             devices, costs->path, (long long)costs->devices, devices);
+             devices, costs->label, (long long)costs->devices, devices);
     search.config = trainer->config;
     search.budget = (double)(settings->device_memory ? settings->device_memory : costs->memory);
     free_trainer(trainer);

@@ -156,12 +156,12 @@ static void check_pace_options(struct settings *settings)
 static void pace_training(struct trainer *trainer)
 {
     char text[32];
-    struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
+    struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *pace = start_pacing(trainer->train_list, sim->steady, sim->period, pace_options.scale);
-    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace->pacer.scale, format_seconds(text, sim->period * pace->pacer.scale));
-    free_simulation(sim);
+    struct pace *pace = start_pacing(trainer->train_list, simulation->steady, simulation->period, pace_options.scale);
+    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * simulation->period,
+         pace->pacer.scale, format_seconds(text, simulation->period * pace->pacer.scale));
+    free_simulation(simulation);
 }
 
 static void start_pace(struct trainer *trainer)

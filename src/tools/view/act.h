@@ -9,7 +9,7 @@
 struct action {
     const char *keys; /* one name or two, with a space between: "f", "left a" */
     const char *help;
-    void (*run)(struct view *view, double by); /* moves something by that amount; NULL: it does `act` */
+    void (*move)(struct view *view, double by); /* moves something by that amount; NULL: the key calls act() */
     double by;
     void (*act)(struct view *view);
 };
@@ -23,7 +23,7 @@ void press_key(struct view *view, const char *key);
 void move_mouse(struct view *view, int x, int y);
 enum shift_key { SHIFT_UP, SHIFT_DOWN };
 void press_button(struct view *view, enum shift_key shift); /* at the mouse's place; SHIFT_DOWN: measures */
-void release_button(struct view *view);
+void release_button(struct view *view); /* it was a click if the mouse has not moved since press_button() */
 
 /* Zooms at the mouse; SHIFT_DOWN: moves the rows. */
 void turn_wheel(struct view *view, double notches, enum shift_key shift);
@@ -33,13 +33,20 @@ void run_script(struct view *view, const char *script);
 
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
+/* A task is dragged: take_up(), carry_task() each time the view is drawn, then put_down() or call_off().
+ *
+ *     take_up()       begins to drag the picked task
+ *     carry_task()    moves the task to the mouse; the list is simulated again if the place has changed.  It does
+ *                     nothing unless a task is dragged
+ *     put_down()      keeps the move, unless it was refused
+ *     call_off()      puts the task back where it was */
 void take_up(struct view *view, const struct pick *pick);
-
-/* Moves the task to the mouse; the list is simulated again if the place has changed. */
 void carry_task(struct view *view);
 void put_down(struct view *view);
+void call_off(struct view *view);
 
-void call_off(struct view *view); /* puts the task back where it was */
+/* Keys u and s: take back the last move that was kept, and write the list to a file.  The view's message says what came
+ * of it. */
 void undo_last_move(struct view *view);
 void save_list(struct view *view);
 

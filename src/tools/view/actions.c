@@ -20,7 +20,7 @@ static void zoom(struct view *view, double factor)
     bool inside = view->mouse.x >= rows.x && view->mouse.x < rows.x + rows.w;
     double at = inside ? axis_at(view, view->mouse.x) : (view->sight.from + view->sight.to) / 2;
     view->sight.zoomed = true;
-    if ((view->sight.to - view->sight.from) * factor >= 100)
+    if ((view->sight.to - view->sight.from) * factor >= NARROWEST_NS)
         look_at(view, at + (view->sight.from - at) * factor, at + (view->sight.to - at) * factor);
     if (view->sight.follow)
         look_at_end(view);
@@ -200,19 +200,19 @@ static void ask_step(struct view *view) { ask_trainer(view, ONE_STEP); }
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
 const struct action actions[] = {
-    {"left a", "move left", .run = pan, .by = -0.2},
-    {"right d", "move right", .run = pan, .by = 0.2},
-    {"+ =", "zoom in at the mouse (wheel)", .run = zoom, .by = 1 / 1.5},
-    {"-", "zoom out (wheel)", .run = zoom, .by = 1.5},
-    {"up", "rows up (shift+wheel)", .run = scroll_rows, .by = -60},
-    {"down", "rows down", .run = scroll_rows, .by = 60},
+    {"left a", "move left", .move = pan, .by = -0.2},
+    {"right d", "move right", .move = pan, .by = 0.2},
+    {"+ =", "zoom in at the mouse (wheel)", .move = zoom, .by = 1 / 1.5},
+    {"-", "zoom out (wheel)", .move = zoom, .by = 1.5},
+    {"up", "rows up (shift+wheel)", .move = scroll_rows, .by = -60},
+    {"down", "rows down", .move = scroll_rows, .by = 60},
     {"f", "fit the step", .act = fit_step},
     {"0 home", "fit the whole trace", .act = fit_all},
     {"pagedown", "next step", .act = go_to_next_step},
     {"pageup", "previous step", .act = go_to_previous_step},
-    {"n", "next task on the lane", .run = select_neighbour, .by = 1},
-    {"p", "previous task on the lane", .run = select_neighbour, .by = -1},
-    {"z enter", "zoom to the selected task", .run = show_selected, .by = 3},
+    {"n", "next task on the lane", .move = select_neighbour, .by = 1},
+    {"p", "previous task on the lane", .move = select_neighbour, .by = -1},
+    {"z enter", "zoom to the selected task", .move = show_selected, .by = 3},
     {"c", "critical path of the step", .act = toggle_critical},
     {"u", "undo a move of a task", .act = undo_last_move},
     {"s", "save the list as it is now", .act = save_list},
@@ -300,8 +300,8 @@ void press_key(struct view *view, const char *key)
         type_key(view, key);
     else if (view->help && strcmp(key, "q") != 0)
         view->help = false;
-    else if (action->run)
-        action->run(view, action->by);
+    else if (action->move)
+        action->move(view, action->by);
     else
         action->act(view);
     refresh(view);
@@ -377,7 +377,6 @@ static void click(struct view *view, int x, int y)
     view->selection.task = pick_at(view, x, y);
 }
 
-/* If the mouse has not moved since the button went down, it was a click. */
 void release_button(struct view *view)
 {
     enum drag drag = view->mouse.drag;
@@ -393,10 +392,11 @@ void release_button(struct view *view)
 
 void turn_wheel(struct view *view, double notches, enum shift_key shift)
 {
+    const double dots_a_notch = 40, zoom_a_notch = 1.2;
     if (shift == SHIFT_DOWN)
-        view->sight.scroll -= (int)(notches * 40 * view->scale);
+        scroll_rows(view, -notches * dots_a_notch);
     else
-        zoom(view, pow(1.2, -notches));
+        zoom(view, pow(zoom_a_notch, -notches));
     lay_out(view);
 }
 

@@ -137,8 +137,8 @@ static void draw_gap(const struct brush *brush, size_t i, int x)
     const int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
-        hatch(brush->view, left, brush->y + (brush->height - high) / 2, right - left, high,
-              blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7), cause_stripes(gap.cause[k]));
+        const struct box box = {left, brush->y + (brush->height - high) / 2, right - left, high};
+        hatch(brush->view, &box, blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7), cause_stripes(gap.cause[k]));
         brush->seen->cause[gap.cause[k]] |= right > left;
     }
 }

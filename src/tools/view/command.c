@@ -100,7 +100,7 @@ static json_t *selected_json(const struct view *view)
     struct links links = links_of_pick(view, &view->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
-        const struct link_drawn *link = &links.links[i];
+        const struct drawn_link *link = &links.links[i];
         const bool before = link->consumer == (size_t)view->selection.task.record;
         const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
         json_array_append_new(before ? needs : needed_by, record_json(trace, other));

@@ -227,7 +227,6 @@ char *describe_record(const struct track *track, size_t nth)
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
-/* Nothing is under the mouse and nothing selected: describes the anchor step, and what the user can do next. */
 char *describe_step(const struct view *view)
 {
     char text[32], *all = NULL;
@@ -252,8 +251,6 @@ char *describe_step(const struct view *view)
 /* While a task is dragged, others under the mouse do not count. */
 bool is_hovered(const struct view *view) { return is_picked(&view->mouse.hover) && view->mouse.drag != DRAG_TASK; }
 
-/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
- * The caller frees it. */
 char *find_details(const struct view *view)
 {
     const struct pick after_gap = pick_after_gap(view);

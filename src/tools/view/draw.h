@@ -29,7 +29,7 @@ bool is_plain(const struct view *view, const struct track *track, uint32_t numbe
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
 enum { DENSE = 5, SPARSE = 10 };       /* dots from stripe to stripe */
-int cause_stripes(enum cause cause);   /* one of these */
+int cause_stripes(enum cause cause);   /* one of these two, for hatch() */
 void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
 
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
@@ -97,14 +97,14 @@ static inline void fill(const struct view *view, int x, int y, int width, int he
 }
 
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
-void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
+void shade(const struct view *view, const struct box *box, uint32_t colour, double share);
 
 /* The same where the box is paper: what is drawn on it keeps its colours. */
-void shade_paper(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
+void shade_paper(const struct view *view, const struct box *box, uint32_t colour, double share);
 
-/* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; `apart`: dots from each to the
- * next. */
-void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart);
+/* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; apart: dots from stripe to
+ * stripe. */
+void hatch(const struct view *view, const struct box *box, uint32_t colour, int apart);
 
 /* A frame of dashes inside the box; gap: dots from dash to dash. */
 void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour);
@@ -179,7 +179,7 @@ bool is_covered(const struct times *times, int x, int wide); /* would one of the
 struct times find_times(const struct view *view);
 void draw_times(const struct view *view);
 bool shows_blocker(const struct view *view); /* is a task in sight that is in the way of one that is moved? */
-void draw_blocker(const struct view *view);  /* that task, and why */
+void draw_blocker(const struct view *view);  /* frames that task, and says below it why */
 
 /* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */
 

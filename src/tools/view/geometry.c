@@ -80,7 +80,6 @@ bool is_in_sight(const struct view *view, const struct view_row *row)
     return row->y >= rows.y && row->y + row->height <= rows.y + rows.h;
 }
 
-/* Beside the rows there are only names; those of devices count as their rows. */
 const struct view_row *row_at(const struct view *view, int x, int y)
 {
     struct box rows = places_of(view).rows;

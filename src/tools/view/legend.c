@@ -29,12 +29,12 @@ static void draw_box(const struct view *view, int x, int y, int size, uint32_t c
 
 static void draw_hatched_box(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    hatch(view, x, y, size, size, colour, DENSE);
+    hatch(view, &(struct box){x, y, size, size}, colour, DENSE);
 }
 
 static void draw_sparse_box(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    hatch(view, x, y, size, size, colour, SPARSE);
+    hatch(view, &(struct box){x, y, size, size}, colour, SPARSE);
 }
 
 static void draw_pale_box(const struct view *view, int x, int y, int size, uint32_t colour)

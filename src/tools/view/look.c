@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#define NARROWEST_NS 100.0
 #define AIR 0.015        /* the part of what is in sight that is free on a side */
 #define FARTHEST_NS 1e16 /* four months: whole nanoseconds can still be told apart */
 
@@ -41,7 +40,7 @@ static void set_anchor(struct view *view, uint32_t number)
         view->selection.mark[i] += moved;
 }
 
-/* Shows the longest of the traces' steps, with a little air around it. */
+/* The length is that of the longest of the traces' steps. */
 void look_at_step(struct view *view, uint32_t number)
 {
     double length = 0;
@@ -68,7 +67,6 @@ void look_at_all(struct view *view)
     look_around(view, from, to);
 }
 
-/* Shows all steps of the list whose steps are counted, without what other lists run before and after. */
 void look_at_steps(struct view *view)
 {
     const struct trace_step_list *steps = view->tracks[0]->steps;
@@ -93,8 +91,7 @@ static double wanted_length(const struct track *track, const struct trace_step *
     return n > 0 ? 3 * median(ns, n) : 3 * step_ns(track, newest);
 }
 
-/* Shows what happens now at the right, with the newest step as the anchor, and about three steps, until the user zooms.
- * While one to nine steps are in sight, nothing but time moves. */
+/* While one to nine steps are in sight, nothing but time moves. */
 void look_at_end(struct view *view)
 {
     enum { SLACK = 3 };
@@ -106,6 +103,6 @@ void look_at_end(struct view *view)
     if (!view->sight.zoomed && (length > SLACK * wanted || length < wanted / SLACK))
         length = wanted;
     const double end = axis_of(track, track->now);
-    const double free = is_living(track) ? 0.13 : AIR; /* for what comes */
+    const double free = is_living(track) ? 0.13 : AIR; /* the share at the right: room for what comes */
     look_at(view, end - (1 - free) * length, end + free * length);
 }

@@ -70,7 +70,7 @@ static void draw_link_in_lane(const struct view *view, const struct view_row *ro
 /* Draws an edge from the producer's end to the consumer's start.  Between two lanes it runs from one row to the other:
  * so it hides no name in either.  An edge that goes on beyond the rows' right end has its head there.  arrives: at the
  * selected task. */
-static void draw_link(const struct view *view, int track_index, const struct link_drawn *link, bool arrives)
+static void draw_link(const struct view *view, int track_index, const struct drawn_link *link, bool arrives)
 {
     const uint32_t colour = arrives ? ACCENT : INK;
     const struct track *track = view->tracks[track_index];
@@ -124,10 +124,10 @@ void draw_region(const struct view *view)
 
 void shade_region(const struct view *view)
 {
-    const struct box box = places_of(view).rows;
+    const struct box rows = places_of(view).rows;
     const double *at = view->selection.region.at;
     const int x[] = {x_in_rows(view, at[0]), x_in_rows(view, at[1])};
-    shade_paper(view, MIN(x[0], x[1]), box.y, abs(x[1] - x[0]), box.h, ACCENT, 0.12);
+    shade_paper(view, &(struct box){MIN(x[0], x[1]), rows.y, abs(x[1] - x[0]), rows.h}, ACCENT, 0.12);
 }
 
 bool shows_mark(const struct view *view)
@@ -286,7 +286,6 @@ static struct text_size measure_lines(const struct view *view, const char *text)
     return size;
 }
 
-/* Marks the task that is in the way, and says why, in short lines below it. */
 void draw_blocker(const struct view *view)
 {
     enum { COLUMNS = 60, NOTE_LINE = 17 };

@@ -29,36 +29,64 @@ void put_small(const struct view *view, int x, int y, int right, uint32_t colour
     va_end(arguments);
 }
 
-void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share)
+struct paint { /* what changes the pixels of a box; each kind of paint uses the fields that it needs */
+    uint32_t colour;
+    uint32_t part;   /* how much of the colour a veil has, in parts of 256 */
+    uint32_t ground; /* the colour between stripes */
+    int scale;       /* pixels per dot */
+    int apart;       /* dots from stripe to stripe */
+};
+
+/* Returns the colour that the paint gives the pixel at (x, y), which has the colour `old`. */
+typedef uint32_t paint_kind(const struct paint *paint, uint32_t old, int x, int y);
+
+/* Paints the part of a box that lies in the canvas. */
+static void paint_box(const struct view *view, const struct box *box, paint_kind *kind, const struct paint *paint)
 {
     struct canvas *canvas = view->canvas;
-    uint32_t part = (uint32_t)(256 * share);
-    for (int row = MAX(y, 0); row < MIN(y + height, canvas->height); row++)
-        for (int i = MAX(x, 0); i < MIN(x + width, canvas->width); i++) {
-            uint32_t *pixel = &canvas->pixels[row * canvas->width + i];
-            *pixel = mix_colours(*pixel, colour, part);
+    const int right = MIN(box->x + box->w, canvas->width), bottom = MIN(box->y + box->h, canvas->height);
+    for (int y = MAX(box->y, 0); y < bottom; y++)
+        for (int x = MAX(box->x, 0); x < right; x++) {
+            uint32_t *pixel = &canvas->pixels[y * canvas->width + x];
+            *pixel = kind(paint, *pixel, x, y);
         }
 }
 
-void shade_paper(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share)
+static uint32_t paint_veil(const struct paint *paint, uint32_t old, int x, int y)
 {
-    struct canvas *canvas = view->canvas;
-    const uint32_t shaded = blend(PAPER, colour, share);
-    for (int row = MAX(y, 0); row < MIN(y + height, canvas->height); row++)
-        for (int i = MAX(x, 0); i < MIN(x + width, canvas->width); i++)
-            if (canvas->pixels[row * canvas->width + i] == PAPER)
-                canvas->pixels[row * canvas->width + i] = shaded;
+    (void)x;
+    (void)y;
+    return mix_colours(old, paint->colour, paint->part);
 }
 
-void hatch(const struct view *view, int x, int y, int width, int height, uint32_t colour, int apart)
+static uint32_t paint_veil_on_paper(const struct paint *paint, uint32_t old, int x, int y)
 {
-    struct canvas *canvas = view->canvas;
-    const uint32_t ground = blend(colour, PAPER, 0.85);
-    for (int row = MAX(y, 0); row < MIN(y + height, canvas->height); row++)
-        for (int i = MAX(x, 0); i < MIN(x + width, canvas->width); i++) {
-            const bool striped = (i + row) / view->scale % apart == 0;
-            canvas->pixels[row * canvas->width + i] = striped ? colour : ground;
-        }
+    return old == PAPER ? paint_veil(paint, old, x, y) : old;
+}
+
+static uint32_t paint_stripes(const struct paint *paint, uint32_t old, int x, int y)
+{
+    (void)old;
+    return (x + y) / paint->scale % paint->apart == 0 ? paint->colour : paint->ground;
+}
+
+static uint32_t in_256_parts(double share) { return (uint32_t)(256 * share); }
+
+void shade(const struct view *view, const struct box *box, uint32_t colour, double share)
+{
+    paint_box(view, box, paint_veil, &(struct paint){.colour = colour, .part = in_256_parts(share)});
+}
+
+void shade_paper(const struct view *view, const struct box *box, uint32_t colour, double share)
+{
+    paint_box(view, box, paint_veil_on_paper, &(struct paint){.colour = colour, .part = in_256_parts(share)});
+}
+
+void hatch(const struct view *view, const struct box *box, uint32_t colour, int apart)
+{
+    const struct paint stripes = {
+        .colour = colour, .ground = blend(colour, PAPER, 0.85), .scale = view->scale, .apart = apart};
+    paint_box(view, box, paint_stripes, &stripes);
 }
 
 void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour)

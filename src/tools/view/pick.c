@@ -28,8 +28,6 @@ static size_t find_longest(const struct bars *bars, size_t i, size_t end)
     return longest;
 }
 
-/* The bar at (x, y).  When there are several in one column it is the longest; a narrow one counts up to three pixels
- * beside it. */
 struct pick pick_at(const struct view *view, int x, int y)
 {
     const struct view_row *row = row_at(view, x, y);
@@ -77,7 +75,7 @@ static void add_drawn_link(struct links *links, int64_t from, int64_t to)
 {
     if (from != NONE && to != NONE) {
         links->links = grow(links->links, &links->cap, links->n + 1, sizeof *links->links);
-        links->links[links->n++] = (struct link_drawn){(size_t)from, (size_t)to};
+        links->links[links->n++] = (struct drawn_link){(size_t)from, (size_t)to};
     }
 }
 

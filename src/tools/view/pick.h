@@ -6,21 +6,34 @@
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
-struct link_drawn {
-    size_t producer, consumer; /* records */
+/* The record of that index, or with NONE a pick that is_picked() says no to. */
+struct pick pick_of(const struct view *view, int track, int64_t record);
+bool is_picked(const struct pick *pick);
+
+/* These pick nothing where no bar is meant.
+ *
+ *     pick_at()           the bar at (x, y), or up to three pixels beside it: the longest of its columns
+ *     pick_after_gap()    the bar after the gap under the mouse
+ *     pick_neighbour()    moves the pick along its lane, by +1 or -1; at the lane's end it stays */
+struct pick pick_at(const struct view *view, int x, int y);
+struct pick pick_after_gap(const struct view *view);
+void pick_neighbour(const struct view *view, struct pick *pick, int by);
+
+struct drawn_link { /* an edge of the list, between two records */
+    size_t producer, consumer;
 };
 
 struct links {
-    struct link_drawn *links;
+    struct drawn_link *links;
     size_t n, cap;
 };
-struct pick pick_of(const struct view *view, int track, int64_t record);
-bool is_picked(const struct pick *pick);
-struct pick pick_at(const struct view *view, int x, int y);
-struct pick pick_after_gap(const struct view *view);                     /* the bar after the gap under the mouse */
-void pick_neighbour(const struct view *view, struct pick *pick, int by); /* +1 or -1 along its lane */
-struct links links_of_pick(const struct view *view, const struct pick *pick); /* the caller frees .links */
-void fill_critical_path(struct view *view);
+
+/* The edges to the picked record and from it; the caller frees .links. */
+struct links links_of_pick(const struct view *view, const struct pick *pick);
+
+void fill_critical_path(struct view *view); /* updates view->selection.path */
+
+/* Is the record lit, by the search and the critical path? */
 bool is_lit(const struct view *view, int track, size_t record);
 void fill_lit(struct view *view); /* updates view->selection.lit */
 void forget_lit(struct view *view);
@@ -31,21 +44,23 @@ void forget_lit(struct view *view);
  * seconds are in sight "40 s". */
 void format_axis(const struct view *view, char out[48], double at, double apart);
 
-/* At most three lines; the caller frees them. */
+/* Texts, which the caller frees.
+ *
+ *     describe_record()     about record `nth`: at most three lines
+ *     describe_step()       about the anchor step, and what the user can do next: at most three lines
+ *     describe_briefly()    about a task, as lines of cells, such as draw_popup() takes
+ *     describe_gap()        about the gap before a task, in the same form */
 char *describe_record(const struct track *track, size_t nth);
 char *describe_step(const struct view *view);
-
-/* What is known of a task, as lines of cells, such as draw_popup() takes: among them when it ran and, of a copy, for
- * which device. */
 char *describe_briefly(const struct view *view, const struct pick *pick);
-
-/* The gap before a task; and the text about that gap, in the same form. */
-struct trace_gap gap_before(const struct view *view, const struct pick *pick);
 char *describe_gap(const struct view *view, const struct pick *after);
+
+struct trace_gap gap_before(const struct view *view, const struct pick *pick);
 
 bool is_hovered(const struct view *view); /* is a task under the mouse, and none dragged? */
 
-/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
+/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
+ * The caller frees it. */
 char *find_details(const struct view *view);
 
 int count_details_lines(const struct view *view); /* a picture has as many as it needs, a window always three */

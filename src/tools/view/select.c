@@ -91,7 +91,7 @@ static size_t count_shares(const struct table *table)
     return n;
 }
 
-static void describe_stretch(struct view *view)
+static void fill_stretch_panel(struct view *view)
 {
     static const struct column columns[] = {
         {NULL, "trace", CELL_TEXT, 0, 0},       {"lane", "purpose", CELL_TEXT, 24, 0},
@@ -166,7 +166,7 @@ static void add_kept_row(struct table *table, const struct trace *trace, const s
         text_cell(trace->header.memory[class]), text_cell("kept"), text_cell(""));
 }
 
-static void describe_memory(struct view *view)
+static void fill_place_panel(struct view *view)
 {
     static const struct column columns[] = {
         {"tensor", "tensor", CELL_TEXT, 28, 0},   {"MiB", NULL, CELL_FIXED, 9, 3},
@@ -207,7 +207,7 @@ void select_again(struct view *view)
     free(view->selection.panel.title);
     view->selection.panel = (struct panel){0};
     if (view->selection.region.kind == PLACE)
-        describe_memory(view);
+        fill_place_panel(view);
     if (view->selection.region.kind == STRETCH)
-        describe_stretch(view);
+        fill_stretch_panel(view);
 }

@@ -170,23 +170,29 @@ static size_t first_step_right(const struct view *view, const struct track *trac
     return low;
 }
 
-/* Steps [*from, *to) begin in sight.  Later ones than the newest that computes have not begun: only their batches have
+struct step_range { /* steps [begin, end), by index */
+    size_t begin, end;
+};
+
+/* The steps that begin in sight.  Later ones than the newest that computes have not begun: only their batches have
  * been fetched. */
-static void find_steps_in_sight(const struct view *view, const struct track *track, size_t *from, size_t *to)
+static struct step_range find_steps_in_sight(const struct view *view, const struct track *track)
 {
     const struct trace_step *step = track->steps->all, *newest = newest_step(track);
     const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
-    *from = first_step_from(step, n, clock_of(track, view->sight.from));
-    *to = first_step_right(view, track, *from, n);
+    struct step_range range = {.begin = first_step_from(step, n, clock_of(track, view->sight.from))};
+    range.end = first_step_right(view, track, range.begin, n);
+    return range;
 }
 
 /* The same, but none where there are so many that their lines would be too close to each other.  Far out only a few
  * long steps would have lines. */
-static void find_borders(const struct view *view, const struct track *track, size_t *from, size_t *to)
+static struct step_range find_borders(const struct view *view, const struct track *track)
 {
-    find_steps_in_sight(view, track, from, to);
-    if (is_far_out(view, track) || (double)(*to - *from) > places_of(view).rows.w / (12.0 * view->scale))
-        *to = *from;
+    struct step_range range = find_steps_in_sight(view, track);
+    if (is_far_out(view, track) || (double)(range.end - range.begin) > places_of(view).rows.w / (12.0 * view->scale))
+        range.end = range.begin;
+    return range;
 }
 
 static int border_x(const struct view *view, const struct track *track, size_t i)
@@ -194,31 +200,29 @@ static int border_x(const struct view *view, const struct track *track, size_t i
     return pixel_of(view, axis_of(track, track->steps->all[i].work));
 }
 
-/* Has the line of step i room?  Steps [from, to) begin in sight.  A stretch of short steps has no lines. */
-static bool has_border(const struct view *view, const struct track *track, size_t i, size_t from, size_t to)
+/* Has the line of step i room among those of the range?  A stretch of short steps has no lines. */
+static bool has_border(const struct view *view, const struct track *track, size_t i, struct step_range range)
 {
     const int least = 8 * view->scale, x = border_x(view, track, i);
-    const bool free_before = i == from || x - border_x(view, track, i - 1) >= least;
-    const bool free_after = i + 1 == to || border_x(view, track, i + 1) - x >= least;
+    const bool free_before = i == range.begin || x - border_x(view, track, i - 1) >= least;
+    const bool free_after = i + 1 == range.end || border_x(view, track, i + 1) - x >= least;
     return free_before && free_after;
 }
 
 bool shows_borders(const struct view *view)
 {
-    size_t from, to;
-    find_borders(view, view->tracks[0], &from, &to);
-    for (size_t i = from; i < to; i++)
-        if (has_border(view, view->tracks[0], i, from, to))
+    const struct step_range range = find_borders(view, view->tracks[0]);
+    for (size_t i = range.begin; i < range.end; i++)
+        if (has_border(view, view->tracks[0], i, range))
             return true;
     return false;
 }
 
 void draw_borders(const struct view *view, const struct track *track, int y, int height)
 {
-    size_t from, to;
-    find_borders(view, track, &from, &to);
-    for (size_t i = from; i < to; i++)
-        if (has_border(view, track, i, from, to))
+    const struct step_range range = find_borders(view, track);
+    for (size_t i = range.begin; i < range.end; i++)
+        if (has_border(view, track, i, range))
             fill(view, border_x(view, track, i), y, view->scale, height, BORDER);
 }
 
@@ -335,12 +339,11 @@ static bool draw_step_numbers(const struct view *view)
     const struct track *track = view->tracks[0];
     const struct box box = places_of(view).ruler;
     bool has_anchor = false;
-    size_t first, end;
-    find_steps_in_sight(view, track, &first, &end);
-    if (first > 0)
-        first--;
-    struct number_room room = find_room(view, first, end);
-    for (size_t i = end; i-- > first;) {
+    struct step_range range = find_steps_in_sight(view, track);
+    if (range.begin > 0)
+        range.begin--; /* the step that goes on at the left edge */
+    struct number_room room = find_room(view, range.begin, range.end);
+    for (size_t i = range.end; i-- > range.begin;) {
         const struct step_number number = place_number(view, i, &room);
         const int free_from = i > room.anchor ? room.anchor_end : box.x;
         const int least = number.shown ? end_with_gap(view, &number) : free_from;

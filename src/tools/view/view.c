@@ -102,7 +102,7 @@ bool poll_view(struct view *view)
     return true;
 }
 
-#ifndef HAVE_SDL2 /* window.c is empty */
+#ifndef HAVE_SDL2 /* then window.c is empty, and has no show_window() */
 void show_window(struct view *view)
 {
     (void)view;

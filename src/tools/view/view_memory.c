@@ -3,16 +3,21 @@
 
 #include <math.h>
 
-/* The bytes of each class, one above the other; `top`: the bytes at the upper edge of the box. */
-static void draw_amount(const struct view *view, const struct trace *trace, const struct amount *held,
-                        const struct box *box, int x, int width, double top, struct seen *seen)
+struct memory_column { /* columns of pixels that show one amount */
+    int x, width;
+    const struct amount *held;
+};
+
+/* Draws the bytes of each class, one above the other; top: the bytes at the upper edge of the box. */
+static void draw_amount(const struct view *view, const struct memory_column *column, const struct box *box, double top,
+                        struct seen *seen)
 {
     double sum = 0;
     int y = box->y + box->h;
-    for (size_t i = 0; i < trace->header.n_classes; i++) {
-        sum += (double)held->bytes[i];
+    for (size_t i = 0; i < TRACE_CLASSES; i++) {
+        sum += (double)column->held->bytes[i];
         int to = box->y + box->h - (int)fmin(sum / top * box->h + 0.5, box->h);
-        fill(view, x, to, width, y - to, class_colour(i));
+        fill(view, column->x, to, column->width, y - to, class_colour(i));
         seen->class[i] |= to < y;
         y = to;
     }
@@ -34,11 +39,6 @@ static double upper_edge(const struct view *view)
     }
     return 1.1 * top;
 }
-
-struct memory_column {
-    int x, width;
-    const struct amount *held;
-};
 
 /* Each column of pixels shows the most that is held in its time; far out a span is a column.  As with bars, all is
  * found before it is drawn. */
@@ -69,7 +69,7 @@ static void draw_areas(const struct view *view, const struct view_row *row, cons
         width = column_width(view, (next - before) / (size_t)width);
     }
     for (int i = 0; i < n; i++)
-        draw_amount(view, track->trace, columns[i].held, box, columns[i].x, columns[i].width, top, seen);
+        draw_amount(view, &columns[i], box, top, seen);
 }
 
 /* ---- the axis -------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ void draw_memory(const struct view *view, const struct view_row *row, struct see
     const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
     draw_areas(view, row, &box, top, seen);
     for (double at = tick; at < top; at += tick)
-        shade(view, box.x, y_of(&box, at, top), box.w, dot, INK, 0.25);
+        shade(view, &(struct box){box.x, y_of(&box, at, top), box.w, dot}, INK, 0.25);
     fill(view, box.x, box.y + box.h, box.w, dot, RULE);
     for (int x = box.x; x < box.x + box.w && budget > 0; x += 8 * dot)
         fill(view, x, y_of(&box, budget, top), 5 * dot, dot, ACCENT);

@@ -4,7 +4,7 @@
  * YARD_CACHE nothing is kept, since PoCL and GPUs' drivers have caches of their own, and PoCL compiles every kernel a
  * second time when it is asked for a binary.
  *
- * The file's name is the key: a hash of everything on which the code depends.  The file has a checksum (8 bytes), then
+ * The file's name is the entry's key.  The file has a checksum (8 bytes), then
  * the binary as the driver gave it.  The checksum is a hash of the binary, seeded with the key.  Drivers crash on
  * damaged binaries, so when the checksum is wrong, the program is compiled again and the file replaced.
  */
@@ -25,25 +25,24 @@ static uint64_t hash_settings(void)
     return sum;
 }
 
-char *cache_entry(const struct device *device, const char *options, const char *source)
+struct cache_entry find_cache_entry(const struct device *device, const char *options, const char *source)
 {
     static const cl_device_info of_device[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     const char *folder = getenv("YARD_CACHE");
+    struct cache_entry entry = {.path = NULL};
     if (!folder || !*folder)
-        return NULL;
+        return entry;
     char *all = format_string("%s\n%s", options, source);
     for (size_t i = 0; i < COUNT(of_device); i++) {
         char text[256];
         device_text(device->cl, of_device[i], text, sizeof text);
         append_text(&all, "\n%s", text);
     }
-    unsigned long long key = hash_bytes(all, strlen(all), hash_settings());
+    entry.key = hash_bytes(all, strlen(all), hash_settings());
+    entry.path = format_string("%s/%016llx.program", folder, (unsigned long long)entry.key);
     free(all);
-    return format_string("%s/%016llx.program", folder, key);
+    return entry;
 }
-
-/* The key in an entry's name. */
-static uint64_t key_of(const char *entry) { return strtoull(strrchr(entry, '/') + 1, NULL, 16); }
 
 /* How many devices the device's context has; `ids` becomes a list of them. */
 static cl_uint context_devices(const struct device *device, cl_device_id ids[MOST_DEVICES])
@@ -69,19 +68,19 @@ static cl_program program_of_binary(const struct device *device, const char *bin
     return code == CL_SUCCESS ? program : NULL;
 }
 
-cl_program load_program(const struct device *device, const char *entry, const char *options)
+cl_program load_program(const struct device *device, const struct cache_entry *entry, const char *options)
 {
     size_t bytes;
     uint64_t checksum = 0;
     cl_program program = NULL;
-    if (!entry || access(entry, F_OK) != 0)
+    if (!entry->path || access(entry->path, F_OK) != 0)
         return NULL;
-    char *file = read_whole(entry, &bytes);
+    char *file = read_whole(entry->path, &bytes);
     if (bytes > sizeof checksum) {
         const char *binary = file + sizeof checksum;
         size_t size = bytes - sizeof checksum;
         memcpy(&checksum, file, sizeof checksum);
-        if (hash_bytes(binary, size, key_of(entry)) == checksum)
+        if (hash_bytes(binary, size, entry->key) == checksum)
             program = program_of_binary(device, binary, size);
     }
     free(file);
@@ -94,11 +93,11 @@ cl_program load_program(const struct device *device, const char *entry, const ch
 }
 
 /* The first device's binary is enough, since all devices of a context are of one kind. */
-void keep_program(const struct device *device, const char *entry, cl_program program)
+void keep_program(const struct device *device, const struct cache_entry *entry, cl_program program)
 {
     cl_device_id ids[MOST_DEVICES];
     size_t sizes[MOST_DEVICES] = {0};
-    if (!entry)
+    if (!entry->path)
         return;
     cl_uint n = context_devices(device, ids);
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL));
@@ -106,8 +105,8 @@ void keep_program(const struct device *device, const char *entry, cl_program pro
     unsigned char *binary = allocate(size + 1, 1);
     unsigned char *binaries[MOST_DEVICES] = {binary}; /* the others are NULL: OpenCL leaves them out */
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL));
-    uint64_t checksum = hash_bytes(binary, size, key_of(entry));
-    struct writer *writer = open_writer(entry);
+    uint64_t checksum = hash_bytes(binary, size, entry->key);
+    struct writer *writer = open_writer(entry->path);
     write_bytes(writer, &checksum, sizeof checksum);
     write_bytes(writer, binary, size);
     publish(writer);

@@ -63,16 +63,18 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
 
 /* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
 
-/* The path of the file that keeps the program built from that source with these options; the caller frees it.  NULL:
- * no programs are kept. */
-char *cache_entry(const struct device *device, const char *options, const char *source);
+struct cache_entry { /* where the program of a source with its options is kept */
+    uint64_t key;    /* a hash of everything on which the program depends */
+    char *path;      /* the file, which the caller frees; NULL: no programs are kept */
+};
+struct cache_entry find_cache_entry(const struct device *device, const char *options, const char *source);
 
 /* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is
  * damaged. */
-cl_program load_program(const struct device *device, const char *entry, const char *options);
+cl_program load_program(const struct device *device, const struct cache_entry *entry, const char *options);
 
-/* Writes the program, built for all devices of the device's context, to the file `entry`.  NULL: it is not kept. */
-void keep_program(const struct device *device, const char *entry, cl_program program);
+/* Writes the program, built for all devices of the device's context, to entry->path.  NULL: it is not kept. */
+void keep_program(const struct device *device, const struct cache_entry *entry, cl_program program);
 
 /* ---- limits.c -------------------------------------------------------------------------------------------------- */
 

@@ -97,16 +97,16 @@ static cl_program build_program(struct device *device, const char *file)
         "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s", device->shape.vector,
         device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors, device->is_cpu,
         device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
-    char *entry = cache_entry(device, options, text);
-    cl_program program = load_program(device, entry, options);
+    struct cache_entry entry = find_cache_entry(device, options, text);
+    cl_program program = load_program(device, &entry, options);
     if (!program) {
         program = compile(device, text, options, path);
-        keep_program(device, entry, program);
+        keep_program(device, &entry, program);
     }
     free(path);
     free(text);
     free(options);
-    free(entry);
+    free(entry.path);
     return program;
 }
 

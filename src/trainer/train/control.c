@@ -58,12 +58,12 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
 /* The sums on the device of the norm are views of what is returned, so only those of other devices are moved there. */
 struct tensor *new_losses(struct trainer *trainer)
 {
+    const int n = trainer->mesh.dp;
     struct device *norms = trainer->model->replicas[trainer->model->norm_rank].device;
-    struct tensor *losses =
-        new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)trainer->mesh.dp * UNIT_ALIGN));
+    struct tensor *losses = new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)n * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
-    trainer->rank_totals = allocate((size_t)trainer->mesh.dp, sizeof *trainer->rank_totals);
-    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+    trainer->rank_totals = allocate((size_t)n, sizeof *trainer->rank_totals);
+    for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
         if (device == norms)
             trainer->rank_totals[dp_rank] =
@@ -80,9 +80,10 @@ struct tensor *new_losses(struct trainer *trainer)
 static void report_step(void *argument, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = argument;
-    const float *state = tensor_memory(task->accesses[trainer->mesh.dp].tensor);
+    const int n = trainer->mesh.dp;
+    const float *state = tensor_memory(task->accesses[n].tensor);
     double sum = 0;
-    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+    for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         const float *total = tensor_memory(task->accesses[dp_rank].tensor);
         sum += *total;
     }
@@ -97,15 +98,16 @@ static void report_step(void *argument, const struct task *task, uint32_t iterat
 
 void add_report(struct trainer *trainer)
 {
+    const int n = trainer->mesh.dp;
     struct device *host = trainer->machine->host;
     struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
     int context = NONE;
     tag_role(trainer->train_list, ROLE_REPORT);
-    struct tensor **parts = allocate((size_t)trainer->mesh.dp, sizeof *parts);
-    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+    struct tensor **parts = allocate((size_t)n, sizeof *parts);
+    for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         const struct device *device = trainer->rank_totals[dp_rank]->device;
         if (device->context->index != context) {
-            totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(trainer->mesh.dp, UNIT_ALIGN));
+            totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
             totals->persistent = true;
             context = device->context->index;
         }
@@ -119,7 +121,7 @@ void add_report(struct trainer *trainer)
     add_copy(trainer->train_list, norms->device->lanes[LANE_DOWNLOAD], "report.norm", state, norms->state);
     struct task *task = add_host(trainer->train_list, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
-    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
+    for (int dp_rank = 0; dp_rank < n; dp_rank++)
         add_access(task, parts[dp_rank], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
     free(parts);

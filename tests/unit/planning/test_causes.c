@@ -316,10 +316,10 @@ static struct list *random_list(uint64_t seed)
     return list;
 }
 
-static struct trace *write_and_open_trace(const struct simulation *sim)
+static struct trace *write_and_open_trace(const struct simulation *simulation)
 {
     const char *path = temp_path("sim.trace");
-    write_simulation(sim, path, "");
+    write_simulation(simulation, path, "");
     return trace_open(path);
 }
 
@@ -364,12 +364,12 @@ TEST(a_task_waits_for_the_latest_run_of_a_producer_that_skips_steps)
         read_list_text("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
                        "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
     finish_list(list);
-    struct simulation *sim = must_simulate(list, NULL);
-    json_t *told = simulation_json(sim);
+    struct simulation *simulation = must_simulate(list, NULL);
+    json_t *told = simulation_json(simulation);
     assert_above(cause_ms(json_at(told, "lanes"), "a compute", "link"), 0);
     expect_number("ms that the host delays a", cause_ms(json_at(told, "lanes"), "a compute", "host"), 0);
     json_decref(told);
-    free_simulation(sim);
+    free_simulation(simulation);
     free_list_and_machine(list);
 }
 
@@ -384,10 +384,10 @@ TEST(causes_of_random_lists_add_up)
         machine->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
         for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
             machine->lanes[i]->gap_seconds = 20e-6;
-        struct simulation *sim = must_simulate(list, NULL);
-        struct trace *trace = write_and_open_trace(sim);
+        struct simulation *simulation = must_simulate(list, NULL);
+        struct trace *trace = write_and_open_trace(simulation);
         expect_same_causes(lasting("list %d", (int)seed), trace, all);
-        json_t *told = simulation_json(sim), *lane;
+        json_t *told = simulation_json(simulation), *lane;
         size_t i;
         json_array_foreach(json_object_get(told, "lanes"), i, lane)
         {
@@ -397,13 +397,13 @@ TEST(causes_of_random_lists_add_up)
             for (int c = 0; c < CAUSES; c++)
                 sum += number_at(json_object_get(lane, "causes"), cause_name[c]);
             assert_close(sum, idle, 1e-9);
-            assert_close(busy + idle, 1e3 * sim->period, 1e-5);
-            if (sim->settled)
-                assert_close(busy, 1e3 * sim->busy[i], 1e-4);
+            assert_close(busy + idle, 1e3 * simulation->period, 1e-5);
+            if (simulation->settled)
+                assert_close(busy, 1e3 * simulation->busy[i], 1e-4);
         }
         json_decref(told);
         free_trace(trace);
-        free_simulation(sim);
+        free_simulation(simulation);
         free_list_and_machine(list);
     }
     for (int c = 0; c < CAUSES; c++)

@@ -201,9 +201,9 @@ TEST(a_models_list_comes_back_from_its_step_file)
 {
     for (int ranks = 1; ranks <= 4; ranks += 3) {
         struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
-        struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
-        expect_round_trip(trainer->train_list, sim);
-        free_simulation(sim);
+        struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
+        expect_round_trip(trainer->train_list, simulation);
+        free_simulation(simulation);
         free_trainer(trainer);
     }
 }
@@ -217,9 +217,9 @@ TEST(a_list_with_a_profile_comes_back_from_its_step_file)
                           "gap compute = 3e-6\ngap cpu = 1.1e-5\nissue = 2.3e-6\n"
                           "task batch.upload upload = 3000 0 800\ntask attn.qkv compute = 5000 900 4000\n";
     struct costs *costs = read_costs(write_file("profile.txt", profile, strlen(profile)));
-    struct simulation *sim = must_simulate(trainer->train_list, costs);
-    expect_round_trip(trainer->train_list, sim);
-    free_simulation(sim);
+    struct simulation *simulation = must_simulate(trainer->train_list, costs);
+    expect_round_trip(trainer->train_list, simulation);
+    free_simulation(simulation);
     free_costs(costs);
     free_trainer(trainer);
 }

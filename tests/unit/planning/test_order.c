@@ -41,16 +41,17 @@ static struct list *gated_list(const char *text)
 TEST(updates_wait_for_the_last_backward)
 {
     struct list *list = gated_list(TWO_LAYERS);
-    struct simulation *sim = must_simulate(list, NULL);
+    struct simulation *simulation = must_simulate(list, NULL);
     expect_order(list, "back back adam tell adam");
-    expect_number("period", sim->period, 6);
-    expect_number("first update", sim->moments[2].start, 5);
-    end_simulation(sim);
+    expect_number("period", simulation->period, 6);
+    expect_number("first update", simulation->moments[2].start, 5);
+    end_simulation(simulation);
     list = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
-    sim = must_simulate(list, NULL);
+    simulation = must_simulate(list, NULL);
     expect_order(list, "back back norm adam tell adam late"); /* the norm takes the backwards' place */
-    expect_number("first update", sim->moments[3].start, 2);  /* when g is there; the norm reads nothing, starts at 0 */
-    end_simulation(sim);
+    expect_number("first update", simulation->moments[3].start,
+                  2); /* when g is there; the norm reads nothing, starts at 0 */
+    end_simulation(simulation);
 }
 
 /* The second norm runs in every other step only; in the others the first one holds the update. */
@@ -58,10 +59,10 @@ TEST(a_gate_that_is_skipped_hides_no_other)
 {
     struct list *list = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
                                        "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
-    struct simulation *sim = must_simulate(list, NULL);
-    expect_number("update without the second norm", sim->moments[2].start, 3);
-    expect_number("update after the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
-    end_simulation(sim);
+    struct simulation *simulation = must_simulate(list, NULL);
+    expect_number("update without the second norm", simulation->moments[2].start, 3);
+    expect_number("update after the second norm", simulation->moments[4 + 2].start, 3 + 3 + 1);
+    end_simulation(simulation);
 }
 
 static void gate_list(void *text) { gated_list(text); }
@@ -227,19 +228,19 @@ TEST(verify_sees_a_read_of_a_slot_before_its_write)
 
 TEST(tasks_wait_for_those_that_are_named)
 {
-    struct simulation *sim = simulate_text(RELAY);
-    const struct task *again = sim->list->tasks[2], *end = sim->list->tasks[5];
+    struct simulation *simulation = simulate_text(RELAY);
+    const struct task *again = simulation->list->tasks[2], *end = simulation->list->tasks[5];
     assert_int_equal(again->n_edges, 1);
     assert_int_equal(again->edges[0].producer, 3);
     assert_true(again->edges[0].previous);
     assert_true(again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);
-    expect_number("work", sim->moments[1].start, 1);
-    expect_number("sum", sim->moments[4].start, 1 + 4 + 2);
-    expect_number("end", sim->moments[5].start, 1 + 4 + 2 + 3);
-    expect_number("period", sim->period, 4 + 2); /* launches are hidden */
-    expect_round_trip(sim->list, sim);
-    end_simulation(sim);
+    expect_number("work", simulation->moments[1].start, 1);
+    expect_number("sum", simulation->moments[4].start, 1 + 4 + 2);
+    expect_number("end", simulation->moments[5].start, 1 + 4 + 2 + 3);
+    expect_number("period", simulation->period, 4 + 2); /* launches are hidden */
+    expect_round_trip(simulation->list, simulation);
+    end_simulation(simulation);
     expect_period(GPU "task a gpu.compute 2 after=c'\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 6, 1);
     expect_period(GPU "task a gpu.compute 2\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 3, 1);
     expect_period(GPU "task a host.cpu 2 every=2\ntask b gpu.compute 1 after=a\n", 1.5, 2);

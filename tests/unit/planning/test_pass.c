@@ -153,10 +153,10 @@ TEST(recompute_keeps_less_as_predicted)
     double period[3];
     for (int i = 0; i < 3; i++) {
         struct trainer *trainer = plan_recompute(how[i]);
-        struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
+        struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
         high[i] = trainer->train_list->peak_total[0];
-        period[i] = sim->period;
-        free_simulation(sim);
+        period[i] = simulation->period;
+        free_simulation(simulation);
         free_trainer(trainer);
         struct settings *settings = parse_words(TINY "--layers 4 --seq-len 64 -d 0:0");
         recompute_options.mode = how[i];

@@ -14,15 +14,16 @@
 
 #include <math.h>
 
-static void expect_times(const struct simulation *sim, int iteration, const struct span *expected)
+static void expect_times(const struct simulation *simulation, int iteration, const struct span *expected)
 {
-    size_t n = sim->list->n;
+    size_t n = simulation->list->n;
     for (size_t i = 0; i < n; i++) {
-        const struct moment *moment = &sim->moments[(size_t)iteration * n + i];
+        const struct moment *moment = &simulation->moments[(size_t)iteration * n + i];
         double tolerance = 1e-9 * expected[i].end + 1e-18;
         if (fabs(moment->start - expected[i].start) > tolerance || fabs(moment->end - expected[i].end) > tolerance)
             test_failed("iteration %d, task %zu %s: simulated [%g, %g], by hand [%g, %g]\n", iteration, i,
-                        sim->list->tasks[i]->name, moment->start, moment->end, expected[i].start, expected[i].end);
+                        simulation->list->tasks[i]->name, moment->start, moment->end, expected[i].start,
+                        expected[i].end);
     }
 }
 
@@ -49,14 +50,14 @@ TEST(two_lanes_take_what_was_worked_out_by_hand)
     add_paper(&paper, upload, "u1", d1, NULL, NULL);
     add_paper(&paper, compute, "c1", NULL, d1, sum);
     finish_paper(&paper);
-    struct simulation *sim = simulate_durations(paper.list, (double[]){2, 3, 2, 3});
-    expect_times(sim, 0, (struct span[]){{0, 2}, {2, 5}, {2, 4}, {5, 8}});
-    expect_times(sim, 1, (struct span[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
-    expect_times(sim, 2, (struct span[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
-    expect_number("period", sim->period, 6);
-    expect_number("compute", sim->busy[compute->index], 6);
-    expect_number("upload", sim->busy[upload->index], 4);
-    free_simulation(sim);
+    struct simulation *simulation = simulate_durations(paper.list, (double[]){2, 3, 2, 3});
+    expect_times(simulation, 0, (struct span[]){{0, 2}, {2, 5}, {2, 4}, {5, 8}});
+    expect_times(simulation, 1, (struct span[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
+    expect_times(simulation, 2, (struct span[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
+    expect_number("period", simulation->period, 6);
+    expect_number("compute", simulation->busy[compute->index], 6);
+    expect_number("upload", simulation->busy[upload->index], 4);
+    free_simulation(simulation);
     end_paper(&paper);
 }
 
@@ -80,9 +81,9 @@ TEST(the_critical_path_is_one_step_long)
     add_paper(&paper, compute, "b", tensor, NULL, NULL);
     add_paper(&paper, paper.host->lanes[LANE_REPORT], "c", NULL, tensor, NULL);
     finish_paper(&paper);
-    struct simulation *sim = simulate_durations(paper.list, (double[]){9, 1, 5});
-    expect_times(sim, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
-    json_t *told = simulation_json(sim), *found = json_object_get(told, "critical_path");
+    struct simulation *simulation = simulate_durations(paper.list, (double[]){9, 1, 5});
+    expect_times(simulation, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
+    json_t *told = simulation_json(simulation), *found = json_object_get(told, "critical_path");
     expect_number("step", number_at(told, "step_ms"), 1e4);
     assert_int_equal(json_array_size(found), COUNT(path));
     for (size_t i = 0; i < COUNT(path); i++) {
@@ -91,7 +92,7 @@ TEST(the_critical_path_is_one_step_long)
         expect_number(path[i].task, number_at(part, "ms"), path[i].ms);
     }
     json_decref(told);
-    free_simulation(sim);
+    free_simulation(simulation);
     end_paper(&paper);
 }
 
@@ -161,12 +162,12 @@ static void longest_paths(const struct list *list, const double *seconds, int st
     free(last);
 }
 
-static void expect_longest_paths(const struct simulation *sim)
+static void expect_longest_paths(const struct simulation *simulation)
 {
-    struct span *span = allocate((size_t)sim->steps * sim->list->n, sizeof *span);
-    longest_paths(sim->list, sim->seconds, sim->steps, span);
-    for (int i = 0; i < sim->steps; i++)
-        expect_times(sim, i, &span[(size_t)i * sim->list->n]);
+    struct span *span = allocate((size_t)simulation->steps * simulation->list->n, sizeof *span);
+    longest_paths(simulation->list, simulation->seconds, simulation->steps, span);
+    for (int i = 0; i < simulation->steps; i++)
+        expect_times(simulation, i, &span[(size_t)i * simulation->list->n]);
     free(span);
 }
 
@@ -175,9 +176,9 @@ TEST(times_are_longest_paths)
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct paper paper = random_list(seed, &slow_speeds, 2);
         double *seconds = random_seconds(paper.list->n, seed);
-        struct simulation *sim = simulate_durations(paper.list, seconds);
-        expect_longest_paths(sim);
-        free_simulation(sim);
+        struct simulation *simulation = simulate_durations(paper.list, seconds);
+        expect_longest_paths(simulation);
+        free_simulation(simulation);
         free(seconds);
         end_paper(&paper);
     }
@@ -190,36 +191,36 @@ TEST(what_follows_the_pattern_repeats_it)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct paper paper = random_list(seed, &slow_speeds, 3);
         double *seconds = random_seconds(paper.list->n, seed);
-        struct simulation *sim = simulate_durations(paper.list, seconds);
+        struct simulation *simulation = simulate_durations(paper.list, seconds);
         size_t n = paper.list->n;
-        size_t steps = (size_t)(sim->steps + 8 * sim->pattern);
-        size_t pattern = (size_t)sim->pattern;
+        size_t steps = (size_t)(simulation->steps + 8 * simulation->pattern);
+        size_t pattern = (size_t)simulation->pattern;
         struct span *span = allocate(steps * n, sizeof *span);
         longest_paths(paper.list, seconds, (int)steps, span);
-        assert_true(sim->settled);
-        if (sim->steps > 4)
+        assert_true(simulation->settled);
+        if (simulation->steps > 4)
             longer++;
-        for (size_t i = (size_t)sim->first * n; i + pattern * n < steps * n; i++)
-            expect_number("end", span[i + pattern * n].end, span[i].end + sim->period * (double)pattern);
+        for (size_t i = (size_t)simulation->first * n; i + pattern * n < steps * n; i++)
+            expect_number("end", span[i + pattern * n].end, span[i].end + simulation->period * (double)pattern);
         free(span);
         free(seconds);
-        free_simulation(sim);
+        free_simulation(simulation);
         end_paper(&paper);
     }
     assert_above(longer, 0); /* where four steps were not enough */
 }
 
 /* What a copy gets of its link while it runs: 1/k of the time in which k copies of its link run. */
-static double share_of(const struct simulation *sim, size_t node, const int *link)
+static double share_of(const struct simulation *simulation, size_t node, const int *link)
 {
-    size_t n = sim->list->n;
-    const struct moment *moment = &sim->moments[node];
+    size_t n = simulation->list->n;
+    const struct moment *moment = &simulation->moments[node];
     double got = 0, next;
     for (double from = moment->start; from < moment->end; from = next) {
         size_t together = 0;
         next = moment->end;
-        for (size_t k = 0; k < (size_t)sim->steps * n; k++) {
-            const struct moment *other = &sim->moments[k];
+        for (size_t k = 0; k < (size_t)simulation->steps * n; k++) {
+            const struct moment *other = &simulation->moments[k];
             if (link[k % n] != link[node % n] || other->end <= from)
                 continue;
             next = fmin(next, other->start > from ? other->start : other->end);
@@ -261,13 +262,14 @@ TEST(random_copies_share_evenly)
             if (link[i] <= 2)
                 make_copy(&paper, paper.list->tasks[i]);
         }
-        struct simulation *sim = must_simulate(paper.list, paper.costs);
-        for (size_t node = 0; node < (size_t)(sim->steps - 1) * RANDOM_TASKS; node++) { /* (the next one shares, too) */
-            expect_number("work done", share_of(sim, node, link), sim->seconds[node % RANDOM_TASKS]);
-            work += sim->seconds[node % RANDOM_TASKS];
-            time += sim->moments[node].end - sim->moments[node].start;
+        struct simulation *simulation = must_simulate(paper.list, paper.costs);
+        for (size_t node = 0; node < (size_t)(simulation->steps - 1) * RANDOM_TASKS;
+             node++) { /* (the next one shares, too) */
+            expect_number("work done", share_of(simulation, node, link), simulation->seconds[node % RANDOM_TASKS]);
+            work += simulation->seconds[node % RANDOM_TASKS];
+            time += simulation->moments[node].end - simulation->moments[node].start;
         }
-        free_simulation(sim);
+        free_simulation(simulation);
         end_paper(&paper);
     }
     assert_above(time, 1.02 * work); /* links were in fact shared */
@@ -317,12 +319,12 @@ TEST(shipped_hardware_has_its_devices)
         assert_string_equal(costs_of(trainer)->name, shipped[i].name);
         assert_int_equal(device->shape.work_group, shipped[i].work_group);
         assert_int_equal(device->units, shipped[i].units);
-        struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
-        assert_above(sim->period, 1e-6);
-        assert_below(sim->period, 1);
-        assert_int_equal(sim->by_source[COST_MODELLED], trainer->train_list->n);
+        struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
+        assert_above(simulation->period, 1e-6);
+        assert_below(simulation->period, 1);
+        assert_int_equal(simulation->by_source[COST_MODELLED], trainer->train_list->n);
         expect_sound(path, trainer->train_list, values_of(trainer, trainer->train_list));
-        free_simulation(sim);
+        free_simulation(simulation);
         free_trainer(trainer);
         expect_yard(EXIT_OK, "simulated step", "plan --model gpt2 --attention flash --simulate --hardware %s", path);
     }

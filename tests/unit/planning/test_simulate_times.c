@@ -19,41 +19,41 @@
 /* ---- copies and links -------------------------------------------------------------------------------------------- */
 
 /* Task i in the first step of the steady pattern, its times counted from the end of the step before. */
-static void expect_span(const struct simulation *sim, size_t i, double start, double end)
+static void expect_span(const struct simulation *simulation, size_t i, double start, double end)
 {
-    size_t n = sim->list->n;
+    size_t n = simulation->list->n;
     double from = 0;
     for (size_t k = 0; k < n; k++)
-        from = fmax(from, sim->moments[(size_t)(sim->first - 1) * n + k].end);
-    const struct moment *moment = &sim->moments[(size_t)sim->first * n + i];
+        from = fmax(from, simulation->moments[(size_t)(simulation->first - 1) * n + k].end);
+    const struct moment *moment = &simulation->moments[(size_t)simulation->first * n + i];
     if (fabs(moment->start - from - start) > 1e-9 || fabs(moment->end - from - end) > 1e-9)
-        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->list->tasks[i]->name, moment->start - from,
-                    moment->end - from, start, end);
+        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", simulation->list->tasks[i]->name,
+                    moment->start - from, moment->end - from, start, end);
 }
 
 /* A copy waits for the latency, and then its bytes go: 2 + 100 / 50. */
 TEST(a_copy_waits_for_the_latency_then_its_bytes_go)
 {
-    struct simulation *sim = simulate_text(GPU "link gpu down 50 2\n"
-                                               "tensor x gpu 100 work\ntensor h host 100 work\n"
-                                               "task make gpu.compute 1 writes=x\n"
-                                               "copy out h x\n"
-                                               "task use host.cpu 3 reads=h writes=h\n");
-    expect_span(sim, 0, -3, -2); /* as soon as x has been copied */
-    expect_span(sim, 1, 0, 4);   /* h is free when it has been used */
-    expect_span(sim, 2, 4, 7);
-    end_simulation(sim);
+    struct simulation *simulation = simulate_text(GPU "link gpu down 50 2\n"
+                                                      "tensor x gpu 100 work\ntensor h host 100 work\n"
+                                                      "task make gpu.compute 1 writes=x\n"
+                                                      "copy out h x\n"
+                                                      "task use host.cpu 3 reads=h writes=h\n");
+    expect_span(simulation, 0, -3, -2); /* as soon as x has been copied */
+    expect_span(simulation, 1, 0, 4);   /* h is free when it has been used */
+    expect_span(simulation, 2, 4, 7);
+    end_simulation(simulation);
 }
 
 /* It may also read a word that says whether the copy is needed. */
 TEST(a_copy_waits_for_all_it_reads)
 {
-    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
-                                               "tensor k host 8 work\n"
-                                               "task decide host.feed 5 writes=k\n"
-                                               "copy out h x reads=k[4:8]\n");
-    expect_number("start of task 1", sim->moments[1].start, 5);
-    end_simulation(sim);
+    struct simulation *simulation = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
+                                                      "tensor k host 8 work\n"
+                                                      "task decide host.feed 5 writes=k\n"
+                                                      "copy out h x reads=k[4:8]\n");
+    expect_number("start of task 1", simulation->moments[1].start, 5);
+    end_simulation(simulation);
 }
 
 static void expect_copies(const char *machine, const char *copies, size_t n, const double (*span)[2])
@@ -61,10 +61,10 @@ static void expect_copies(const char *machine, const char *copies, size_t n, con
     char *text = lasting("%stensor go host 1 work keep\ntask start host.cpu 0 writes=go,h0,h1\n%s"
                          "task end host.cpu 1 reads=go,%s\n",
                          machine, copies, n >= 2 ? "p,q writes=p,q" : "p writes=p");
-    struct simulation *sim = simulate_text(text);
+    struct simulation *simulation = simulate_text(text);
     for (size_t i = 0; i < n; i++)
-        expect_span(sim, 1 + i, span[i][0], span[i][1]);
-    end_simulation(sim);
+        expect_span(simulation, 1 + i, span[i][0], span[i][1]);
+    end_simulation(simulation);
 }
 
 #define HELD "tensor h0 host 100 work keep\ntensor h1 host 100 work keep\n"
@@ -103,9 +103,9 @@ TEST(a_measured_time_may_be_below_the_latency)
 /* Nothing runs in the other steps, so twelve of them may be open at once. */
 TEST(what_runs_seldom_lets_many_steps_be_open)
 {
-    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.upload 5 every=3 writes=x\n");
-    expect_number("period", sim->period, 5. / 3);
-    end_simulation(sim);
+    struct simulation *simulation = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.upload 5 every=3 writes=x\n");
+    expect_number("period", simulation->period, 5. / 3);
+    end_simulation(simulation);
 }
 
 /* Two lanes of a device on its one link: n copy queues gain no bandwidth, unless one queue cannot fill the link. */
@@ -133,10 +133,10 @@ TEST(bytes_are_shared_where_memory_is_scarce)
     } cases[] = {{"device gpu memory=80", 6}, {"device gpu memory=79", 7}, {"device gpu memory=80 share", 7}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *text = lasting("%s\n%s", cases[i].device, tasks);
-        struct simulation *sim = simulate_text(text);
-        expect_number("period", sim->period, cases[i].period);
-        assert_int_equal(sim->list->peak_total[0], 40);
-        end_simulation(sim);
+        struct simulation *simulation = simulate_text(text);
+        expect_number("period", simulation->period, cases[i].period);
+        assert_int_equal(simulation->list->peak_total[0], 40);
+        end_simulation(simulation);
     }
 }
 
@@ -163,19 +163,21 @@ TEST(copies_to_the_disk_take_its_time)
 /* The host takes a second for each of three short tasks. */
 TEST(the_host_issues_in_list_order)
 {
-    struct simulation *sim = simulate_text("device host memory=1G issue=1\ndevice gpu memory=1G\n"
-                                           "task a gpu.compute 0.1\ntask b gpu.compute 0.1\ntask c gpu.compute 0.1\n");
-    expect_number("period", sim->period, 3);
-    end_simulation(sim);
+    struct simulation *simulation =
+        simulate_text("device host memory=1G issue=1\ndevice gpu memory=1G\n"
+                      "task a gpu.compute 0.1\ntask b gpu.compute 0.1\ntask c gpu.compute 0.1\n");
+    expect_number("period", simulation->period, 3);
+    end_simulation(simulation);
 }
 
 /* All compute lanes of a device count: the fast one is at most two steps ahead of the slow one. */
 TEST(a_step_waits_for_all_compute_lanes)
 {
-    struct simulation *sim = simulate_text("device gpu memory=1G\nlane gpu.compute1\n"
-                                           "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
-    expect_number("third start", sim->moments[2 * 2].start, 10); /* when the slow lane has ended the first step */
-    end_simulation(sim);
+    struct simulation *simulation = simulate_text("device gpu memory=1G\nlane gpu.compute1\n"
+                                                  "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
+    expect_number("third start", simulation->moments[2 * 2].start,
+                  10); /* when the slow lane has ended the first step */
+    end_simulation(simulation);
 }
 
 /* ---- the period -------------------------------------------------------------------------------------------------- */
@@ -199,11 +201,11 @@ TEST(tasks_of_some_steps_count_by_their_share)
             char *list = lasting(text, a, b);
             expect_period(list, 2 + 3.0 / a + 5.0 / b, least_common_multiple(a, b));
         }
-    struct simulation *sim =
+    struct simulation *simulation =
         simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* b: in steps 2, 4, ... */
-    assert_true(sim->moments[1].skipped);
-    expect_number("seconds of task 3", sim->moments[3].end - sim->moments[3].start, 1);
-    end_simulation(sim);
+    assert_true(simulation->moments[1].skipped);
+    expect_number("seconds of task 3", simulation->moments[3].end - simulation->moments[3].start, 1);
+    end_simulation(simulation);
 }
 
 /* A write in every second step costs no time, as long as it ends before the next write. */
@@ -239,21 +241,21 @@ TEST(one_step_alike_is_not_enough)
 
 TEST(steps_are_run_until_they_repeat)
 {
-    struct simulation *sim = simulate_text("task a host.cpu 1\n");
-    assert_at_most(sim->steps, MOST_RUNS + 1);
-    assert_int_equal(sim->first + sim->pattern, sim->steps);
-    end_simulation(sim);
-    sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
-    expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
-    assert_int_equal(sim->pattern, 77); /* 7 x 11 */
-    assert_above(sim->steps, 77);
-    assert_true(sim->settled);
-    end_simulation(sim);
-    sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
-    assert_true(!sim->settled);
-    assert_at_least(sim->period, 1);
-    assert_below(sim->period, 1.01); /* 988,027 steps are not run */
-    end_simulation(sim);
+    struct simulation *simulation = simulate_text("task a host.cpu 1\n");
+    assert_at_most(simulation->steps, MOST_RUNS + 1);
+    assert_int_equal(simulation->first + simulation->pattern, simulation->steps);
+    end_simulation(simulation);
+    simulation = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
+    expect_number("period", simulation->period, 1 + 2.0 / 7 + 4.0 / 11);
+    assert_int_equal(simulation->pattern, 77); /* 7 x 11 */
+    assert_above(simulation->steps, 77);
+    assert_true(simulation->settled);
+    end_simulation(simulation);
+    simulation = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
+    assert_true(!simulation->settled);
+    assert_at_least(simulation->period, 1);
+    assert_below(simulation->period, 1.01); /* 988,027 steps are not run */
+    end_simulation(simulation);
 }
 
 /* ---- the examples ------------------------------------------------------------------------------------------------ */
@@ -292,10 +294,10 @@ TEST(shipped_lists_have_their_periods)
             problem = verify(list, values);
         if (problem)
             test_failed("%s: %s\n", path, problem->sentence);
-        struct simulation *sim = must_simulate(list, NULL);
-        if (fabs(sim->period - shipped[i].period) > 1e-9)
-            test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
+        struct simulation *simulation = must_simulate(list, NULL);
+        if (fabs(simulation->period - shipped[i].period) > 1e-9)
+            test_failed("%s: %g s, its comment says %g\n", path, simulation->period, shipped[i].period);
         free_values(values);
-        end_simulation(sim);
+        end_simulation(simulation);
     }
 }

@@ -339,16 +339,16 @@ TEST(a_list_of_30000_tasks_takes_little_time_and_memory)
     must(place(paper.pool, &list, 1, PLACE_TO_CHECK));
     depend(list, ALL_EDGES);
     expect_sound("the list", list, values);
-    struct simulation *sim = must_simulate(list, paper.costs);
+    struct simulation *simulation = must_simulate(list, paper.costs);
     assert_at_least(list->n, 30000);
-    assert_true(sim->settled);
+    assert_true(simulation->settled);
     struct forecast forecast = forecast_list(list, paper.costs);
-    assert_close(forecast.period, sim->period, 0);
+    assert_close(forecast.period, simulation->period, 0);
     size_t most = peak_megabytes() - before;
     if (most > 300)
         test_failed("planning %zu tasks took %zu MiB\n", list->n, most);
     free_forecast(&forecast);
-    free_simulation(sim);
+    free_simulation(simulation);
     free_values(values);
     end_paper(&paper);
 }
@@ -373,10 +373,10 @@ static uint64_t fingerprint(const struct list *list)
 /* The forecast is what then happens. */
 static void expect_forecast(const struct forecast *forecast, const struct list *list, const struct costs *costs)
 {
-    struct simulation *sim = must_simulate(list, costs);
+    struct simulation *simulation = must_simulate(list, costs);
     assert_null(forecast->problem);
     assert_int_equal(forecast->n, list->n);
-    assert_close(forecast->period, sim->period, 0);
+    assert_close(forecast->period, simulation->period, 0);
     for (int d = 0; d <= list->pool->machine->n_devices; d++) {
         size_t most = 0, at = 0;
         assert_int_equal(forecast->peak_total[d], list->peak_total[d]);
@@ -394,7 +394,7 @@ static void expect_forecast(const struct forecast *forecast, const struct list *
         assert_int_equal(most, forecast->peak_total[d]);
         assert_int_equal(at, forecast->peak_position[d]);
     }
-    free_simulation(sim);
+    free_simulation(simulation);
 }
 
 TEST(a_forecast_comes_true)

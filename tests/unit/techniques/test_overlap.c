@@ -184,11 +184,11 @@ static double plan_instance(const struct instance *instance, struct pass_report 
     overlap_options.mode = OVERLAP_OFF;
     finish_list(list);
     expect_sound("after the pass", list, values);
-    struct simulation *sim = must_simulate(list, NULL);
-    double period = sim->period;
+    struct simulation *simulation = must_simulate(list, NULL);
+    double period = simulation->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
     assert_at_most(number_in(&(*reports)[0], "bound_ms"), 1e3 * period * (1 + 1e-9));
-    free_simulation(sim);
+    free_simulation(simulation);
     free_values(values);
     free_list_and_machine(list);
     return period;

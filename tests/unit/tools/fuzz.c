@@ -40,9 +40,9 @@ static int predict(int n, char **words)
     (void)n;
     struct trainer *trainer = plan_tiny(SERVER, 2);
     struct costs *costs = read_costs(words[0]);
-    struct simulation *sim = must_simulate(trainer->train_list, costs);
-    print_simulation(stdout, sim, costs);
-    free_simulation(sim);
+    struct simulation *simulation = must_simulate(trainer->train_list, costs);
+    print_simulation(stdout, simulation, costs);
+    free_simulation(simulation);
     free_costs(costs);
     free_trainer(trainer);
     return 0;

@@ -323,11 +323,11 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         kept += moved;
         char *after = saved(board, "after.txt");
         struct list *list = finished(temp_path("after.txt"));
-        struct simulation *sim = must_simulate(list, NULL);
+        struct simulation *simulation = must_simulate(list, NULL);
         expect_same_meaning(written, list);
         assert_null(verify(list, NULL));
-        expect_ms(board, 1e3 * sim->period);
-        free_simulation(sim);
+        expect_ms(board, 1e3 * simulation->period);
+        free_simulation(simulation);
         for (; moved; moved--)
             assert_true(undo_move(board));
         char *back = saved(board, "back.txt");

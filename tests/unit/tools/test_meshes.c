@@ -191,12 +191,12 @@ static struct mesh_outcome plan_words(const char *words)
     free(problem);
     if (!trainer)
         return outcome;
-    struct simulation *sim = must_simulate(trainer->train_list, costs_of(trainer));
-    outcome.seconds = sim->period;
+    struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
+    outcome.seconds = simulation->period;
     outcome.bytes = 0;
     for (const struct device *device = trainer->machine->devices; !device->is_host; device++)
         outcome.bytes = fmax(outcome.bytes, (double)device->placed_bytes);
-    free_simulation(sim);
+    free_simulation(simulation);
     free_trainer(trainer);
     return outcome;
 }

@@ -123,7 +123,7 @@ static void keep_times(void *context, const struct list *list, const struct task
 struct paced {
     struct trainer *trainer;
     struct costs *costs;
-    struct simulation *sim;
+    struct simulation *simulation;
     struct recording recording;
     size_t overruns, tasks;
     double seconds; /* the modelled time of the overruns */
@@ -136,9 +136,9 @@ static struct paced run_paced(double scale)
     struct list *list = paced.trainer->train_list;
     size_t n, same;
     float *expected = train_serial(paced.trainer, 4, &n);
-    paced.sim = must_simulate(list, paced.costs);
+    paced.simulation = must_simulate(list, paced.costs);
     paced.recording.times = allocate(5 * list->n, sizeof *paced.recording.times);
-    struct pace *pace = start_pacing(list, paced.sim->steady, paced.sim->period, scale);
+    struct pace *pace = start_pacing(list, paced.simulation->steady, paced.simulation->period, scale);
     assert_close(pace->pacer.scale, scale, 0);
     struct observer keeper = {.ended = keep_times, .context = &paced.recording};
     add_observer(&keeper);
@@ -159,14 +159,15 @@ static struct paced run_paced(double scale)
 static void end_paced(struct paced *paced)
 {
     free(paced->recording.times);
-    free_simulation(paced->sim);
+    free_simulation(paced->simulation);
     free_trainer(paced->trainer);
     free_costs(paced->costs);
 }
 
 static uint64_t padded_ns(const struct paced *paced, size_t i, double scale)
 {
-    const struct moment *moment = &paced->sim->moments[(size_t)paced->sim->first * paced->trainer->train_list->n + i];
+    const struct moment *moment =
+        &paced->simulation->moments[(size_t)paced->simulation->first * paced->trainer->train_list->n + i];
     return (uint64_t)(1e9 * (moment->end - moment->start) * scale);
 }
 
@@ -231,14 +232,14 @@ TEST(the_scale_shows_the_median_task_for_5_ms)
 {
     struct trainer *trainer = open_tiny("0:0", false);
     struct costs *costs = read_costs(write_hardware());
-    struct simulation *sim = must_simulate(trainer->train_list, costs);
+    struct simulation *simulation = must_simulate(trainer->train_list, costs);
     init_random(trainer->model, 1);
-    struct pace *pace = start_pacing(trainer->train_list, sim->steady, sim->period, 0);
-    qsort(sim->seconds, trainer->train_list->n, sizeof *sim->seconds, ascending);
-    assert_at_least(pace->pacer.scale * sim->seconds[trainer->train_list->n / 2], 5e-3 * (1 - 1e-9));
+    struct pace *pace = start_pacing(trainer->train_list, simulation->steady, simulation->period, 0);
+    qsort(simulation->seconds, trainer->train_list->n, sizeof *simulation->seconds, ascending);
+    assert_at_least(pace->pacer.scale * simulation->seconds[trainer->train_list->n / 2], 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->pacer.scale));
     stop_lengthening(trainer->train_list);
-    free_simulation(sim);
+    free_simulation(simulation);
     free_costs(costs);
     free_trainer(trainer);
 }
@@ -270,12 +271,12 @@ TEST(a_paced_trace_has_the_tasks_and_times_of_the_simulation)
     const char *paced = temp_path("paced.trace");
     const char *sim = temp_path("sim.trace");
     expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
-    expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
+    expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, simulation);
     struct trace *trace = trace_open(paced);
     assert_int_equal(trace->header.kind, TRACE_PACED);
     free_trace(trace);
     expect_yard(EXIT_OK, "trace    paced", "trace summary %s", paced);
-    json_t *diff = yard_json("trace diff %s %s --json --list train", paced, sim);
+    json_t *diff = yard_json("trace diff %s %s --json --list train", paced, simulation);
     double mape = number_at(diff, "task_mape"), makespan = number_at(diff, "makespan_error");
     print_message("# paced against simulated: task_mape %.4f, makespan error %.4f\n", mape, makespan);
     assert_below(mape, 0.9); /* without the scale, 2000 times too long, it would be 0.9995 */

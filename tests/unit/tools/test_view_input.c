@@ -524,9 +524,9 @@ TEST(a_list_is_saved_with_its_moves_and_undone)
     struct list *list = read_list(moved);
     gate_updates(list);
     finish_list(list);
-    struct simulation *sim = must_simulate(list, NULL);
-    assert_close(1e3 * sim->period, 6, 1e-9);
-    free_simulation(sim);
+    struct simulation *simulation = must_simulate(list, NULL);
+    assert_close(1e3 * simulation->period, 6, 1e-9);
+    free_simulation(simulation);
     free_list_and_machine(list);
     run_script(view, "u u s");
     char *after = read_text(moved);

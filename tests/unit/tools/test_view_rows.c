@@ -651,10 +651,10 @@ static json_t *planned_bytes(const char *list)
 {
     struct list *step = read_list(lasting("data/steps/%s.txt", list));
     finish_list(step);
-    struct simulation *sim = must_simulate(step, NULL);
-    json_t *all = simulation_json(sim), *held = json_incref(json_object_get(all, "held"));
+    struct simulation *simulation = must_simulate(step, NULL);
+    json_t *all = simulation_json(simulation), *held = json_incref(json_object_get(all, "held"));
     json_decref(all);
-    free_simulation(sim);
+    free_simulation(simulation);
     free_list_and_machine(step);
     return held;
 }

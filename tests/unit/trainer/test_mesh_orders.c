@@ -148,9 +148,9 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
         if (counter)
             seconds[i] = 1.0 / *counter;
     }
-    struct simulation *sim = simulate_durations(trainer->train_list, seconds);
-    double period = sim->period;
-    free_simulation(sim);
+    struct simulation *simulation = simulate_durations(trainer->train_list, seconds);
+    double period = simulation->period;
+    free_simulation(simulation);
     free_trainer(trainer);
     free(seconds);
     free(counters);

@@ -1,9 +1,9 @@
-/* paper.c - makes a machine from a hardware description, without OpenCL, for plans of machines that one does not
+/* costs_machine.c - makes a machine from a hardware description, without OpenCL, for plans of machines that one does not
  * have. */
 #include "costs.h"
 
 /* Gives device i a link in each direction.  `devices_per_link` (costs->link_share) neighbours share theirs. */
-static void describe_links(struct machine *machine, const struct costs *costs, int i)
+static void give_links(struct machine *machine, const struct costs *costs, int i)
 {
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct lane_speed *speed = &costs->speeds[lane_of_direction[direction]];
@@ -22,8 +22,8 @@ void set_speeds(struct machine *machine, const struct costs *costs)
     if (disk->bytes_per_s > 0)
         machine->host->described.disk = add_link(machine, disk->bytes_per_s, disk->latency);
     for (int i = 0; i < machine->n_devices; i++) {
-        if (!costs->measured) /* (a profile has measured the copies, with their links) */
-            describe_links(machine, costs, i);
+        if (!costs->measured) /* a profile has measured the copies, with their links */
+            give_links(machine, costs, i);
         machine->devices[i].flops_per_s = costs->flops * costs->scale_device;
         machine->devices[i].bytes_per_s = costs->bandwidth * costs->scale_device;
     }
@@ -32,7 +32,8 @@ void set_speeds(struct machine *machine, const struct costs *costs)
         machine->lanes[i]->gap_seconds = costs->gap_seconds[machine->lanes[i]->kind];
 }
 
-static void describe_device(struct machine *machine, const struct costs *costs, int i)
+/* Sets what the description says of a device.  `vector` 0 stands for a GPU, as costs.h says. */
+static void set_device(struct machine *machine, const struct costs *costs, int i)
 {
     char id[sizeof machine->devices->id];
     snprintf(id, sizeof id, "%s.%d", costs->name, i);
@@ -52,16 +53,16 @@ static void describe_device(struct machine *machine, const struct costs *costs, 
 struct machine *virtual_machine(const struct costs *costs, int n_devices)
 {
     if (costs->measured)
-        fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", costs->path);
+        fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", costs->label);
     if (n_devices > MOST_PAPER_DEVICES)
         fail(EXIT_USAGE, "a plan can use %d devices at most, not %d: use a smaller --mesh, or -d", MOST_PAPER_DEVICES,
              n_devices);
     if (n_devices > costs->devices)
-        fail(EXIT_USAGE, "%s has devices = %lld, not %d: use a smaller --mesh, or -d", costs->path,
+        fail(EXIT_USAGE, "%s has devices = %lld, not %d: use a smaller --mesh, or -d", costs->label,
              (long long)costs->devices, n_devices);
     struct machine *machine = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++)
-        describe_device(machine, costs, i);
+        set_device(machine, costs, i);
     struct device *host = set_up_device(machine, n_devices, "host", costs->host_memory);
     host->alignment = 4096;
     return machine;
