@@ -36,7 +36,7 @@ check 'a step file is simulated into a trace' \
 refuse 2 'takes one trace or two, but 0 were given' view
 refuse 2 'takes one trace or two, but 3 were given' view "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
 refuse 4 "cannot open $TMP/none.trace: No such file or directory" view "$TMP/none.trace"
-refuse 1 'README.md is not a trace: it does not start with "YARDTRC1"' view README.md
+refuse 1 'README.md is not a trace: `yard train --trace FILE` writes one' view README.md
 echo 'device gpu' >"$TMP/bad.txt"
 refuse 2 'bad.txt, line 1: "gpu": expected memory=BYTES after it' view "$TMP/bad.txt"
 printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms reads=x\n' >"$TMP/unwritten.txt"

@@ -372,16 +372,30 @@ static void begin_reading(struct reading *reading, int n)
     reading->list = new_list(reading->pool, "train");
 }
 
+/* Hardware descriptions and profiles have lines NAME = VALUE. */
+static void refuse_costs(const struct line *line)
+{
+    if (line->n > 1 && strcmp(line->words[1], "=") == 0)
+        fail(EXIT_USAGE,
+             "%s is not a step file such as data/steps/1f1b.txt: its line %d, \"%.60s = ...\", is one of a hardware "
+             "description, which --hardware "
+             "takes, or of a profile, which --profile takes",
+             line->path, line->number, line->words[0]);
+}
+
 /* Reads a line by the kind that its first word names. */
 static void read_line(struct reading *reading)
 {
     const char *word = reading->line.words[0];
     size_t kind = 0, length = strlen(word);
+    refuse_costs(&reading->line);
     while (kind < COUNT(line_kinds) &&
            (strncmp(line_kinds[kind].form, word, length) != 0 || line_kinds[kind].form[length] != ' '))
         kind++;
     if (kind == COUNT(line_kinds))
-        fail_word(&reading->line, word, "device, lane, link, disk, tensor, task or copy");
+        fail_word(&reading->line, word,
+                  "device, lane, link, disk, tensor, task or copy, as at the beginning of each line of "
+                  "a step file");
     reading->line.takes = line_kinds[kind].form;
     line_kinds[kind].read(reading);
     for (size_t i = 1; i < reading->line.n; i++)
@@ -405,6 +419,7 @@ bool names_list(const char *path) { return ends_with(path, ".txt") || form_of(pa
 struct list *read_list(const char *path)
 {
     const struct list_form *form = form_of(path);
+    refuse_other_kind(path, KIND_STEP_FILE, form ? "a list" : "a step file such as data/steps/1f1b.txt");
     char *text = form ? form->read(path) : read_text(path);
     char *line, *rest = text;
     struct reading reading = {.line = {.path = path}};

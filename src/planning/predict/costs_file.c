@@ -109,6 +109,11 @@ static void read_line(struct costs *costs, const struct settings_text *line, cha
                  line->value, line_kinds[i].form, shown);
         return;
     }
+    if (strcmp(word, "device") == 0)
+        fail(EXIT_USAGE,
+             "%s is not a profile or a hardware description: its line %d, `%.60s=%.60s`, is one of a step "
+             "file, which --list takes",
+             line->path, line->number, line->name, line->value);
     fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: unknown name; %s", line->path, line->number, line->name,
          line->value, shown);
 }
@@ -149,6 +154,7 @@ static void expect_all(const struct costs *costs, const struct option_table *tab
 struct costs *read_costs(const char *path)
 {
     enum { MOST = 1000000 /* devices, units ... */ };
+    refuse_other_kind(path, KIND_PROFILE, "a profile or a hardware description");
     struct costs *costs = new_costs(path);
     const struct option options[] = {
         /* a profile needs all of PROFILE, a description all of HARDWARE */

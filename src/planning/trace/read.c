@@ -45,11 +45,13 @@ static bool is_amount(double number) { return isfinite(number) && number >= 0; }
 static void expect_trace_header(const struct reader *file, const struct trace_header *header)
 {
     const char *path = file->path;
-    if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0)
+    if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0) {
+        refuse_other_kind(path, KIND_TRACE, "a trace, which --trace writes");
         fail(EXIT_FAILED,
-             "%s is not a trace: it does not start with \"%s\"; `yard train --trace FILE` writes one, and lists that "
-             "`yard view` shows end in .txt or .csv",
-             path, TRACE_MAGIC);
+             "%s is not a trace: `yard train --trace FILE` writes one, and lists that `yard view` shows end in .txt or "
+             ".csv",
+             path);
+    }
     if (file->size >= offsetof(struct trace_header, kind) && header->version != TRACE_VERSION)
         fail(EXIT_FAILED, "the trace %s has version %" PRIu32 ", this yard reads version %d; record it again", path,
              header->version, TRACE_VERSION);

@@ -383,6 +383,14 @@ static struct bpe *read_llmc(const char *path)
 
 /* ---- any of them ------------------------------------------------------------------------------------------------ */
 
+static _Noreturn void refuse_tokenizer(const char *path, const char *why)
+{
+    fail(EXIT_USAGE,
+         "%s is not a tokenizer: it %s; expected Hugging Face's tokenizer.json, or vocab.json with merges.txt beside "
+         "it, or llm.c's gpt2_tokenizer.bin",
+         path, why);
+}
+
 struct bpe *read_bpe(const char *path)
 {
     static const char vocab[] = "vocab.json", merges[] = "merges.txt";
@@ -390,6 +398,8 @@ struct bpe *read_bpe(const char *path)
         return read_llmc(path);
     const bool is_merges = ends_with(path, merges);
     char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
+    if (!is_json(vocab_path))
+        refuse_tokenizer(path, "is no JSON text");
     json_t *json = read_json(vocab_path);
     struct bpe *bpe = NULL;
     if (json_is_object(json_object_get(json, "model"))) { /* in vocab.json it may be a token: a number */
@@ -399,10 +409,7 @@ struct bpe *read_bpe(const char *path)
         bpe = read_two_files(vocab_path, merges_path, json);
         free(merges_path);
     } else {
-        fail(EXIT_USAGE,
-             "%s is not a tokenizer: it has no \"model\"; expected Hugging Face's tokenizer.json, or vocab.json with "
-             "merges.txt beside it, or llm.c's gpt2_tokenizer.bin",
-             path);
+        refuse_tokenizer(path, "has no \"model\"");
     }
     json_decref(json);
     free(vocab_path);

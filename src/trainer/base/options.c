@@ -224,8 +224,14 @@ static char *expectation(const struct option *option)
         return format_string("one of %s", argument_name(option));
     if (option->low == 0 && option->high == 0)
         return copy_string(expected);
-    const char *not_tiny = option->type == OPT_FLOAT && option->low <= 0 ? " (0, or at least 1.2e-38)" : "";
-    return format_string("%s from %.10g to %.10g%s", expected, option->low, option->high, not_tiny);
+    return format_string("%s from %.10g to %.10g", expected, option->low, option->high);
+}
+
+/* Is the text a number that is too small for a 32-bit float, but not 0? */
+static bool is_tiny(const struct option *option, const char *text)
+{
+    double number;
+    return option->type == OPT_FLOAT && parse_double(text, &number) && number > 0 && number < FLT_MIN;
 }
 
 /* ---- setting options -------------------------------------------------------------------------------------------- */
@@ -233,7 +239,8 @@ static char *expectation(const struct option *option)
 void set_option(struct option_table *table, const struct option *option, const char *where, const char *text)
 {
     if (!types[option->type].store(option, text))
-        fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(option), text);
+        fail(EXIT_USAGE, "%s takes %s%s, not \"%s\"", where, expectation(option),
+             option->low <= 0 && is_tiny(option, text) ? " (0, or at least 1.2e-38)" : "", text);
     table->given[option - table->options] = true;
 }
 

@@ -49,9 +49,9 @@ static const struct {
     {SIGNATURE("\x89PNG\r\n\x1a\n"), {KIND_PNG, "a PNG picture", "it holds no text; name another file"}},
     {SIGNATURE("YARDTRC"), {KIND_TRACE, "a trace of yard's", "`yard view` and `yard trace` show it"}},
     {SIGNATURE("YARDSNAP"), {KIND_SNAPSHOT, "a snapshot of yard's", "--resume goes on from it"}},
-    {SIGNATURE("{\"run\":{\"model\":"), {KIND_LOG, "a log of yard's", ""}},
-    {SIGNATURE("{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},
-    {SIGNATURE("# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", ""}},
+    {SIGNATURE("{\"run\":{\"model\":"), {KIND_LOG, "a log of yard's", "`yard plot` draws it"}},
+    {SIGNATURE("{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", "ui.perfetto.dev shows it"}},
+    {SIGNATURE("# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", "--profile takes it"}},
     {SIGNATURE("\xff\xfe\0\0"), {KIND_SHORT_MARK, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
     {SIGNATURE("\xff\xfe"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {SIGNATURE("\xfe\xff"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
@@ -61,7 +61,7 @@ static const struct {
 static const struct file_kind *find_safetensors(const struct glimpse *glimpse)
 {
     static const struct file_kind kind = {KIND_SAFETENSORS, "a safetensors file",
-                                          "a model is what --init takes; name the text or the tokens to train on"};
+                                          "--init and `yard sample --from` take a model"};
     uint64_t length = 0;
     if (!glimpse_has(glimpse, 8, "{\"", 2) && !glimpse_has(glimpse, 8, "{}", 2))
         return NULL;
@@ -109,7 +109,17 @@ const struct file_kind *kind_of_file(const char *path)
     return kind_of_glimpse(&glimpse);
 }
 
-bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
+bool is_foreign(const struct file_kind *kind)
+{
+    return kind && kind->kind != KIND_LOG && kind->kind != KIND_CHROME && kind->kind != KIND_PROFILE;
+}
+
+void refuse_other_kind(const char *path, enum known_kind kind, const char *wanted)
+{
+    const struct file_kind *found = kind_of_file(path);
+    if (found && found->kind != kind)
+        fail(EXIT_USAGE, "%s is %s, not %s: %s", path, found->name, wanted, found->way);
+}
 
 /* ---- text files -------------------------------------------------------------------------------------------------- */
 

@@ -16,13 +16,14 @@ enum known_kind {
     KIND_SNAPSHOT,
     KIND_LOG,
     KIND_CHROME,
-    KIND_PROFILE
+    KIND_PROFILE,
+    KIND_STEP_FILE /* no file is known as one by its bytes: a person writes it */
 };
 
 struct file_kind {
     enum known_kind kind;
     const char *name; /* "a zip archive" */
-    const char *way;  /* what to do with such a file, which is neither text nor tokens; "": it is a text */
+    const char *way;  /* what to do with such a file */
 };
 
 /* The kind that a file's first and last bytes say; NULL: they say nothing. */
@@ -30,6 +31,10 @@ const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 
 bool is_foreign(const struct file_kind *kind); /* is it a format that is neither text nor token numbers? */
+
+/* Ends the program (EXIT_USAGE) if the file is known to be of another kind: says of which one, and what to do with it.
+ * wanted: the right kind with its article, "a trace". */
+void refuse_other_kind(const char *path, enum known_kind kind, const char *wanted);
 
 /* The part of a file by which its kind is known: its first bytes, and its last ones. */
 enum { GLIMPSE_LAST = 8 };

@@ -116,6 +116,8 @@ static bool is_index(const char *path)
 {
     if (!is_json(path))
         return false;
+    if (kind_of_file(path)) /* a log begins as JSON does */
+        refuse_if_foreign_file(path);
     json_t *json = read_json(path);
     bool yes = json_is_object(json_object_get(json, "weight_map"));
     json_decref(json);
