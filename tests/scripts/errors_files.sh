@@ -54,28 +54,28 @@ unharmed 'wrong data'
 
 # ---- a file of another kind -----------------------------------------------------------------------------------------
 
-kinds=$TMP/kinds # a file of each kind
-mkdir "$kinds"
-check 'a file of each kind is written' in_silence plan --list data/steps/chain.txt --simulate --trace "$kinds/a.trace"
-printf '{"run":{"model":"tiny"}}\n{"step":1,"loss":5}\n' >"$kinds/a.jsonl"
-printf '# A profile of Trainyard\ndevice = x\n' >"$kinds/a.profile"
-printf 'device = x\n' >"$kinds/profile.txt"
+others=$TMP/others # a file of each kind
+mkdir "$others"
+check 'a file of each kind is written' in_silence plan --list data/steps/chain.txt --simulate --trace "$others/a.trace"
+printf '{"run":{"model":"tiny"}}\n{"step":1,"loss":5}\n' >"$others/a.jsonl"
+printf '# A profile of Trainyard\ndevice = x\n' >"$others/a.profile"
+printf 'device = x\n' >"$others/profile.txt"
 refuse 2 'server.txt is not a step file such as data/steps/1f1b.txt: its line 2, "hardware = ...", is one of a hardware' \
     plan --list data/hardware/server.txt
-refuse 2 'profile.txt is not a step file ... which --profile takes' plan --list "$kinds/profile.txt"
-refuse 2 'a.profile is a profile of yard'\''s, not a step file ... --profile takes it' plan --list "$kinds/a.profile"
-refuse 2 'a.trace is a trace of yard'\''s, not a step file ... `yard view` and' plan --list "$kinds/a.trace"
-refuse 2 'a.jsonl is a log of yard'\''s, not a trace, which --trace writes: `yard plot` draws it' view "$kinds/a.jsonl"
+refuse 2 'profile.txt is not a step file ... which --profile takes' plan --list "$others/profile.txt"
+refuse 2 'a.profile is a profile of yard'\''s, not a step file ... --profile takes it' plan --list "$others/a.profile"
+refuse 2 'a.trace is a trace of yard'\''s, not a step file ... `yard view` and' plan --list "$others/a.trace"
+refuse 2 'a.jsonl is a log of yard'\''s, not a trace, which --trace writes: `yard plot` draws it' view "$others/a.jsonl"
 refuse 2 'server.txt is not a step file' view data/hardware/server.txt
-refuse 2 'a.trace is a trace of yard'\''s, not a log, which --log writes' plot "$kinds/a.trace"
+refuse 2 'a.trace is a trace of yard'\''s, not a log, which --log writes' plot "$others/a.trace"
 for command in 'sample --from' check 'train --init'; do
-    refuse 2 'a.trace is a trace of yard'\''s, not a model that is read here' $command "$kinds/a.trace"
-    refuse 2 'a.jsonl is a log of yard'\''s, not a model that is read here' $command "$kinds/a.jsonl"
+    refuse 2 'a.trace is a trace of yard'\''s, not a model that is read here' $command "$others/a.trace"
+    refuse 2 'a.jsonl is a log of yard'\''s, not a model that is read here' $command "$others/a.jsonl"
 done
 refuse 2 'chain.txt is not a profile or a hardware description: its line ... is one of a step file, which --list takes' \
     plan --model tiny --simulate --hardware data/steps/chain.txt
 refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware description' \
-    plan --model tiny --simulate --profile "$kinds/a.trace"
+    plan --model tiny --simulate --profile "$others/a.trace"
 refuse 2 'short.txt is not a tokenizer: it is no JSON text' train --tokens "$TMP/short.txt"
 
 # ---- models ---------------------------------------------------------------------------------------------------------
