@@ -60,7 +60,7 @@ check 'a file of each kind is written' in_silence plan --list data/steps/chain.t
 printf '{"run":{"model":"tiny"}}\n{"step":1,"loss":5}\n' >"$others/a.jsonl"
 printf '# A profile of Trainyard\ndevice = x\n' >"$others/a.profile"
 printf 'device = x\n' >"$others/profile.txt"
-refuse 2 'server.txt is not a step file such as data/steps/1f1b.txt: its line 2, "hardware = ...", is one of a hardware' \
+refuse 2 'server.txt is not a step file such as data/steps/1f1b.txt: its line 2, "hardware = ...", is one of a' \
     plan --list data/hardware/server.txt
 refuse 2 'profile.txt is not a step file ... which --profile takes' plan --list "$others/profile.txt"
 refuse 2 'a.profile is a profile of yard'\''s, not a step file ... --profile takes it' plan --list "$others/a.profile"
@@ -72,7 +72,7 @@ for command in 'sample --from' check 'train --init'; do
     refuse 2 'a.trace is a trace of yard'\''s, not a model that is read here' $command "$others/a.trace"
     refuse 2 'a.jsonl is a log of yard'\''s, not a model that is read here' $command "$others/a.jsonl"
 done
-refuse 2 'chain.txt is not a profile or a hardware description: its line ... is one of a step file, which --list takes' \
+refuse 2 'chain.txt is not a profile or a hardware description ... is one of a step file, which --list takes' \
     plan --model tiny --simulate --hardware data/steps/chain.txt
 refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware description' \
     plan --model tiny --simulate --profile "$others/a.trace"

@@ -86,7 +86,7 @@ static double seconds_on_lane(const struct costs *costs, const struct task *task
         }
     if (bytes > 0)
         return 1e-9 * ns * (double)task->bytes / bytes;
-    return 1e-6;
+    return 1e-6; /* a guess: the profile has no task on such a lane */
 }
 
 static double profiled_seconds(const struct costs *costs, const struct task *task, enum cost_source *source)

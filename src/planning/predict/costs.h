@@ -127,7 +127,7 @@ bool has_times(const struct list *list, const struct costs *costs); /* are the t
 /* Writes a profile of what costs has, in place of any file of that path.  `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *costs, const char *shape);
 
-/* ---- costs_machine.c ----------------------------------------------------------------------------------------------------- */
+/* ---- costs_machine.c --------------------------------------------------------------------------------------------- */
 
 /* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller frees it with
  * close_machine(). */

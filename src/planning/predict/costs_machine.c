@@ -1,5 +1,5 @@
-/* costs_machine.c - makes a machine from a hardware description, without OpenCL, for plans of machines that one does not
- * have. */
+/* costs_machine.c - makes a machine from a hardware description, without OpenCL, for plans of machines that one does
+ * not have. */
 #include "costs.h"
 
 /* Gives device i a link in each direction.  `devices_per_link` (costs->link_share) neighbours share theirs. */
@@ -64,6 +64,6 @@ struct machine *virtual_machine(const struct costs *costs, int n_devices)
     for (int i = 0; i < n_devices; i++)
         set_device(machine, costs, i);
     struct device *host = set_up_device(machine, n_devices, "host", costs->host_memory);
-    host->alignment = 4096;
+    host->alignment = 4096; /* a page */
     return machine;
 }

@@ -16,8 +16,8 @@
  *                    what does a pass gain?                                       gain.c
  *     plan.h         a training whose lists are looked at, and do not run         plan.c
  *
- * A header includes those above it.  A file X_Y.c does a part of the work of X.c.  simulator.h names the other parts of
- * simulate.c, and is for them alone.
+ * A header includes those above it.  Files costs_*.c do parts of the work of costs.c, and files simulate_*.c parts of
+ * that of simulate.c.  simulator.h is for the latter alone.
  *
  * The search and the techniques include this folder: they choose by how long a list would take.  So it includes none of
  * them, and of planning only console, pass and trace.

@@ -65,11 +65,12 @@ void look_for_pattern(struct simulator *simulator, int last)
 {
     struct simulation *result = simulator->result;
     double end = simulator->iterations[last].end;
-    double rounded = 1e-14 * end; /* the error of adding up times */
+    const double rounded = 1e-14 * end; /* the error of adding up times */
+    const double alike = 1e-9;          /* the part of an iteration by which times that repeat may differ */
     for (int length = simulator->repeat; length < last && !result->settled; length += simulator->repeat) {
         double shift = end - simulator->iterations[last - length].end;
         result->pattern = length;
-        result->settled = repeats_for(simulator, last, length, shift, 1e-9 * shift / length + rounded);
+        result->settled = repeats_for(simulator, last, length, shift, alike * shift / length + rounded);
     }
     simulator->stop = result->settled || last == simulator->limit - 1;
     result->steps = last + 1;

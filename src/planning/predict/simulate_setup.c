@@ -8,6 +8,7 @@
 enum {
     LEAST_STEPS = 64, /* this many iterations may pass in any list of moderate length */
     MOST_STEPS = 20000,
+    FEWEST_STEPS = 8,    /* so many are simulated, however long the list is */
     MOST_NODES = 1 << 25 /* what they have together, as far as memory allows */
 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
@@ -85,7 +86,7 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
 static int choose_limit(const struct simulator *simulator)
 {
     int limit = MIN(MAX(LEAST_STEPS, 4 * simulator->repeat), MOST_STEPS);
-    limit = MIN(limit, MAX(8, MOST_NODES / simulator->n));
+    limit = MIN(limit, MAX(FEWEST_STEPS, MOST_NODES / simulator->n));
     if (simulator->returning_task)
         limit = MAX(limit, MIN(STORED_STEPS, STORED_NODES / simulator->n));
     return limit;

@@ -30,8 +30,9 @@ struct simulation {
 /* ---- simulate.c -------------------------------------------------------------------------------------------------- */
 
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
- * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets *simulation, which
- * the caller frees with free_simulation().  If the times make no sense together, it returns the problem. */
+ * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets
+ * *simulation, which the caller frees with free_simulation().  If the times make no sense together, it returns the
+ * problem. */
 struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **simulation);
 
 struct simulation *must_simulate(const struct list *list, const struct costs *costs); /* a problem ends the program */

@@ -25,7 +25,7 @@ struct task_kind { /* tasks of one name, lane kind and size */
     struct task_cost cost;
     struct samples took;
 };
-struct collected {
+struct timings { /* of tasks, in the steps that are measured */
     struct task_kind *kinds;
     size_t n, cap;
     uint64_t *lane_end;              /* by lane: the end of its last task; 0: there was none */
@@ -39,16 +39,16 @@ static bool is_alike(const struct task_cost *a, const struct task_cost *b)
     return a->flops == b->flops && a->bytes == b->bytes;
 }
 
-static struct task_kind *kind_of_task(struct collected *collected, const struct task *task)
+static struct task_kind *kind_of_task(struct timings *timings, const struct task *task)
 {
     struct task_cost cost = {.lane = task->lane->kind, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
     snprintf(cost.name, sizeof cost.name, "%s", task->name);
-    for (size_t i = 0; i < collected->n; i++)
-        if (is_alike(&collected->kinds[i].cost, &cost))
-            return &collected->kinds[i];
-    collected->kinds = grow(collected->kinds, &collected->cap, collected->n + 1, sizeof *collected->kinds);
-    collected->kinds[collected->n++] = (struct task_kind){.cost = cost};
-    return &collected->kinds[collected->n - 1];
+    for (size_t i = 0; i < timings->n; i++)
+        if (is_alike(&timings->kinds[i].cost, &cost))
+            return &timings->kinds[i];
+    timings->kinds = grow(timings->kinds, &timings->cap, timings->n + 1, sizeof *timings->kinds);
+    timings->kinds[timings->n++] = (struct task_kind){.cost = cost};
+    return &timings->kinds[timings->n - 1];
 }
 
 static bool waits_for_others(const struct task *task)
@@ -61,22 +61,23 @@ static bool waits_for_others(const struct task *task)
 
 /* A task has ended: notes how long it took and, if it waited for no other lane, how long its lane stood still before
  * it. */
-static void collect(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
+static void add_timing(void *context, const struct list *list, const struct task *task,
+                       const struct task_flight *flight)
 {
-    struct collected *collected = context;
+    struct timings *timings = context;
     (void)list;
     if (flight->iteration <= WARM_UP)
         return;
-    struct samples *took = &kind_of_task(collected, task)->took;
+    struct samples *took = &kind_of_task(timings, task)->took;
     took->ns = grow(took->ns, &took->cap, took->n + 1, sizeof *took->ns);
     took->ns[took->n++] = (double)(flight->end - flight->start);
-    struct samples *gaps = &collected->gaps[task->lane->kind];
-    uint64_t before = collected->lane_end[task->lane->index];
+    struct samples *gaps = &timings->gaps[task->lane->kind];
+    uint64_t before = timings->lane_end[task->lane->index];
     if (before && !waits_for_others(task) && flight->start >= before) {
         gaps->ns = grow(gaps->ns, &gaps->cap, gaps->n + 1, sizeof *gaps->ns);
         gaps->ns[gaps->n++] = (double)(flight->start - before);
     }
-    collected->lane_end[task->lane->index] = flight->end;
+    timings->lane_end[task->lane->index] = flight->end;
 }
 
 /* Runs the step alone, and returns the host's seconds per task: to issue it and, when all have ended, to retire it. */
@@ -92,29 +93,29 @@ static double time_issue(struct trainer *trainer, uint32_t number)
     return 1e-9 * (double)(issuing + retiring) / (double)trainer->train_list->n;
 }
 
-static void add_task_times(const struct collected *collected, struct costs *costs)
+static void add_task_times(const struct timings *timings, struct costs *costs)
 {
-    for (size_t i = 0; i < collected->n; i++) {
-        struct task_kind *kind = &collected->kinds[i];
+    for (size_t i = 0; i < timings->n; i++) {
+        struct task_kind *kind = &timings->kinds[i];
         kind->cost.ns = MAX(median(kind->took.ns, kind->took.n), 1);
         add_task_cost(costs, kind->cost);
     }
 }
 
-static void set_gaps(const struct collected *collected, struct costs *costs)
+static void set_gaps(const struct timings *timings, struct costs *costs)
 {
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
-        costs->gap_seconds[k] = 1e-9 * median(collected->gaps[k].ns, collected->gaps[k].n);
+        costs->gap_seconds[k] = 1e-9 * median(timings->gaps[k].ns, timings->gaps[k].n);
 }
 
-static void free_collected(struct collected *collected)
+static void free_timings(struct timings *timings)
 {
-    for (size_t i = 0; i < collected->n; i++)
-        free(collected->kinds[i].took.ns);
+    for (size_t i = 0; i < timings->n; i++)
+        free(timings->kinds[i].took.ns);
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
-        free(collected->gaps[k].ns);
-    free(collected->kinds);
-    free(collected->lane_end);
+        free(timings->gaps[k].ns);
+    free(timings->kinds);
+    free(timings->lane_end);
 }
 
 static void show_progress(uint64_t begun, uint32_t number)
@@ -123,21 +124,21 @@ static void show_progress(uint64_t begun, uint32_t number)
 }
 
 /* What tasks take in the first steps on random weights.  begun: when all that is timed began.  The caller frees it with
- * free_collected(). */
-static struct collected run_collected_steps(struct trainer *trainer, uint64_t begun)
+ * free_timings(). */
+static struct timings time_steps(struct trainer *trainer, uint64_t begun)
 {
-    struct collected collected = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *collected.lane_end)};
-    struct observer collector = {.ended = collect, .context = &collected};
+    struct timings timings = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *timings.lane_end)};
+    struct observer observer = {.ended = add_timing, .context = &timings};
     init_random(trainer->model, 1);
-    add_observer(&collector);
+    add_observer(&observer);
     for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
         show_progress(begun, i);
         run_step(trainer, i);
     }
     drain(trainer->train_list);
-    remove_observer(&collector);
+    remove_observer(&observer);
     erase_line();
-    return collected;
+    return timings;
 }
 
 /* The host's seconds per task, the median over the steps that come next. */
@@ -168,7 +169,7 @@ static double time_copy(struct device *device, cl_mem buffer, void *host, size_t
 static struct lane_speed measure_link(struct device *device, enum lane_kind direction)
 {
     enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
-    double small = 1e9, large = 1e9;
+    double small = INFINITY, large = INFINITY; /* seconds */
     cl_mem buffer;
     void *host = allocate(LARGE, 1);
     CL_MAKE(err, buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
@@ -195,8 +196,10 @@ static bool has_update(const struct costs *costs, size_t first, double bytes)
 static double measure_adamw(size_t elements)
 {
     enum { LARGEST = 1 << 22, TIMES = 5 };
-    size_t n = elements < LARGEST ? elements : LARGEST;
-    float *all = allocate(4 * n, sizeof *all);
+    const size_t n = MIN(elements, (size_t)LARGEST);
+    float *values = allocate(4 * n, sizeof *values);
+    float *m = values + n, *v = m + n;
+    float *gradients = v + n;
     double best = INFINITY;
     struct adamw adamw = {.scale = 1,
                           .beta1 = 0.9f,
@@ -208,15 +211,15 @@ static double measure_adamw(size_t elements)
                           .step_size = 1e-3f,
                           .inv_sqrt_correction2 = 1};
     for (size_t i = 0; i < n; i++) { /* values and gradients: numbers that are 0 or not normal may take another time */
-        all[i] = 1;
-        all[3 * n + i] = 1;
+        values[i] = 1;
+        gradients[i] = 1;
     }
     for (int k = 0; k < TIMES; k++) {
         uint64_t start = now_ns();
-        update_elements(all, all + n, all + 2 * n, all + 3 * n, n, &adamw);
+        update_elements(values, m, v, gradients, n, &adamw);
         best = fmin(best, 1e-9 * (double)(now_ns() - start));
     }
-    free(all);
+    free(values);
     return best * (double)elements / (double)n;
 }
 
@@ -253,10 +256,10 @@ struct costs *measure_costs(struct trainer *trainer)
     costs->engine = copy_string(engine_name(trainer));
     costs->units = device->units;
     costs->vector = device->shape.vector;
-    struct collected samples = run_collected_steps(trainer, begun);
-    add_task_times(&samples, costs);
-    set_gaps(&samples, costs);
-    free_collected(&samples);
+    struct timings timings = time_steps(trainer, begun);
+    add_task_times(&timings, costs);
+    set_gaps(&timings, costs);
+    free_timings(&timings);
     costs->issue_seconds = measure_issue(trainer, begun);
     time_host_updates(trainer->train_list, costs);
     costs->speeds[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
@@ -310,9 +313,9 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
 {
     struct settings small = small_settings(trial, n_devices);
     struct trainer *trainer = new_trainer(&small, LIST_TRAIN);
-    struct collected samples = run_collected_steps(trainer, now_ns());
-    add_task_times(&samples, costs);
-    free_collected(&samples);
+    struct timings timings = time_steps(trainer, now_ns());
+    add_task_times(&timings, costs);
+    free_timings(&timings);
     free_trainer(trainer);
 }
 

@@ -33,7 +33,7 @@ struct move {
  * now.  Otherwise why it cannot; the caller frees the problem, and *place is the task that is in the way, else the task
  * itself. */
 struct problem *try_move(struct board *board, const struct move *move, size_t *place);
-void keep_move(struct board *board);
+void keep_move(struct board *board); /* keeps the move that was tried last */
 
 /* Takes back the move that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *board);

@@ -57,7 +57,8 @@ static double earliest_end(const struct trainer *trainer, const struct task *tas
     return begin + task_seconds(costs_of(trainer), task, &source);
 }
 
-/* A turn also keeps its lane while it waits for what other ranks send. */
+/* Notes by unit how long the forward and the backward of the first micro-batch keep the first rank's compute lane,
+ * also while they wait for what other ranks send. */
 static void note_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
     const struct list *list = trainer->train_list;
@@ -84,6 +85,7 @@ static void note_times(struct sketch *sketch, const struct trainer *trainer, con
     free(lane_end);
 }
 
+/* Notes what the description says of links. */
 static void note_link(struct sketch *sketch, const struct trainer *trainer)
 {
     const struct costs *costs = costs_of(trainer);

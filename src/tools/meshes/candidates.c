@@ -29,6 +29,7 @@
 
 enum {
     BEST = 10,          /* how many rows are tried with recomputation and swap */
+    WAYS = 3,           /* the ways of save_memory() */
     BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
 };
 
@@ -298,7 +299,7 @@ void simulate_candidates(struct mesh_search *search)
     free(activity);
 }
 
-/* Writes the ways to save memory on a row of the front to `ways`, and returns how many.  Both save activations; swap
+/* Writes the ways to save memory on a row of the front to `ways`, and returns how many, at most WAYS.  Both save activations; swap
  * may move everything.  So their bounds of memory are lower. */
 static size_t save_memory(const struct mesh_search *search, const struct mesh_outcome *row, struct mesh_candidate *ways)
 {
@@ -320,7 +321,7 @@ static size_t save_memory(const struct mesh_search *search, const struct mesh_ou
 
 void simulate_with_techniques(struct mesh_search *search)
 {
-    struct mesh_candidate ways[3 * BEST];
+    struct mesh_candidate ways[WAYS * BEST];
     size_t tried = 0, n = 0;
     const size_t rows = sort_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {

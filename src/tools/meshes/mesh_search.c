@@ -31,7 +31,6 @@ static struct {
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-/* What the search finds out before it chooses: the model's sizes, and what the machine has. */
 struct mesh_search new_mesh_search(const struct settings *settings, int devices)
 {
     struct mesh_search search = {.given = settings,
@@ -118,7 +117,7 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
 static void add_order(struct mesh_search *search, struct mesh mesh, const struct turn_order *turn_order,
                       const char *name)
 {
-    const int share = search->settings.batch / mesh.dp;
+    const int share = search->settings.batch / mesh.dp; /* the sequences of a replica */
     if (mesh.pp > 1) {
         mesh.chunks = turn_order->chunks;
         mesh.folded = turn_order->folded;

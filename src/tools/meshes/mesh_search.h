@@ -40,8 +40,8 @@ struct mesh_search {
 
 /* ---- mesh_search.c ----------------------------------------------------------------------------------------------- */
 
-/* A search for the way to train by these settings on `devices` devices of --hardware, without candidates yet.  For
- * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
+/* A search for the way to train by these settings on `devices` devices of --hardware, without candidates yet.
+ * The caller frees it with free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
 struct mesh_search new_mesh_search(const struct settings *settings, int devices);
 
 /* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is

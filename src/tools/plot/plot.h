@@ -54,7 +54,7 @@ void empty_plot(struct plot *plot); /* frees what it has */
  * series of their own. */
 void smooth_losses(struct plot *plot, double by);
 
-void begin_at(struct plot *plot, double step);  /* leaves out the points before that step */
+void begin_at(struct plot *plot, double step);  /* leaves out the points before that step, and series without others */
 void choose_unit(struct plot *plot, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
 
 /* Prepares a logarithmic axis: losses become those above their floors, if each run has one. */

@@ -81,7 +81,6 @@ static void drop_empty(struct plot *plot)
     plot->n = n_series;
 }
 
-/* A series without later points goes. */
 void begin_at(struct plot *plot, double step)
 {
     double last = 0;

@@ -71,7 +71,7 @@ extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
  * call it `name`, which must live as long as the schedule.  The caller frees it with free_schedule(). */
 struct schedule *read_schedule(const char *name, const char *text);
 void free_schedule(struct schedule *schedule);
-void add_cell(struct row *row, struct turn_cell cell);
+void add_cell(struct row *row, struct turn_cell cell); /* at the row's end; index_cells() comes after the last one */
 
 char *format_schedule(const struct schedule *schedule); /* as such a file; the caller frees it */
 

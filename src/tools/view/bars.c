@@ -14,7 +14,12 @@
 
 #include <math.h>
 
-enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14 };
+enum {                      /* dots */
+       SEEN_WIDTH = 3,      /* a narrower bar is merged with others */
+       NAMED_WIDTH = 14,    /* a narrower bar has no name */
+       LOW_ROW = 26,        /* a lower row has small letters */
+       STANDING_WIDTH = 120 /* of the bar of a task that runs where time does not go on: room for its name */
+};
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
@@ -57,7 +62,7 @@ static bool place_label(const struct brush *brush, uint32_t task, int x, int wid
 {
     enum { CUT_WIDTH = 48 };
     const int dot = brush->view->scale;
-    const bool low = brush->height < 26 * dot;
+    const bool low = brush->height < LOW_ROW * dot;
     const int room = width - 6 * dot;
     if (width < NAMED_WIDTH * dot || (low ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return false;
@@ -175,7 +180,7 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
     struct trace_running now;
     if (!trace_running(brush->track->trace, lane, &now))
         return false;
-    const int least = brush->track->stands ? 120 * brush->view->scale : 0;
+    const int least = brush->track->stands ? STANDING_WIDTH * brush->view->scale : 0;
     uint64_t since = now.since;
     if (brush->bars->n > 0)
         since = MAX(since, brush->bars->all[brush->bars->n - 1].end);
@@ -185,7 +190,7 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
     running->to = MIN(MAX(edge_x(brush, brush->track->now), running->from + least), brush->right);
     running->colour = task_colour(brush->view, brush->track, running->task);
     if (running->waits)
-        running->colour = blend(running->colour, PAPER, 0.8);
+        running->colour = blend(running->colour, PAPER, WAITING);
     return running->from < running->to;
 }
 

@@ -18,9 +18,14 @@ enum {
     ACCENT = 0xffc2185b,
     LOSS = 0xff6a3d9a
 };
-enum { QUEUED_APART = 8 };             /* dots of the picture from one dot of what is queued to the next */
-uint32_t readable_on(uint32_t colour); /* black or white */
-uint32_t kind_colour(const char *role);
+#define VEIL 0.12                       /* how much of the accent's colour lies over a selected stretch */
+#define DIMMED 0.85                     /* how much of the paper is in the colour of a bar that is not lit */
+#define WAITING 0.8                     /* likewise of a task that has been queued and waits for another one */
+enum { QUEUED_APART = 8 };              /* dots of the picture from one dot of what is queued to the next */
+uint32_t readable_on(uint32_t colour);  /* black or white */
+uint32_t kind_colour(const char *role); /* of bars that are coloured by kind: role is the kind's name */
+
+/* The colour of the bar of task `number`, by the view's way of colouring. */
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
 
 /* Do colours stand for layers, or for micro-batches, and has the task none? */

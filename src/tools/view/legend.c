@@ -289,14 +289,14 @@ static void add_signs_of_tasks(const struct view *view, struct signs *signs)
     add_sign(signs, shows_queued(view), (struct sign){"queued", DOTTED_LINE, QUEUED});
     add_sign(signs, shows_unfinished(view, RUNS), (struct sign){"runs now", HOLES, bar});
     add_sign(signs, shows_unfinished(view, WAITS),
-             (struct sign){"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)});
+             (struct sign){"waits for another task", PALE_BOX, blend(bar, PAPER, WAITING)});
 }
 
 /* The signs of what the user has selected, searched or marked. */
 static void add_signs_of_selection(const struct view *view, struct signs *signs)
 {
     const struct view_selection *selection = &view->selection;
-    const uint32_t dimmed = blend(colour_number(view, 0), PAPER, 0.85);
+    const uint32_t dimmed = blend(colour_number(view, 0), PAPER, DIMMED);
     const bool picked = is_picked(&selection->task);
     add_sign(signs, selection->critical, (struct sign){"not on the critical path", PALE_BOX, dimmed});
     add_sign(signs, selection->search[0], (struct sign){"other tasks", PALE_BOX, dimmed});
@@ -304,7 +304,7 @@ static void add_signs_of_selection(const struct view *view, struct signs *signs)
     add_sign(signs, picked, (struct sign){"what it needs", FLAT_LINE, ACCENT});
     add_sign(signs, picked, (struct sign){"what needs it", FLAT_LINE, INK});
     add_sign(signs, selection->region.kind == STRETCH,
-             (struct sign){"selected time", PALE_BOX, blend(PAPER, ACCENT, 0.12)});
+             (struct sign){"selected time", PALE_BOX, blend(PAPER, ACCENT, VEIL)});
     add_sign(signs, selection->region.kind == PLACE, (struct sign){"selected place", UPRIGHT_LINE, ACCENT});
     add_sign(signs, shows_mark(view), (struct sign){"mark", UPRIGHT_DASHES, INK});
 }

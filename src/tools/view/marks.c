@@ -127,7 +127,7 @@ void shade_region(const struct view *view)
     const struct box rows = places_of(view).rows;
     const double *at = view->selection.region.at;
     const int x[] = {x_in_rows(view, at[0]), x_in_rows(view, at[1])};
-    shade_paper(view, &(struct box){MIN(x[0], x[1]), rows.y, abs(x[1] - x[0]), rows.h}, ACCENT, 0.12);
+    shade_paper(view, &(struct box){MIN(x[0], x[1]), rows.y, abs(x[1] - x[0]), rows.h}, ACCENT, VEIL);
 }
 
 bool shows_mark(const struct view *view)

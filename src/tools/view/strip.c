@@ -137,10 +137,11 @@ static void draw_overview(const struct view *view)
 
 static void draw_ticks(const struct view *view)
 {
+    enum { APART = 110 }; /* dots from tick to tick, at least */
     const struct times times = find_times(view);
     const struct box ruler = places_of(view).ruler;
     const int dot = view->scale, bottom = ruler.y + ruler.h;
-    const double tick = tick_length((view->sight.to - view->sight.from) * 110 * dot / ruler.w);
+    const double tick = tick_length((view->sight.to - view->sight.from) * APART * dot / ruler.w);
     const double first = ceil(view->sight.from / tick);
     const double n = floor(view->sight.to / tick) - first;
     for (double i = 0; i <= n; i++) {
