@@ -72,7 +72,7 @@ for command in 'sample --from' check 'train --init'; do
     refuse 2 'a.trace is a trace of yard'\''s, not a model that is read here' $command "$others/a.trace"
     refuse 2 'a.jsonl is a log of yard'\''s, not a model that is read here' $command "$others/a.jsonl"
 done
-refuse 2 'chain.txt is not a profile or a hardware description ... is one of a step file, which --list takes' \
+refuse 2 'chain.txt is not a profile or a hardware description: ... of a step file, which --list takes' \
     plan --model tiny --simulate --hardware data/steps/chain.txt
 refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware description' \
     plan --model tiny --simulate --profile "$others/a.trace"

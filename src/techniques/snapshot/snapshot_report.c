@@ -15,7 +15,8 @@ struct outcome {        /* what becomes of an iteration; all in seconds */
 };
 
 /* The outcome of iteration i, from 1.  The last simulation->pattern simulated iterations repeat for ever (see
- * simulate_pattern.c).  So an iteration that was not simulated is as one that was, some rounds of the pattern earlier. */
+ * simulate_pattern.c).  So an iteration that was not simulated is as one that was, some rounds of the pattern
+ * earlier. */
 static struct outcome outcome_at(const struct simulation *simulation, int iteration)
 {
     struct outcome outcome = {.begin = INFINITY};
