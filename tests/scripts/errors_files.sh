@@ -76,7 +76,7 @@ refuse 2 'chain.txt is not a profile or a hardware description: ... of a step fi
     plan --model tiny --simulate --hardware data/steps/chain.txt
 refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware description' \
     plan --model tiny --simulate --profile "$others/a.trace"
-refuse 2 'short.txt is not a tokenizer: it is no JSON text' train --tokens "$TMP/short.txt"
+refuse 2 'short.txt is not a tokenizer: it is no JSON object' train --tokens "$TMP/short.txt"
 
 # ---- models ---------------------------------------------------------------------------------------------------------
 

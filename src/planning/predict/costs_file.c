@@ -109,7 +109,7 @@ static void read_line(struct costs *costs, const struct settings_text *line, cha
                  line->value, line_kinds[i].form, shown);
         return;
     }
-    if (strcmp(word, "device") == 0)
+    if (strcmp(word, "device") == 0 && strcmp(word, line->name) != 0)
         fail(EXIT_USAGE,
              "%s is not a profile or a hardware description: its line %d, `%.60s=%.60s`, is one of a step "
              "file, which --list takes",

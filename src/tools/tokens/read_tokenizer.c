@@ -399,7 +399,7 @@ struct bpe *read_bpe(const char *path)
     const bool is_merges = ends_with(path, merges);
     char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
     if (!is_json(vocab_path))
-        refuse_tokenizer(path, "is no JSON text");
+        refuse_tokenizer(path, "is no JSON object");
     json_t *json = read_json(vocab_path);
     struct bpe *bpe = NULL;
     if (json_is_object(json_object_get(json, "model"))) { /* in vocab.json it may be a token: a number */

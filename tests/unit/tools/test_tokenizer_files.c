@@ -193,7 +193,7 @@ TEST(gpt2s_two_files_are_one_tokenizer)
     expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), 4, "merges.txt");
     expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is not a tokenizer: it has no");
     expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
-    expect_refusal(read_file, write_text("array.json", "[]"), 1, "expected a JSON object");
+    expect_refusal(read_file, write_text("array.json", "[]"), 2, "array.json is not a tokenizer: it is no JSON object");
     write_text("gpt2-merges.txt", "a b\nno\xFF t\n");
     expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
     write_text("gpt2-merges.txt", "a a a\n");
