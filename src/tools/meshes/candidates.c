@@ -299,8 +299,8 @@ void simulate_candidates(struct mesh_search *search)
     free(activity);
 }
 
-/* Writes the ways to save memory on a row of the front to `ways`, and returns how many, at most WAYS.  Recomputation and
- * swap both save activations; swap may move everything.  So their bounds of memory are lower. */
+/* Writes the ways to save memory on a row of the front to `ways`, and returns how many, at most WAYS.  Recomputation
+ * and swap both save activations; swap may move everything.  So their bounds of memory are lower. */
 static size_t save_memory(const struct mesh_search *search, const struct mesh_outcome *row, struct mesh_candidate *ways)
 {
     size_t n = 0;
