@@ -75,7 +75,7 @@ static size_t copy_chain(const struct task *ends, struct task **tasks)
 }
 
 /* The list gets the tasks in the order of the chain. */
-static void list_in_order(struct edit *edit)
+static void order_list(struct edit *edit)
 {
     struct list *list = edit->list;
     list->n = copy_chain(&edit->ends, list->tasks);
@@ -88,7 +88,7 @@ void preview(struct edit *edit)
     struct list *list = edit->list;
     edit->n_before = list->n;
     edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
-    list_in_order(edit);
+    order_list(edit);
     list->edit_ends = NULL;
     list->cursor = NULL;
     list->tags = edit->tags;
@@ -107,7 +107,7 @@ static void end_preview(struct edit *edit)
 
 void commit_edit(struct edit *edit)
 {
-    list_in_order(edit);
+    order_list(edit);
     for (size_t i = 0; i < edit->n_dropped; i++)
         free_task(edit->dropped[i]);
     close_edit(edit);

@@ -27,7 +27,7 @@ int run_profile(int argc, char **argv)
     char *shape = describe_shape(trainer);
     struct costs *costs = measure_costs(trainer);
     write_profile(output, costs, shape);
-    note("%s: %zu kinds of tasks of %s on %s", output, costs->n_tasks, shape, costs->device);
+    inform("%s: %zu kinds of tasks of %s on %s", output, costs->n_tasks, shape, costs->device);
     free(shape);
     free_costs(costs);
     free_trainer(trainer);

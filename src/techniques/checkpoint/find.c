@@ -1,7 +1,7 @@
 /* find.c - looks into the folder that --save fills: which checkpoints are complete, which is the newest, and
  * which are to be removed.
  *
- *     list_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
+ *     collect_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
  *     find_newest()         the first of this list; the others are told as warnings
  *
  * What a folder may hold is drawn in checkpoint.h.
@@ -157,7 +157,7 @@ static const char *step_in_name(const char *name)
 }
 
 /* Lists the checkpoints in the folder, each of which is opened to see whether it is complete. */
-static struct entries list_checkpoints(const char *folder)
+static struct entries collect_checkpoints(const char *folder)
 {
     struct entries all = {0};
     DIR *directory = opendir(folder);
@@ -194,7 +194,7 @@ static char *find_newest(const char *path, enum exit_code *code)
     char *found = NULL;
     if (is_checkpoint(path))
         return copy_string(path);
-    struct entries all = list_checkpoints(path);
+    struct entries all = collect_checkpoints(path);
     *code = EXIT_IO;
     if (all.n && all.entries[0].problem)
         *code = all.entries[0].problem->code;
@@ -208,7 +208,7 @@ static char *find_newest(const char *path, enum exit_code *code)
         }
     }
     if (found && passes_over)
-        note("%s is taken", found);
+        inform("%s is taken", found);
     free_entries(&all);
     return found;
 }
@@ -223,7 +223,7 @@ char **all_checkpoints(const char *path, size_t *n)
 {
     struct entries all = {0};
     if (!is_checkpoint(path))
-        all = list_checkpoints(path);
+        all = collect_checkpoints(path);
     *n = MAX(all.n, 1);
     char **paths = allocate(*n, sizeof *paths);
     for (size_t i = 0; i < *n; i++)
@@ -281,7 +281,7 @@ struct checkpoint *open_checkpoint(const char *path)
 
 int64_t last_session(const char *folder)
 {
-    struct entries all = list_checkpoints(folder);
+    struct entries all = collect_checkpoints(folder);
     int64_t last = all.n ? all.entries[0].session : 0;
     free_entries(&all);
     return last;
@@ -289,7 +289,7 @@ int64_t last_session(const char *folder)
 
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
 {
-    struct entries all = list_checkpoints(folder);
+    struct entries all = collect_checkpoints(folder);
     for (size_t i = 0; i < all.n; i++)
         if (!all.entries[i].problem && (all.entries[i].session < session || (keep != KEEP_ALL && (int64_t)i >= keep)))
             remove_folder(all.entries[i].path);

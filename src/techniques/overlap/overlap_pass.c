@@ -309,7 +309,7 @@ static void print_sides(struct trainer *trainer)
 {
     char *sides = describe_sides(trainer->train_list);
     if (sides)
-        note("overlap: %s", sides);
+        inform("overlap: %s", sides);
     free(sides);
 }
 

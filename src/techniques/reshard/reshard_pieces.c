@@ -157,7 +157,7 @@ static struct kept_tensor make_kept_tensor(const struct param *param, int i, int
 }
 
 /* All tensors, without pieces, for the mesh that is to cut them. */
-static struct pieces *list_kept_tensors(const struct params *params, const struct mesh *mesh)
+static struct pieces *collect_kept_tensors(const struct params *params, const struct mesh *mesh)
 {
     struct pieces *pieces = allocate(1, sizeof *pieces);
     pieces->config = params->config;
@@ -176,7 +176,7 @@ static struct pieces *list_kept_tensors(const struct params *params, const struc
 struct pieces *uncut_state(const struct config *config)
 {
     struct params *params = new_params(config, &one_rank, 0);
-    struct pieces *pieces = list_kept_tensors(params, &one_rank);
+    struct pieces *pieces = collect_kept_tensors(params, &one_rank);
     free_params(params);
     return pieces;
 }
@@ -196,7 +196,7 @@ static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
 struct pieces *cut_state(const struct config *config, const struct mesh *mesh)
 {
     struct model *model = outline_model(config, mesh);
-    struct pieces *pieces = list_kept_tensors(model->params, model->mesh);
+    struct pieces *pieces = collect_kept_tensors(model->params, model->mesh);
     for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
         cut_tensor(model, tensor);
     free_model(model);

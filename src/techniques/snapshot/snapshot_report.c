@@ -92,8 +92,8 @@ static void advise(const struct telling *telling, const struct simulation *simul
         append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
 }
 
-static void list_commits(const struct snapshot_options *options, const struct simulation *simulation, json_t *commits,
-                         json_t *dropped)
+static void add_commits(const struct snapshot_options *options, const struct simulation *simulation, json_t *commits,
+                        json_t *dropped)
 {
     for (int i = options->every; i <= options->iterations; i += options->every) {
         struct outcome outcome = outcome_at(simulation, i);
@@ -129,7 +129,7 @@ static void tell_times(void *argument, const struct simulation *simulation)
     double disk, links; /* seconds for an iteration */
     struct outcome first = outcome_at(simulation, options->every);
     sum_seconds(simulation, &disk, &links);
-    list_commits(options, simulation, json_object_get(telling->report->fields, "commits"), dropped);
+    add_commits(options, simulation, json_object_get(telling->report->fields, "commits"), dropped);
     if (disk > 0 && (!telling->costs || simulation->list->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else

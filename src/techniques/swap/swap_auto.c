@@ -86,7 +86,7 @@ static void add_decision(struct swapper *swapper, struct gap_facts *facts, const
 }
 
 /* Lists the decisions in their order, beginning with LAYOUT.  Gaps that compare equal share one. */
-static void list_decisions(struct swapper *swapper)
+static void collect_decisions(struct swapper *swapper)
 {
     const size_t n = swapper->gaps.n;
     struct gap_facts **sorted = allocate(n + 1, sizeof(struct gap_facts *));
@@ -137,7 +137,7 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
     fill_moves(&swapper);
-    list_decisions(&swapper);
+    collect_decisions(&swapper);
     return swapper;
 }
 
@@ -183,7 +183,7 @@ static void start_with_all(const struct swapper *swapper, unsigned char *start, 
 
 /* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
  * and choices that keep nothing.  The caller frees the array. */
-static unsigned char *list_starts(const struct swapper *swapper, const unsigned char *best)
+static unsigned char *collect_starts(const struct swapper *swapper, const unsigned char *best)
 {
     const size_t n = swapper->admitted;
     unsigned char *starts = allocate(STARTS * n, 1);
@@ -233,7 +233,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
         swapper->admitted = swapper->end[round];
         question.n = swapper->admitted;
         question.work = 0;
-        unsigned char *starts = list_starts(swapper, best);
+        unsigned char *starts = collect_starts(swapper, best);
         score = choose(&question, starts, STARTS, best);
         question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
         memcpy(starts, best, question.n);
@@ -263,8 +263,8 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 /* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
  * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
  * one that holds the fewest bytes.  After MOST_ATTEMPTS the budgets are those of the list that keeps all tensors. */
-static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
-                                   const struct run_facts *facts)
+static _Noreturn void fail_with_budgets(struct swapper *swapper, unsigned char *best, const char *option,
+                                        const struct run_facts *facts)
 {
     struct machine *machine = swapper->gaps.list->pool->machine;
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
@@ -304,7 +304,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
     double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
-        name_budgets(swapper, best, option, facts);
+        fail_with_budgets(swapper, best, option, facts);
     struct edit *edit = open_edit(gaps->list);
     apply_choice(swapper, edit, best);
     commit_edit(edit);

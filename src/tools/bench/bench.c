@@ -104,7 +104,7 @@ struct product {
 };
 
 /* Lists the products of linear layers, each in the form of the forward, of the input's gradient and of the weight's. */
-static size_t list_linear_products(const struct bench *bench, struct product *out)
+static size_t collect_linear_products(const struct bench *bench, struct product *out)
 {
     const int C = bench->config.channels, layers = bench->config.layers;
     const int vocab = (int)padded_vocab(bench->config.vocab);
@@ -136,7 +136,7 @@ static size_t list_linear_products(const struct bench *bench, struct product *ou
 }
 
 /* Lists the products of attention: squares are (T, T), heads (T, head_size), for each head of each sequence. */
-static size_t list_attention_products(const struct bench *bench, struct product *out)
+static size_t collect_attention_products(const struct bench *bench, struct product *out)
 {
     const int T = (int)bench->settings->seq_len;
     const int head_size = bench->config.channels / bench->config.heads;
@@ -263,8 +263,8 @@ static void bench_gemm(struct bench *bench, const struct product *product, enum 
 static void bench_gemms(struct bench *bench)
 {
     struct product products[32];
-    size_t n = list_linear_products(bench, products);
-    n += list_attention_products(bench, products + n);
+    size_t n = collect_linear_products(bench, products);
+    n += collect_attention_products(bench, products + n);
     enum gemm_engine only = GEMM_CLBLAST;
     if (has_own_products(&bench->machine->devices[0]))
         only = bench->settings->kernels.gemm;

@@ -21,13 +21,13 @@ static void export_file(const struct checkpoint *checkpoint, const char *path)
 static void say_why_no_tokenizer(const struct tokenizer *tokenizer)
 {
     if (tokenizer->kind != &token_ids && tokenizer->takes_ids)
-        note("the folder gets no tokenizer.json: the tokenizer of this model only decodes, and Hugging Face has no "
-             "such tokenizer");
+        inform("the folder gets no tokenizer.json: the tokenizer of this model only decodes, and Hugging Face has no "
+               "such tokenizer");
     else if (tokenizer->kind != &token_ids)
-        note("the folder gets no tokenizer.json: %s cannot be written as one%s%s", tokenizer->kind->noun,
-             *left_out ? ", since this yard was built without" : "", left_out);
+        inform("the folder gets no tokenizer.json: %s cannot be written as one%s%s", tokenizer->kind->noun,
+               *left_out ? ", since this yard was built without" : "", left_out);
     else
-        note("the folder gets no tokenizer: what the token numbers of this model stand for is not known here");
+        inform("the folder gets no tokenizer: what the token numbers of this model stand for is not known here");
 }
 
 static void export_folder(const struct checkpoint *checkpoint, const char *path)

@@ -105,7 +105,7 @@ static bool find_not_finite(struct list *list, uint32_t iteration, struct first_
 
 /* Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not, AdamW has changed the
  * parameters. */
-static void name_first(struct trainer *trainer, uint32_t step, const struct result *result)
+static void fail_with_first(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     struct first_bad bad;
     const float zeros[STATE_SIZE] = {0};
@@ -131,7 +131,7 @@ static void name_first(struct trainer *trainer, uint32_t step, const struct resu
 }
 
 static const struct hooks hooks = {
-    .step_not_finite = name_first,
+    .step_not_finite = fail_with_first,
 };
 const struct module module_finite = {
     .name = "finite",

@@ -199,7 +199,7 @@ static void try_strategy(struct table *table, struct strategy *strategy)
     strategy->trainer = try_to_plan(&strategy->settings, PLANNED, &problem);
     restore_value(&recompute);
     if (problem) {
-        note("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, problem->sentence);
+        inform("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, problem->sentence);
         free(problem);
         return;
     }

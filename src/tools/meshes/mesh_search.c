@@ -265,10 +265,11 @@ static void print_search(const struct mesh_search *search, size_t n)
 static void tell_what_is_left(const struct mesh_search *search)
 {
     if (search->left > 0)
-        note("the search was interrupted: %zu candidates were not simulated; no step of theirs takes less than %.3f ms",
-             search->left, 1e3 * search->left_seconds);
+        inform(
+            "the search was interrupted: %zu candidates were not simulated; no step of theirs takes less than %.3f ms",
+            search->left, 1e3 * search->left_seconds);
     else
-        note("the search was interrupted: not all rows were tried with --recompute and --swap");
+        inform("the search was interrupted: not all rows were tried with --recompute and --swap");
 }
 
 static _Noreturn void fail_for_memory(const struct mesh_search *search)

@@ -131,8 +131,8 @@ void stop_lengthening(struct list *list)
     struct pace *pace = list->running->pacer->context;
     drain(list);
     if (pace->seconds)
-        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", pace->overruns, pace->tasks,
-             1e-6 * (double)pace->overrun_ns / pace->pacer.scale);
+        inform("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", pace->overruns, pace->tasks,
+               1e-6 * (double)pace->overrun_ns / pace->pacer.scale);
     list->running->pacer = NULL;
     free(pace->seconds);
     free(pace->ended);
@@ -159,8 +159,8 @@ static void pace_training(struct trainer *trainer)
     struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
     struct pace *pace = start_pacing(trainer->train_list, simulation->steady, simulation->period, pace_options.scale);
-    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * simulation->period,
-         pace->pacer.scale, format_seconds(text, simulation->period * pace->pacer.scale));
+    inform("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * simulation->period,
+           pace->pacer.scale, format_seconds(text, simulation->period * pace->pacer.scale));
     free_simulation(simulation);
 }
 

@@ -105,8 +105,8 @@ void read_run(struct plot *plot, size_t run, const char *path)
         fail(EXIT_FAILED, "%s holds no losses%s; " WHAT_PLOT_READS, path,
              reading.not_finite ? " that are finite numbers" : "");
     if (reading.not_finite)
-        note("%s: %zu %s left out", path, reading.not_finite,
-             reading.not_finite == 1 ? "loss is not finite, and is" : "losses are not finite, and are");
+        inform("%s: %zu %s left out", path, reading.not_finite,
+               reading.not_finite == 1 ? "loss is not finite, and is" : "losses are not finite, and are");
     for (int i = 0; i < SERIES_KINDS; i++) {
         reading.series[i].bytes_per_token = reading.bytes_per_token;
         if (reading.series[i].n > 0) {

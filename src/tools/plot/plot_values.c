@@ -103,7 +103,7 @@ void begin_at(struct plot *plot, double step)
     if (plot->n == 0)
         fail(EXIT_USAGE, "--from %.0f is beyond the last step of these runs, which is %.0f", step, last);
     if (untrained)
-        note("%s has no training loss from step %.0f on", untrained, step);
+        inform("%s has no training loss from step %.0f on", untrained, step);
 }
 
 /* ---- bits per byte ---------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ void choose_unit(struct plot *plot, bool bits)
         warn("losses per token of these runs are not comparable, and %s does not tell how many bytes its tokens have",
              unknown->path);
     if (several && !unknown)
-        note("the runs have tokens of several lengths: losses are drawn in bits per byte");
+        inform("the runs have tokens of several lengths: losses are drawn in bits per byte");
     if (bits || (several && !unknown))
         convert_to_bits(plot);
 }
@@ -171,7 +171,7 @@ static bool all_have_bounds(const struct plot *plot)
         else
             without = series;
     if (with && without)
-        note("the axis counts from 0, not from the floor, because %s has none", without->path);
+        inform("the axis counts from 0, not from the floor, because %s has none", without->path);
     return !without;
 }
 
@@ -208,7 +208,7 @@ void take_logarithms(struct plot *plot)
     if (positive == 0)
         fail(EXIT_USAGE, "none of these losses is %s, so a logarithmic axis cannot show them: leave --log out", than);
     if (below > 0)
-        note("%zu loss%s not %s, and so below the logarithmic axis", below, below == 1 ? " is" : "es are", than);
+        inform("%zu loss%s not %s, and so below the logarithmic axis", below, below == 1 ? " is" : "es are", than);
 }
 
 static bool have_same_points(const struct series *a, const struct series *b)

@@ -6,7 +6,7 @@
  *     the child                                         then
  *     ends as it should, or is interrupted              the parent ends with its exit code
  *     meets not-a-number, and once more when it runs    the same: the same bits would come again
- *       the bad step again (explain_not_finite())
+ *       the bad step again (fail_not_finite())
  *     ends with 2 or 4: usage, memory, files            the same: somebody has to do something
  *     ends with 1 or 3: a driver, the watchdog          another child, once this command has trained a step; before
  *                                                       that, the same
@@ -127,7 +127,7 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
         *code = code_of(status);
         if (!may_go_on(&children, status, *code)) {
             if (this_process->not_finite)
-                note("the run is not restarted, since the same step would give the same bits");
+                inform("the run is not restarted, since the same step would give the same bits");
             return false;
         }
         prepare_restart(&children, nth + 1, status);

@@ -195,7 +195,7 @@ static void expect_all_turns(const struct schedule *schedule, int stage)
 }
 
 /* Lists the turns of all cells, and counts stages and micro-batches. */
-static void list_turns(struct schedule *schedule)
+static void collect_turns(struct schedule *schedule)
 {
     size_t cap = 0;
     for (const struct row *row = schedule->rows; row < schedule->rows + schedule->n; row++)
@@ -210,7 +210,7 @@ static void list_turns(struct schedule *schedule)
 
 void index_cells(struct schedule *schedule)
 {
-    list_turns(schedule);
+    collect_turns(schedule);
     schedule->doing = allocate((size_t)COMPUTATIONS * (size_t)schedule->stages * (size_t)schedule->micros,
                                sizeof(struct turn_cell *));
     schedule->row_of = allocate((size_t)schedule->stages, sizeof *schedule->row_of);

@@ -55,7 +55,8 @@ static struct tokenizer read_tokenizer_file(const char *path)
     if (tokenizer.n == 0)
         tokenizer = tokenizer_of(read_bpe(path));
     if (tokenizer.takes_ids)
-        note("%s has no merges, so it only decodes: give prompts as token numbers, and train on files of tokens", path);
+        inform("%s has no merges, so it only decodes: give prompts as token numbers, and train on files of tokens",
+               path);
     return tokenizer;
 }
 

@@ -16,7 +16,7 @@ struct action {
 extern const struct action actions[];
 extern const size_t n_actions;
 enum { KEYS_SIZE = 24 };
-char *list_keys(const struct action *action, char out[KEYS_SIZE]); /* "f", "left or a" */
+char *key_names(const struct action *action, char out[KEYS_SIZE]); /* "f", "left or a" */
 
 /* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
 void press_key(struct view *view, const char *key);

@@ -232,7 +232,7 @@ const struct action actions[] = {
 };
 const size_t n_actions = COUNT(actions);
 
-char *list_keys(const struct action *action, char out[KEYS_SIZE])
+char *key_names(const struct action *action, char out[KEYS_SIZE])
 {
     const char *space = strchr(action->keys, ' ');
     if (space)

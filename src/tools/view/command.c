@@ -194,7 +194,7 @@ static void print_keys(void)
     char *folded = fold_text(mouse, HELP_WIDTH), keys[KEYS_SIZE];
     printf("\nKeys\n");
     for (size_t i = 0; i < n_actions; i++)
-        printf("  %-10s %s\n", list_keys(&actions[i], keys), actions[i].help);
+        printf("  %-10s %s\n", key_names(&actions[i], keys), actions[i].help);
     printf("\nMouse\n%s", folded);
     free(folded);
 }

@@ -67,7 +67,7 @@ static bool is_lane_of(const struct view *view, const struct view_row *row, cons
 }
 
 /* The names of a device's lanes in the order of their rows, if these are too low for names; else NULL. */
-static char *list_lanes(const struct view *view, const struct view_row *device)
+static char *lane_names(const struct view *view, const struct view_row *device)
 {
     char *text = NULL;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
@@ -98,7 +98,7 @@ static void draw_device_label(const struct view *view, const struct view_row *ro
     const int y = row->y + row->height / 2 - 8 * dot;
     const char *name = name_of_track(view, row->track), *id = track->trace->devices[row->index].id;
     char *text = format_string("%s %s%s", track->folded[row->index] ? "▸" : "▾", name, id);
-    char *lanes = list_lanes(view, row);
+    char *lanes = lane_names(view, row);
     put_text(view, 6 * dot, y, right, INK, "%s", text);
     put_text(view, 6 * dot + width_of(view, text) + 18 * dot, y, right, blend(SOFT, INK, 0.4), "%s",
              lanes ? lanes : name_of_device(view, row));
@@ -240,9 +240,9 @@ static void draw_help(const struct view *view)
     char *text = copy_string("Keys"), keys[KEYS_SIZE];
     size_t rows = (n_actions + 1) / 2;
     for (size_t i = 0; i < rows; i++) {
-        append_text(&text, "\n\t%s\t%s", list_keys(&actions[i], keys), actions[i].help);
+        append_text(&text, "\n\t%s\t%s", key_names(&actions[i], keys), actions[i].help);
         if (i + rows < n_actions)
-            append_text(&text, "\t%s\t%s", list_keys(&actions[i + rows], keys), actions[i + rows].help);
+            append_text(&text, "\t%s\t%s", key_names(&actions[i + rows], keys), actions[i + rows].help);
     }
     draw_popup(view, places_of(view).rows.x + 6 * view->scale, places_of(view).rows.y + 6 * view->scale, text);
     free(text);

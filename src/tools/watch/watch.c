@@ -89,10 +89,10 @@ static void *asker_main(void *unused)
 }
 
 struct watchdog {
-    uint64_t progress; /* runs of tasks that were given to queues, and ends that were seen, at the last look */
-    double quiet;      /* seconds without progress */
-    double unheard;    /* those of them since a signal asked for the end */
-    double spoke;      /* the value of `quiet` when the frontier was printed last */
+    uint64_t progress;         /* runs of tasks that were given to queues, and ends that were seen, at the last look */
+    double quiet;              /* seconds without progress */
+    double since_signal;       /* those of them since a signal asked for the end */
+    double quiet_when_printed; /* the value of `quiet` when the frontier was printed last */
 };
 
 /* Counts the seconds without progress while runs are open. */
@@ -109,23 +109,23 @@ static void look_for_stall(struct watchdog *watchdog)
     if (open && progress == watchdog->progress) {
         watchdog->quiet += seconds;
         if (interrupted())
-            watchdog->unheard += seconds;
+            watchdog->since_signal += seconds;
     } else {
         watchdog->quiet = 0;
-        watchdog->unheard = 0;
-        watchdog->spoke = 0;
+        watchdog->since_signal = 0;
+        watchdog->quiet_when_printed = 0;
     }
     watchdog->progress = progress;
 }
 
-static void speak(struct watchdog *watchdog)
+static void print_stall(struct watchdog *watchdog)
 {
     if (pthread_mutex_trylock(&flights_lock) == 0) /* held by a thread that calls the driver */
         pthread_mutex_unlock(&flights_lock);
     else
-        note("the driver has not come back from a call for %.0f s", watchdog->quiet);
+        inform("the driver has not come back from a call for %.0f s", watchdog->quiet);
     print_frontier(stderr, watched);
-    watchdog->spoke = watchdog->quiet;
+    watchdog->quiet_when_printed = watchdog->quiet;
 }
 
 static void *watchdog_main(void *unused)
@@ -137,9 +137,9 @@ static void *watchdog_main(void *unused)
         pthread_mutex_lock(&watching);
         look_for_stall(&watchdog);
         bool given_up = watchdog.quiet >= times_of_patience * patience;
-        bool stopped = watchdog.unheard >= seconds_after_signal;
-        if (watchdog.quiet >= watchdog.spoke + patience || stopped)
-            speak(&watchdog);
+        bool stopped = watchdog.since_signal >= seconds_after_signal;
+        if (watchdog.quiet >= watchdog.quiet_when_printed + patience || stopped)
+            print_stall(&watchdog);
         if (stopped)
             fail(EXIT_INTERRUPTED,
                  "interrupted, and no task has ended for %.0f s: the run is given up; what was saved before is whole",

@@ -44,7 +44,7 @@ void say(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 
 
 /* A warning on stderr, plain information there, and a line of results. */
 #define warn(...) say(stderr, "yard: warning: ", __VA_ARGS__)
-#define note(...) say(stderr, "", __VA_ARGS__)
+#define inform(...) say(stderr, "", __VA_ARGS__)
 #define print_line(out, ...) say((out), "", __VA_ARGS__)
 
 /* Fail with EXIT_IO when what was printed could not be written, because the disk of `> file` is full, say. */

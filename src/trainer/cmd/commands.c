@@ -15,7 +15,7 @@ static int by_help_place(const void *left, const void *right)
     return COMPARE(a->help_place, b->help_place);
 }
 
-static struct commands list_commands(void)
+static struct commands collect_commands(void)
 {
     struct commands all = {.n = 0};
     for (size_t i = 0; i < n_modules; i++)
@@ -38,7 +38,7 @@ const struct subcommand *find_command(const char *name)
 
 void print_commands(FILE *out)
 {
-    struct commands all = list_commands();
+    struct commands all = collect_commands();
     fprintf(out, "usage: yard COMMAND [options]\n\n");
     for (size_t i = 0; i < all.n; i++)
         fprintf(out, "  %-9s %s\n", all.commands[i]->name, all.commands[i]->help);
@@ -68,7 +68,7 @@ static const char *nearest_command(const struct commands *all, const char *word)
 
 _Noreturn void refuse_command(const char *word)
 {
-    struct commands all = list_commands();
+    struct commands all = collect_commands();
     for (size_t i = 0; i < COUNT(uses); i++)
         if (has_word(uses[i].words, word))
             fail(EXIT_USAGE, "there is no command \"%s\"; %s", word, uses[i].way);

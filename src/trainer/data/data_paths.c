@@ -81,8 +81,8 @@ struct data_options use_nanogpt_folders(struct dataset *dataset, const struct da
         named.val_data = dataset->own_path[1];
     }
     if (dataset->own_path[0])
-        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read",
-             options->path, named.path, options->val_data ? options->val_data : named.val_data);
+        inform("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read",
+               options->path, named.path, options->val_data ? options->val_data : named.val_data);
     return named;
 }
 

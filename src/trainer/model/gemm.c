@@ -304,7 +304,7 @@ static void compile_clblast(const struct task *task)
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};
     if (!device->context->clblast_announced)
-        note("CLBlast compiles its kernels for %s ...", device->id);
+        inform("CLBlast compiles its kernels for %s ...", device->id);
     device->context->clblast_announced = true;
     CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, task->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)

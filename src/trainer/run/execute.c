@@ -167,7 +167,7 @@ static void wait_for_lane_threads(const struct machine *machine)
     }
 }
 
-void drain_but_disk(struct list *list)
+void drain_except_disk(struct list *list)
 {
     if (!list->running)
         return;
@@ -181,7 +181,7 @@ void drain_but_disk(struct list *list)
 
 void drain(struct list *list)
 {
-    drain_but_disk(list);
+    drain_except_disk(list);
     if (!list->running || !list->running->late) /* else these threads run no task of this list */
         return;
     for (int i = 0; i < list->pool->machine->n_lanes; i++)

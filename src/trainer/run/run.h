@@ -79,7 +79,7 @@ void drain(struct list *list);
 
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
  * back state that tasks have left elsewhere (list->restore_state). */
-void drain_but_disk(struct list *list);
+void drain_except_disk(struct list *list);
 
 /* Runs the tasks of a serial run in its own way: perhaps several times; the result is as if each ran once. */
 struct serial_runner {

@@ -179,7 +179,7 @@ static void add_after_edges(struct walk *walk, int node)
 }
 
 /* Each task gets its n_edges edges, in the order in which waits are chosen. */
-static void deal_edges(struct list *list)
+static void assign_edges(struct list *list)
 {
     size_t first = 0;
     for (size_t i = 0; i < list->n; i++) {
@@ -227,7 +227,7 @@ static void fill_edges(struct list *list, int n_kinds)
         add_after_edges(&walk, node);
         task->n_edges = list->n_edges - before;
     }
-    deal_edges(list);
+    assign_edges(list);
     free_walk(&walk, n_kinds, n_spaces);
     free(openers);
 }

@@ -18,7 +18,7 @@ static int in_time(const void *left, const void *right)
 }
 
 /* All changes of what the list's devices hold, in their order; *n_all of them. */
-static struct holding *list_holdings(const struct list *list, size_t *n_all)
+static struct holding *collect_holdings(const struct list *list, size_t *n_all)
 {
     const struct pool *pool = list->pool;
     struct holding *all = allocate(2 * pool->n, sizeof *all);
@@ -45,7 +45,7 @@ void fill_levels(struct list *list)
 {
     size_t n_devices = (size_t)list->pool->machine->n_devices + 1, n;
     size_t *last = allocate(n_devices, sizeof *last); /* by device: its last level so far */
-    struct holding *holdings = list_holdings(list, &n);
+    struct holding *holdings = collect_holdings(list, &n);
     memset(list->peak, 0, n_devices * sizeof *list->peak);
     memset(list->peak_total, 0, n_devices * sizeof *list->peak_total);
     list->n_levels = 0;

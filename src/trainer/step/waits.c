@@ -43,7 +43,7 @@ static void note_lanes(struct clocks *clocks, const struct list *list)
 /* Lists the crossings of each task.  One from each lane is enough, since what ran there before has then ended too: the
  * latest, and a task's edges come with the latest producer first (later_first).  But if that producer may be skipped,
  * the next one is listed too, and so on up to one that always runs. */
-static void list_crossings(struct clocks *clocks, const struct list *list)
+static void collect_crossings(struct clocks *clocks, const struct list *list)
 {
     size_t n = 0;
     int *listed = allocate((size_t)clocks->n_lanes, sizeof *listed); /* by lane: the last task with such a crossing */
@@ -127,7 +127,7 @@ void mark_waits(const struct list *list)
     clocks.end = allocate(list->n, sizeof *clocks.end);
     clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
     note_lanes(&clocks, list);
-    list_crossings(&clocks, list);
+    collect_crossings(&clocks, list);
     while (clocks.first < clocks.n_lanes) {
         clocks.width = MIN(clocks.n_lanes - clocks.first, most);
         walk_clocks(&clocks, last, certain);

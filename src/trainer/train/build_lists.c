@@ -63,7 +63,7 @@ static size_t append_layer(const struct list *list, size_t begin, size_t end, si
  *
  *     before   rank 0: layer 0, 1, 2             rank 1: layer 0, 1, 2
  *     after    layer 0: rank 0, 1     layer 1: rank 0, 1     layer 2: rank 0, 1 */
-static void put_abreast(struct list *list, const size_t *begin, int ranks)
+static void interleave_ranks(struct list *list, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], n = begin[ranks] - first;
     size_t *positions = allocate(n, sizeof *positions);
@@ -116,7 +116,7 @@ static void add_forwards(struct list_build *list_build, int stage, int micro)
         }
     }
     begin[dp] = trainer->train_list->n;
-    put_abreast(trainer->train_list, begin, dp);
+    interleave_ranks(trainer->train_list, begin, dp);
     free(begin);
 }
 
@@ -271,7 +271,7 @@ void build_eval(struct trainer *trainer)
         losses[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tapes[dp_rank * trainer->mesh.tp]);
     }
     begin[dp] = trainer->eval_list->n;
-    put_abreast(trainer->eval_list, begin, dp);
+    interleave_ranks(trainer->eval_list, begin, dp);
     struct task *task = add_host(trainer->eval_list, trainer->machine->host->lanes[LANE_REPORT], "eval.report",
                                  report_evaluation, trainer);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)

@@ -58,7 +58,7 @@ static void show_results(struct training *training, uint32_t step)
         show_step(training->progress, training->shown, result);
         if (result->halted || !isfinite(result->loss)) {
             tell_steps_ended(training->trainer);
-            explain_not_finite(training->trainer, training->shown, result);
+            fail_not_finite(training->trainer, training->shown, result);
         }
     }
 }
@@ -80,7 +80,7 @@ static bool evaluate_model(struct training *training, uint32_t step)
     double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &was_interrupted);
     training->evaluated_step = step;
     if (!was_interrupted && interrupted()) {
-        note("the evaluation after step %u was interrupted, and has no loss", step);
+        inform("the evaluation after step %u was interrupted, and has no loss", step);
         return true;
     }
     show_evaluation(training->progress, step, loss);
@@ -100,7 +100,7 @@ static void after_step(struct training *training, uint32_t step)
     if (!evaluates && !saves && !last)
         return;
     show_results(training, step);
-    drain_but_disk(trainer->train_list);
+    drain_except_disk(trainer->train_list);
     calibrate_clocks(trainer->machine);
     training->bad = find_bad_parameter(trainer->model);
     if (saves) /* before the evaluation, during which a second interrupt may come */
@@ -109,7 +109,7 @@ static void after_step(struct training *training, uint32_t step)
         sound = evaluate_model(training, step);
     if (training->bad || !sound) {
         tell_steps_ended(trainer);
-        explain_bad_model(trainer, step, training->bad);
+        fail_bad_model(trainer, step, training->bad);
     }
 }
 
@@ -173,9 +173,9 @@ int train_loop(struct trainer *trainer)
         .trainer = trainer, .progress = begin_progress(trainer), .shown = before, .last = MAX(before, last)};
     /* Only a run that goes on from another one can have no steps to train. */
     if (before >= last)
-        note("%s is at step %u already, and the run ends with step %u: nothing is left to train; "
-             "--%s N with a larger N trains on",
-             settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
+        inform("%s is at step %u already, and the run ends with step %u: nothing is left to train; "
+               "--%s N with a larger N trains on",
+               settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
     defer_interrupts("the step");
     train(&training);
     check_guards(trainer->machine);

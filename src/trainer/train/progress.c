@@ -264,9 +264,9 @@ enum exit_code end_progress(struct progress *progress)
 static void say_interrupted(const struct settings *settings, uint32_t step, const struct kept_run *run)
 {
     if (settings->save)
-        note("interrupted after step %u, saved", step);
+        inform("interrupted after step %u, saved", step);
     else
-        note("interrupted after step %u; %s", step, run->where ? run->where : "nothing is saved without --save DIR");
+        inform("interrupted after step %u; %s", step, run->where ? run->where : "nothing is saved without --save DIR");
 }
 
 /* Says with which command the run goes on.  Its log goes on in the same file. */
@@ -278,7 +278,7 @@ static void say_command(const struct settings *settings, struct kept_run *run)
         append_quoted(&run->more_words, settings->log);
     }
     append_quoted(&program, program_name);
-    note("it goes on with: %s train%s%s", program, run->command, run->more_words ? run->more_words : "");
+    inform("it goes on with: %s train%s%s", program, run->command, run->more_words ? run->more_words : "");
     free(program);
 }
 
@@ -297,8 +297,8 @@ static bool trained_unsaved(const struct settings *settings, uint32_t step)
 
 static void say_unsaved(const struct resumed_run *resumed)
 {
-    note("nothing that this run has trained is saved; with %s %s it would have been", resumed->kept_by,
-         resumed->given_path);
+    inform("nothing that this run has trained is saved; with %s %s it would have been", resumed->kept_by,
+           resumed->given_path);
 }
 
 void show_end(struct trainer *trainer, uint32_t step)

@@ -77,9 +77,9 @@ void set_mesh(struct trainer *trainer)
 
 /* ---- the batch -------------------------------------------------------------------------------------------------- */
 
-static const double most_sequences = 1e6;    /* what --batch takes */
-static const double most_layer_passes = 1e5; /* layers x micro-batches, each of some thirty tasks of the list */
-static const double most_elements = 2e9;     /* a tensor has fewer: kernels count them in 31 bits */
+static const double MOST_SEQUENCES = 1e6;    /* what --batch takes */
+static const double MOST_LAYER_PASSES = 1e5; /* layers x micro-batches, each of some thirty tasks of the list */
+static const double MOST_ELEMENTS = 2e9;     /* a tensor has fewer: kernels count them in 31 bits */
 
 static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
 
@@ -108,7 +108,7 @@ static void check_batch(const struct trainer *trainer)
         fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is --batch %d", trainer->batch,
              dp, nearest_multiple(trainer->batch, dp));
     const int near = nearest_multiple(trainer->batch, dp * micro_batch);
-    if (near > most_sequences)
+    if (near > MOST_SEQUENCES)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
              trainer->batch, dp, micro_batch);
@@ -164,11 +164,11 @@ static void check_size(const struct trainer *trainer)
 {
     const struct config *config = &trainer->config;
     const double tokens = (double)trainer->micro_batch * trainer->seq_len;
-    if ((double)trainer->micros * trainer->mesh.dp * config->layers > most_layer_passes)
+    if ((double)trainer->micros * trainer->mesh.dp * config->layers > MOST_LAYER_PASSES)
         fail(EXIT_USAGE, "--batch %d makes a list of millions of tasks: use a larger --micro-batch than %d",
              trainer->batch, trainer->micro_batch);
-    if (tokens * MAX(4 * config->channels, config->vocab) > most_elements ||
-        tokens * config->heads * trainer->seq_len > most_elements)
+    if (tokens * MAX(4 * config->channels, config->vocab) > MOST_ELEMENTS ||
+        tokens * config->heads * trainer->seq_len > MOST_ELEMENTS)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2e9 elements: use a %s",
              trainer->micro_batch, trainer->seq_len,
              trainer->micro_batch > 1 ? "smaller --micro-batch" : "smaller --seq-len");

@@ -161,13 +161,13 @@ double tokens_per_step(const struct trainer *trainer); /* of all ranks together 
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
-_Noreturn void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
+_Noreturn void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 
 const char *not_finite_advice(const struct trainer *trainer); /* ends a sentence on what is not finite: what to try */
 
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
-_Noreturn void explain_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter);
+_Noreturn void fail_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter);
 
 /* ---- sizes.c --------------------------------------------------------------------------------------------------- */
 

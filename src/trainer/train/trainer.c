@@ -295,7 +295,7 @@ const char *not_finite_advice(const struct trainer *trainer)
     return "try --clip 1, a smaller --lr or more --warmup; if the run began with --init, check that file";
 }
 
-void explain_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter)
+void fail_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter)
 {
     this_process->not_finite = true;
     if (parameter)
@@ -306,7 +306,7 @@ void explain_bad_model(const struct trainer *trainer, uint32_t step, const char 
          not_finite_advice(trainer));
 }
 
-void explain_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
+void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     drain(trainer->train_list);
     tell_step_not_finite(trainer, step, result);

@@ -235,7 +235,7 @@ static void expect_no_waiting(const struct kind *kind)
         run_step(trainer, i);
         assert_true(isfinite(step_result(trainer, i)->loss));
         if (i == BLOCKED / 2 || i == BLOCKED) /* so that step BLOCKED has asked for a slot before one becomes free */
-            drain_but_disk(trainer->train_list);
+            drain_except_disk(trainer->train_list);
         if (i == BLOCKED) {
             assert_int_equal(take_commits(trainer, &commits), 0);
             set_gate(true);

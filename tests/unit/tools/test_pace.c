@@ -269,7 +269,7 @@ TEST(a_paced_trace_has_the_tasks_and_times_of_the_simulation)
 {
     const char *hardware = write_hardware();
     const char *paced = temp_path("paced.trace");
-    const char *sim = temp_path("sim.trace");
+    const char *simulation = temp_path("sim.trace");
     expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
     expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, simulation);
     struct trace *trace = trace_open(paced);

@@ -24,7 +24,7 @@
 
 /* ---- fail ------------------------------------------------------------------------------------------------------- */
 
-static void say_cleanup(void *text) { note("cleanup %s", (char *)text); }
+static void say_cleanup(void *text) { inform("cleanup %s", (char *)text); }
 
 static void fail_again(void *unused)
 {
@@ -584,7 +584,7 @@ static void parse(void *argument)
         n++;
     words = parse_options(&table, line->command, "train", n, line->words, &n_words);
     for (int i = 0; i < n_words; i++)
-        note("word %s", words[i]);
+        inform("word %s", words[i]);
     free(words);
 }
 
