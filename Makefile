@@ -179,7 +179,7 @@ LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/st
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
-# CHOSEN is these tests, and PART which of their checks (see tests/run/run.sh).
+# CHOSEN is these tests, and PART which of their checks (see tests/lib/run.sh).
 T     ?=
 CHOSEN = $(if $T,$(strip $(foreach t,$(ALL_TESTS),$(if $(findstring $T,$(notdir $t)),$t))),$(TESTS) $(SCRIPTS))
 PART   = $(if $T,all,test)
@@ -195,12 +195,12 @@ $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 
 test: $(YARD) $(TESTS) ## Runs what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name.
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
-	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run/run.sh $(BUILD)/tests $(CHOSEN)
+	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/lib/run.sh $(BUILD)/tests $(CHOSEN)
 
 tests: test # else make finds the folder of that name, and nothing to do
 
 check: $(BUILD)/tests/passed ## Runs all other tests: 12 minutes.  `make test` comes first, where it has not passed yet.
-	@YARD=./$(YARD) YARD_TESTS=check tests/run/run.sh $(BUILD)/tests $(ALL_TESTS)
+	@YARD=./$(YARD) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(ALL_TESTS)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
 READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* README.md)

@@ -35,7 +35,7 @@ tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads 
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## Runs all kernels under oclgrind: races, stray accesses.
-	@tests/run/run.sh $(BUILD)/tests tests/scripts/oclgrind.sh
+	@tests/lib/run.sh $(BUILD)/tests tests/scripts/oclgrind.sh
 
 $(SHARED)/packages-oclgrind: | $(SHARED)/packages
 	@$(PACKAGES) oclgrind

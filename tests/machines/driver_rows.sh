@@ -1,7 +1,7 @@
 # driver_rows.sh - what drivers.sh and gpu.sh both ask of a device.  They read it by `. tests/machines/driver_rows.sh`.
 #
 # $tmp is a folder, $log the file that takes what the program prints.
-. tests/run/json.sh
+. tests/lib/json.sh
 
 losses() { # FILE WORDS: `WORDS yard train`, its losses into FILE, a line each
     file=$1

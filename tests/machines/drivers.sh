@@ -118,7 +118,7 @@ suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that m
     name=$1
     chosen=$(printf '%s\n' $tests | grep -Ev "/($2)\$")
     shift 2
-    [ -z "$chosen" ] || LIMIT=7200 "$@" tests/run/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
+    [ -z "$chosen" ] || LIMIT=7200 "$@" tests/lib/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
 }
 
 # The losses of WORDS, which train, are those of the system's driver, within the rounding of other orders.

@@ -56,10 +56,10 @@
 #     compared              a word for each line, number and change that was compared
 #
 # Two things depend on the machine.  Outputs are compared where they come from, on a CPU with PoCL; elsewhere the
-# commands are only run.  And long runs are cut short (tests/run/shorten.sh).
-. tests/run/helpers.sh
-. tests/run/copy.sh
-. tests/run/shorten.sh
+# commands are only run.  And long runs are cut short (tests/lib/shorten.sh).
+. tests/lib/helpers.sh
+. tests/lib/copy.sh
+. tests/lib/shorten.sh
 
 TOP=$(pwd)
 PROGRAMS=$TOP/tests/pages

@@ -6,7 +6,7 @@
 # A start that finds an entry leaves it alone, and one that compiles replaces it.  So `ls -i` shows what was compiled.
 #
 # To see it fail: in cache.c, let load_program() return NULL at once.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 export YARD_CACHE= # none yet
 

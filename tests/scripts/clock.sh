@@ -8,7 +8,7 @@
 # life (tests/support/shim_clock.c).
 #
 # To see it fail: in device_clock.c, let stepped_back be false.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 build_shim shim_clock 'a clock that steps back'
 

@@ -5,8 +5,8 @@
 # threads.
 #
 # To see it fail: in dump_in_time() of dump.c, dump before the writer runs: == in place of > between the two positions.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 few='--model tiny --steps 3 --sample-tokens 0 --val-share 0'
 

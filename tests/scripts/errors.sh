@@ -15,8 +15,8 @@
 # Where something is allowed, and only said, the line is a check with warns or prints.
 #
 # To see it fail: in cut_layers() of mesh.c, leave out the refusal of too few layers.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 check 'a model is trained and saved' save_model
 printf 'too short' >"$TMP/short.txt"

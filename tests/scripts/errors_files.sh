@@ -14,8 +14,8 @@
 # unharmed, or a sum of their bytes.
 #
 # To see it fail: in make_printable() of utf8.c, show controls too: || in place of && in is_shown.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 save_model || exit 1 # errors.sh has checked that
 st=tests/data/gpt2-tiny.safetensors

@@ -9,7 +9,7 @@
 # synced.  The checkpoint that is read must stay sound.
 #
 # To see it fail: in publish.c, let sync_file() return 0 whatever fsync() returns.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||
     skip_all 'a save notices every call that fails' 'strace is not installed, or may not trace'

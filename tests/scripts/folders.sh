@@ -13,9 +13,9 @@
 #     $TMP/commands    its commands                            $TMP/order   an order of folders
 #
 # To see it fail: in modules.awk, leave out the call of print_words().
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
-. tests/run/help.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
+. tests/lib/help.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@
 # proved, and that what is simulated agrees with the papers' formulas.
 #
 # To see it fail: change a number in data/gallery/gpipe.txt.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 other_step_files() {
     mkdir "$TMP/lists" && data/gallery/gallery.sh write "$TMP/lists" || echo 'gallery.sh write fails'

@@ -9,7 +9,7 @@
 # calls, may differ.
 #
 # PAGES names the pages; without it, the script takes all that have a transcript.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 PAGES=${PAGES:-$(grep -l '^```gdb' tutorials/*.md)}
 

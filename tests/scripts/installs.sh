@@ -4,7 +4,7 @@
 # The package manager is a script of this test.  It writes down what it is asked for, and installs nothing.
 #
 # To see it fail: in packages.sh, name a package of SDL2's that there is not, such as libsdl-dev.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 mkdir "$TMP/bin" "$TMP/icd"
 : >"$TMP/icd/some.icd"

@@ -8,7 +8,7 @@
 # PYTHON is a Python 3.
 #
 # To see it fail: in find_late() of kineto2yard.py, leave out the gap.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 python=${PYTHON:-python3}
 trace=tutorials/pytorch/two-streams.json

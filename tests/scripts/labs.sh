@@ -12,8 +12,8 @@
 # Each lab has two checks: one of what it is made of, one of its card and its questions.  Functions look_at_... print a
 # line for each mistake.  Then lab 4, whose copy has nothing to compile, goes through all that a student does.  A new
 # lab needs nothing here: it is found by its folder's number.
-. tests/run/helpers.sh
-. tests/run/copy.sh
+. tests/lib/helpers.sh
+. tests/lib/copy.sh
 . tutorials/labs/copies.sh
 
 # ---- patches and graders --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 # scores.
 #
 # A pass attacks in a function that runs before its main().
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 BOARD='--model tiny --batch 8 --micro-batch 4'
 BUDGET='--device-mem 1G'
@@ -110,7 +110,7 @@ patch_of() { # NAME PATH CODE: an entry with one new file
 }
 patch_of tests tests/scripts/labs.sh 'exit 0'
 attack tests.patch "edits tests" 'one folder of src/techniques'
-patch_of dots src/techniques/../../tests/run/run.sh 'exit 0'
+patch_of dots src/techniques/../../tests/lib/run.sh 'exit 0'
 attack dots.patch 'has a path with ..' 'one folder of src/techniques'
 patch_of judge src/planning/lists/readlist.c 'int x;'
 attack judge.patch "replaces a file of the judge's program" 'one folder of src/techniques'

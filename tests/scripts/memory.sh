@@ -8,8 +8,8 @@
 # tests/support/shim_gpu.c explains its variables, SHIM_GPU and so on.
 #
 # To see it fail: in machine.c, let a GPU have what its host has: device->memory = most.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 

@@ -5,8 +5,8 @@
 # are asked in the right order.
 #
 # To see it fail: in pass_hooks.c, leave proof out of `.after`.
-. tests/run/helpers.sh
-. tests/run/background.sh
+. tests/lib/helpers.sh
+. tests/lib/background.sh
 
 train() {
     "$YARD" train --model tiny --data LICENSE --val-batches 1 --sample-tokens 0 "$@" >"$TMP/out" 2>"$TMP/err"

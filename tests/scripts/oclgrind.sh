@@ -16,7 +16,7 @@
 # --serial.
 #
 # To see it fail: in gelu_forward() of gelu.cl, write far behind the end: out[n + (1 << 26)] = 0.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 log=$TMP/oclgrind.log
 export YARD_CACHE= # binaries that are kept lack the source, which oclgrind quotes

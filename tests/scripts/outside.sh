@@ -5,7 +5,7 @@
 # and runs none of them.
 #
 # To see it fail: in the Makefile, write a file into the tree when something is compiled: -MF build/x.d.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 make -n WERROR=1 BUILD="$TMP/out" YARD="$TMP/yard" 2>"$TMP/err" >"$TMP/commands"
 check 'the files that a build outside makes are there' grep -q "$TMP/out/embedded.c" "$TMP/commands"

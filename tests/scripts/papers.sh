@@ -3,7 +3,7 @@
 #
 # This script checks that its tables are what data/gallery/gallery.sh prints, that its lists are short, and that
 # HARDWARE= gives the links of the machine that it names.  gallery.sh checks the formulas.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 page=tutorials/24-six-papers.md
 

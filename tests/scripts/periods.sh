@@ -26,7 +26,7 @@
 #     TMP/                is an empty folder
 #
 # To see it fail: in costs.c, let a copy of a step file take twice the time for its bytes.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 table=${TABLE:-tests/data/periods.txt}
 mode=${1:-compare}

@@ -16,8 +16,8 @@
 # To add one, do the same with another kill, file or limit.
 #
 # To see it fail: in publish_folder.c, let remove_stray_folders() pass over all that it finds.
-. tests/run/helpers.sh
-. tests/run/background.sh
+. tests/lib/helpers.sh
+. tests/lib/background.sh
 
 only_whole() { # NAME FOLDER: checks that it holds checkpoints and the model, and nothing half-written
     found=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')

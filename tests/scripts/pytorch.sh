@@ -4,8 +4,8 @@
 # This script checks that they have the losses of `yard train`.
 #
 # PYTHON is a Python that has torch.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 python=${PYTHON:-python3}
 GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 # processes of one host, and as many threads as processes

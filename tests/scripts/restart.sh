@@ -8,8 +8,8 @@
 # the parent, the child or both, and looks at what the next child goes on from, or how the run ended.
 #
 # To see it fail: in may_go_on() of restart.c, leave out not_finite.
-. tests/run/helpers.sh
-. tests/run/background.sh
+. tests/lib/helpers.sh
+. tests/lib/background.sh
 
 trainer() { # the child of the run in the background
     tr -d ' ' <"/proc/$child/task/$child/children" 2>"$TMP/none"

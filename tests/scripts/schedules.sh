@@ -11,8 +11,8 @@
 # LoopedBFS has sums of another order, and is refused.
 #
 # To see it fail: in write_turns() of schedule_order.c, turn the order of micro-batches round: micros - 1 - micro.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 seeds=${SEEDS:-4}
 model="--model tiny --layers 8 --seq-len 16 --batch 8 --gemm own"

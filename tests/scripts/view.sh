@@ -7,9 +7,9 @@
 # The function refuse() is in mistakes.sh, yard() and within() are in helpers.sh, and start() is in background.sh.
 #
 # To see it fail: in pick_neighbour() of pick.c, go two bars on.
-. tests/run/helpers.sh
-. tests/run/mistakes.sh
-. tests/run/background.sh
+. tests/lib/helpers.sh
+. tests/lib/mistakes.sh
+. tests/lib/background.sh
 
 # Processes in the background: $child is a trainer,
 viewer= # yard view,

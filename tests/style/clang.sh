@@ -2,7 +2,7 @@
 # clang.sh - another compiler.
 #
 # This script checks that clang compiles the program too, with all warnings as errors where ours are (WERROR=1).
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 command -v clang >/dev/null || skip_all 'clang compiles the program without a warning' 'clang is not installed'
 make --no-print-directory CC=clang BUILD=build/clang YARD=build/yard-clang build/yard-clang >"$TMP/out" 2>&1

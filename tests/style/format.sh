@@ -10,7 +10,7 @@
 # A mistake is printed as FILE:LINE with what is wrong there.
 #
 # To see it fail: write a line of 121 characters.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 # ---- width ----------------------------------------------------------------------------------------------------------
 

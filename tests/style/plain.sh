@@ -8,7 +8,7 @@
 # The trainer also has a limit of lines of code, since students read it in a week.
 #
 # To see it fail: write two statements with a comma between them.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 # The trainer's lines of code.  A change that needs more raises this number, and its commit says what a reader gains.
 trainer=15912
@@ -39,10 +39,10 @@ finds_nothing 'names that comments mention exist' awk -f tests/style/comments.aw
 
 # leak:^plan_layout$ is about a function of ours, and leak:libpocl about a library.
 silent_leaks() { # prints the functions that leaks.supp names, and that are in no file
-    sed -n 's/^leak:^\(.*\)\$$/\1/p' tests/run/leaks.supp >"$TMP/names"
+    sed -n 's/^leak:^\(.*\)\$$/\1/p' tests/lib/leaks.supp >"$TMP/names"
     enough 10 "$TMP/names" 'functions'
     while read -r name; do
-        grep -rqw --include='*.c' "$name" src tests/unit tests/support || echo "tests/run/leaks.supp: $name"
+        grep -rqw --include='*.c' "$name" src tests/unit tests/support || echo "tests/lib/leaks.supp: $name"
     done <"$TMP/names"
 }
 finds_nothing 'functions whose leaks are passed over exist' silent_leaks

@@ -7,7 +7,7 @@
 # else on their PATH; there they must skip the checks that need more.
 #
 # To see it fail: let a script call jq.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 page=tutorials/reference-systems.md
 makefiles='Makefile tests/maintain.mk src/make/modules.mk'

@@ -5,7 +5,7 @@
 # nothing.  .shellcheckrc lists the warnings that are turned off, and why.
 #
 # To see it fail: in faults.sh, do not say what fault() sets.
-. tests/run/helpers.sh
+. tests/lib/helpers.sh
 
 graders=
 for grader in tutorials/labs/*/grade tutorials/labs/*/predict; do

@@ -72,7 +72,7 @@ static int begin_timing(void **unused)
     return 0;
 }
 
-/* Prints a line that tests/run/run.sh looks for: how long the test took whose result follows. */
+/* Prints a line that tests/lib/run.sh looks for: how long the test took whose result follows. */
 static int print_timing(void **unused)
 {
     (void)unused;

@@ -41,8 +41,8 @@ export LC_ALL
 here=$PWD # where the files of entries are looked for
 cd "$(dirname "$0")/../.." || exit 2
 labs=tutorials/labs
-. tests/run/json.sh
-. tests/run/copy.sh
+. tests/lib/json.sh
+. tests/lib/copy.sh
 SEED=${SEED:-1}
 DRAWS=${DRAWS:-3}
 BOARD=${BOARD:---model gpt2 --vocab 256 --batch 32}
@@ -213,7 +213,7 @@ make_stage() {
         return 0
     fi
     copy_files "$TMP/stage" Makefile README.md cl data src tests tutorials/*.md tutorials/gdb
-    env -i PATH="$PATH" LC_ALL=C sh -c '. tests/run/copy.sh && copy_build "$1"' sh "$TMP/stage"
+    env -i PATH="$PATH" LC_ALL=C sh -c '. tests/lib/copy.sh && copy_build "$1"' sh "$TMP/stage"
     chmod -R a+rX "$TMP/stage"
 }
 

@@ -54,8 +54,8 @@ TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 
 . "$LABS/usage.sh"
-. "$TOP/tests/run/json.sh"
-. "$TOP/tests/run/copy.sh"
+. "$TOP/tests/lib/json.sh"
+. "$TOP/tests/lib/copy.sh"
 . "$LABS/copies.sh"
 . "$LABS/grading.sh"
 . "$LABS/predict.sh"

@@ -1,5 +1,5 @@
 # helpers.sh - what all tests that are scripts begin with, and what they report with.  A script reads it by
-# `. tests/run/helpers.sh`, at the project's top, as its first line behind the comment that says what it tests.
+# `. tests/lib/helpers.sh`, at the project's top, as its first line behind the comment that says what it tests.
 #
 # So a script runs alone, where ./yard is built: type `tests/scripts/clock.sh`.  It finds, whoever started it:
 #
@@ -39,7 +39,7 @@
 #
 # A script of two checks, and what it prints where the second one fails
 #
-#     . tests/run/helpers.sh                                      ok 1 - the version is printed
+#     . tests/lib/helpers.sh                                      ok 1 - the version is printed
 #     yard --version                                              not ok 2 - the version is one line
 #     exit_code 'the version is printed' $? 0                     #   yard 1
 #     check 'the version is one line' holds 'yard 1' "$TMP/out"   #   built without SDL2
@@ -63,7 +63,7 @@ if [ ! -d "$TMP" ] || [ ! -w "$TMP" ]; then # else nothing could be written ther
 fi
 TMP=$(realpath "$TMP")
 export LC_ALL YARD TMP
-. tests/run/json.sh
+. tests/lib/json.sh
 
 # ---- the report -----------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # shorten.sh - a command of a page that takes less time: fewer steps, no long evaluation.  pages/walk.sh reads it by
-# `. tests/run/shorten.sh`.
+# `. tests/lib/shorten.sh`.
 #
 #     shorten COMMAND           prints the command that is run in its place
 #

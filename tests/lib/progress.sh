@@ -1,4 +1,4 @@
-# progress.sh - the last line of the screen while tests run.  run.sh reads it with `. tests/run/progress.sh`.
+# progress.sh - the last line of the screen while tests run.  run.sh reads it with `. tests/lib/progress.sh`.
 #
 #     12 of 48 done, about 95 s left; running: test_swap walk.sh
 #

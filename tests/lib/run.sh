@@ -36,13 +36,13 @@ export YARD_CACHE="${YARD_CACHE-$(cd "$logs" && pwd)/kernels}" # saves PoCL's dr
 [ -z "$YARD_CACHE" ] || mkdir -p "$YARD_CACHE"
 export CMOCKA_MESSAGE_OUTPUT=TAP
 # The leak checker reads the thread-local memory of every thread, and crashes when one is just ending.
-export LSAN_OPTIONS="suppressions=tests/run/leaks.supp:print_suppressions=0:use_tls=0"
+export LSAN_OPTIONS="suppressions=tests/lib/leaks.supp:print_suppressions=0:use_tls=0"
 # None takes 2 minutes on a free machine; on a busy one what is slow must not be taken for what hangs.
 seconds_at_most=${TEST_TIMEOUT:-1200}
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
 guesses=$logs/seconds-$YARD_TESTS
-[ -s "$guesses" ] || guesses=tests/run/seconds-$YARD_TESTS.txt
-[ -s "$guesses" ] || guesses=tests/run/seconds-check.txt # for part "all"
+[ -s "$guesses" ] || guesses=tests/lib/seconds-$YARD_TESTS.txt
+[ -s "$guesses" ] || guesses=tests/lib/seconds-check.txt # for part "all"
 
 # What has happened so far.
 begun=$(date +%s)
@@ -55,7 +55,7 @@ running=   # of those that run, and how many they are
 n_running=0
 polls=0    # looks at those that run, since one ended
 
-. tests/run/progress.sh
+. tests/lib/progress.sh
 
 # ---- one test -------------------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ report() { # TEST; sets: passed, failed, skipped, failures
     read -r code seconds <"$logs/$name.ended"
     rm "$logs/$name.ended"
     read -r ok bad left_out reason <<EOF
-$(awk -v code="$code" -v seconds="$seconds_at_most" -f tests/run/verdict.awk "$log")
+$(awk -v code="$code" -v seconds="$seconds_at_most" -f tests/lib/verdict.awk "$log")
 EOF
     if [ "$bad" -gt 0 ]; then
         printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$bad" "$seconds" "$reason" "$log"
@@ -106,7 +106,7 @@ EOF
 }
 
 show_skipped() { # LOG: what could not be checked, and why; cmocka prints that in the line before
-    awk -f tests/run/skipped.awk "$1"
+    awk -f tests/lib/skipped.awk "$1"
 }
 
 say_how_to_repeat() { # TEST LOG
@@ -121,7 +121,7 @@ say_how_to_repeat() { # TEST LOG
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
 guess() { # TEST...: "SECONDS TEST" for each, by what it took the last time
-    printf '%s\n' "$@" | awk -f tests/run/guess.awk "$guesses" -
+    printf '%s\n' "$@" | awk -f tests/lib/guess.awk "$guesses" -
 }
 
 guess_left() { # TEST...: the seconds that all of them take, side by side

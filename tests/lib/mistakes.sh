@@ -1,5 +1,5 @@
 # mistakes.sh - how scripts make a mistake of a user and look at what comes of it.  They read it with
-# `. tests/run/mistakes.sh`, after helpers.sh.
+# `. tests/lib/mistakes.sh`, after helpers.sh.
 #
 #     yard_with VARIABLES WORDS...              yard WORDS with these variables in its environment
 #     in_silence WORDS...                       it succeeds, and $TMP/err is empty

@@ -1,6 +1,6 @@
 # verdict.awk - what became of a test, by its exit code and by the checks that it reported in TAP.
 #
-#     awk -v code=CODE -v seconds=LIMIT -f tests/run/verdict.awk LOG          prints "OK BAD SKIPPED REASON"
+#     awk -v code=CODE -v seconds=LIMIT -f tests/lib/verdict.awk LOG          prints "OK BAD SKIPPED REASON"
 #
 # For example, of a test that ended with code 1, and should have ended within 60 s,
 #

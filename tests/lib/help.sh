@@ -1,4 +1,4 @@
-# help.sh - what a program prints as its help.  Scripts read it with `. tests/run/help.sh`, after helpers.sh.
+# help.sh - what a program prints as its help.  Scripts read it with `. tests/lib/help.sh`, after helpers.sh.
 
 commands() { # PROGRAM: names of its commands
     "$1" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'

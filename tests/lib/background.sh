@@ -1,5 +1,5 @@
 # background.sh - a run of yard in the background, and what is asked of it.  Scripts read it with
-# `. tests/run/background.sh`, after helpers.sh.
+# `. tests/lib/background.sh`, after helpers.sh.
 #
 #     start WORDS...            removes $TMP/log, and runs yard WORDS in the background; what it prints is in $TMP/out
 #                               and $TMP/err; sets: child

@@ -1,5 +1,5 @@
 # json.sh - reads the values of fields out of JSON, where a script needs no more than that.  Scripts read it by
-# `. tests/run/json.sh`; helpers.sh and the labs' lab.sh do so for those that they serve.
+# `. tests/lib/json.sh`; helpers.sh and the labs' lab.sh do so for those that they serve.
 #
 #     json_values FILE NAME     the values of all fields of that name, a line each, in the order of the file
 #     json_value FILE NAME      the first of them
