@@ -35,22 +35,25 @@ void free_bpe(struct bpe *bpe)
 
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 {
-    struct token *t = &bpe->tokens[id];
-    if (n == 0 || n > MOST_TOKEN_BYTES)
-        return "has no bytes, or more than 1,024";
-    if (t->bytes && (t->n != n || memcmp(t->bytes, bytes, n) != 0))
+    static char wrong_length[48]; /* the caller gets a pointer to it */
+    struct token *token = &bpe->tokens[id];
+    if (n == 0 || n > MOST_TOKEN_BYTES) {
+        snprintf(wrong_length, sizeof wrong_length, "has no bytes, or more than %d", MOST_TOKEN_BYTES);
+        return wrong_length;
+    }
+    if (token->bytes && (token->n != n || memcmp(token->bytes, bytes, n) != 0))
         return "has a number whose token has other bytes";
-    if (!t->bytes)
-        *t = (struct token){.bytes = copy_bytes(bytes, n), .n = n};
+    if (!token->bytes)
+        *token = (struct token){.bytes = copy_bytes(bytes, n), .n = n};
     return NULL;
 }
 
 size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES])
 {
-    const struct token *l = &bpe->tokens[left], *r = &bpe->tokens[right];
-    memcpy(bytes, l->bytes, l->n);
-    memcpy(bytes + l->n, r->bytes, r->n);
-    return l->n + r->n;
+    const struct token *first = &bpe->tokens[left], *second = &bpe->tokens[right];
+    memcpy(bytes, first->bytes, first->n);
+    memcpy(bytes + first->n, second->bytes, second->n);
+    return first->n + second->n;
 }
 
 /* A merge's two tokens must have bytes before the merge is added.  So tokens are built up from single bytes, and no
@@ -62,12 +65,13 @@ const char *add_merge(struct bpe *bpe, int left, int right, int result)
         return "joins a token that neither a byte nor a merge before it makes";
     if (map_find(bpe->ranks, pair_key(left, right)) != NO_NUMBER)
         return "is there twice";
+    const bool had_bytes = bpe->tokens[result].bytes != NULL;
     const size_t n = join_bytes(bpe, left, right, bytes);
-    bpe->makes_twice |= bpe->tokens[result].bytes != NULL;
-    bpe->reach += bpe->tokens[left].n;
     const char *problem = set_token(bpe, result, bytes, n);
     if (problem)
         return problem;
+    bpe->makes_twice |= had_bytes;
+    bpe->reach += bpe->tokens[left].n;
     const size_t last = bpe->tokens[left].n - 1;
     bpe->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
     map_put(bpe->ranks, pair_key(left, right), (uint32_t)bpe->n_merges);
@@ -136,8 +140,8 @@ bool drop_tokens(struct bpe *bpe, int n)
 int find_added(const struct bpe *bpe, const char *text)
 {
     for (size_t i = 0; i < bpe->n_added; i++) {
-        const struct token *t = &bpe->tokens[bpe->added[i].token];
-        if (t->n == strlen(text) && memcmp(t->bytes, text, t->n) == 0)
+        const struct token *token = &bpe->tokens[bpe->added[i].token];
+        if (token->n == strlen(text) && memcmp(token->bytes, text, token->n) == 0)
             return bpe->added[i].token;
     }
     return -1;
@@ -160,7 +164,7 @@ struct cached {
     uint16_t tokens[CACHED_TOKENS];
 };
 struct encoder {
-    const struct bpe *b;
+    const struct bpe *bpe;
     uint16_t *tokens; /* the text's tokens, as far as the text is encoded */
     size_t n, cap;
     struct linked_token *word; /* the tokens of the word, or piece of a word, that is being merged, by place */
@@ -185,7 +189,7 @@ static void offer(struct encoder *encoder, uint32_t place, size_t n)
     const struct linked_token *left = &encoder->word[place];
     if (left->next == n)
         return;
-    const int64_t rank = map_find(encoder->b->ranks, pair_key(left->token, encoder->word[left->next].token));
+    const int64_t rank = map_find(encoder->bpe->ranks, pair_key(left->token, encoder->word[left->next].token));
     if (rank != NO_NUMBER)
         heap_push(&encoder->merges, (uint64_t)rank << 32 | place);
 }
@@ -218,14 +222,14 @@ static size_t merge_word(struct encoder *encoder, const char *bytes, size_t n, s
 {
     encoder->word = grow(encoder->word, &encoder->cap_word, n, sizeof *encoder->word);
     for (uint32_t i = 0; i < n; i++) {
-        int token = encoder->b->of_byte[(unsigned char)bytes[i]];
+        int token = encoder->bpe->of_byte[(unsigned char)bytes[i]];
         encoder->word[i] = (struct linked_token){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};
     }
     for (uint32_t i = 0; i < n; i++)
         offer(encoder, i, n);
     while (encoder->merges.n > 0) {
         const uint64_t top = heap_pop(&encoder->merges);
-        const struct merge *merge = &encoder->b->merges[top >> 32];
+        const struct merge *merge = &encoder->bpe->merges[top >> 32];
         const uint32_t place = (uint32_t)top;
         if (is_pair(encoder, merge, place, n))
             join(encoder, merge, place, n);
@@ -245,9 +249,9 @@ static size_t merge_word(struct encoder *encoder, const char *bytes, size_t n, s
  * window's end, or earlier, is a token of the whole word too. */
 static void merge_long_word(struct encoder *encoder, const char *bytes, size_t n)
 {
-    const size_t reach = encoder->b->reach;
+    const size_t reach = encoder->bpe->reach;
     const size_t window = 2 * reach + WINDOW_BYTES;
-    if (encoder->b->makes_twice) { /* then merges need not come rank by rank, and the word is merged at once */
+    if (encoder->bpe->makes_twice) { /* then merges need not come rank by rank, and the word is merged at once */
         if (n >= UINT32_MAX)
             fail(EXIT_USAGE,
                  "the text has a word of %zu bytes; put white space into it, since a word must be shorter than 4 GiB",
@@ -291,25 +295,25 @@ static void encode_piece(struct encoder *encoder, const char *bytes, size_t n)
 
 /* No token lies across two bytes that no merge joins.  A long word is cut there, since short pieces take less memory
  * and may have been met before. */
-static void encode_word(void *encoder, const char *bytes, size_t n)
+static void encode_word(void *context, const char *bytes, size_t n)
 {
-    struct encoder *e = encoder;
+    struct encoder *encoder = context;
     size_t begin = 0;
     if (n > CACHED_BYTES)
         for (size_t i = 1; i < n; i++) {
-            if (e->b->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
+            if (encoder->bpe->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
                 continue;
-            encode_piece(e, bytes + begin, i - begin);
+            encode_piece(encoder, bytes + begin, i - begin);
             begin = i;
         }
-    encode_piece(e, bytes + begin, n - begin);
+    encode_piece(encoder, bytes + begin, n - begin);
 }
 
 static void encode_added(void *encoder, int token) { put_token(encoder, token); }
 
 uint16_t *bpe_encode(const struct bpe *bpe, const struct text *text, size_t *n)
 {
-    struct encoder encoder = {.b = bpe, .cached = allocate(CACHED_WORDS, sizeof *encoder.cached)};
+    struct encoder encoder = {.bpe = bpe, .cached = allocate(CACHED_WORDS, sizeof *encoder.cached)};
     const struct visitor visitor = {
         .word = encode_word, .added = encode_added, .context = &encoder, .activity = "encoding"};
     visit_text(bpe, text, &visitor);

@@ -36,7 +36,7 @@ struct token_pair {
     bool gained; /* it is in the learner's list `gained` */
 };
 struct learner {
-    struct bpe *b;
+    struct bpe *bpe;
     struct counted_word *words;
     size_t n_words, cap_words;
     uint64_t met; /* words of the texts, so far */
@@ -125,7 +125,7 @@ static void lay_out_words(struct learner *learner)
     for (uint32_t i = 0; i < learner->n_words; i++) {
         const struct counted_word *word = &learner->words[i];
         for (size_t k = 0; k <= word->n; k++) {
-            int token = k < word->n ? learner->b->of_byte[(unsigned char)word->bytes[k]] : WORD_END;
+            int token = k < word->n ? learner->bpe->of_byte[(unsigned char)word->bytes[k]] : WORD_END;
             learner->places[place] = (struct position){.token = token, .before = k ? place - 1 : no_place, .word = i};
             place++;
         }
@@ -136,7 +136,7 @@ static void lay_out_words(struct learner *learner)
 
 static uint32_t place_after(const struct learner *learner, uint32_t place)
 {
-    return place + (uint32_t)learner->b->tokens[learner->places[place].token].n;
+    return place + (uint32_t)learner->bpe->tokens[learner->places[place].token].n;
 }
 
 /* The pair that begins at this place; NULL: there is none, since the token is its word's last. */
@@ -255,7 +255,7 @@ static void merge_everywhere(struct learner *learner, struct token_pair *pair, i
  * a second merge could make the same bytes, the first one has made them before. */
 static void learn_merges(struct learner *learner, int n)
 {
-    struct bpe *bpe = learner->b;
+    struct bpe *bpe = learner->bpe;
     const uint64_t begun = now_ns();
     const int first = bpe->n;
     while (bpe->n < n) {
@@ -294,8 +294,8 @@ static struct bpe *begin_tokens(int n, const char *const *added)
     if (!added)
         return bpe;
     for (size_t i = 0; added[i]; i++) {
-        const struct added a = {.token = bpe->n, .kinds = IS_SPECIAL};
-        const char *problem = add_added(bpe, &a, added[i], strlen(added[i]));
+        const struct added special = {.token = bpe->n, .kinds = IS_SPECIAL};
+        const char *problem = add_added(bpe, &special, added[i], strlen(added[i]));
         CHECK(!problem && bpe->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, bpe->n, n);
         bpe->n++;
     }
@@ -312,10 +312,10 @@ static void count_pairs(struct learner *learner)
 
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
 {
-    struct learner learner = {.b = begin_tokens(n, added), .found = new_map()};
+    struct learner learner = {.bpe = begin_tokens(n, added), .found = new_map()};
     const struct visitor visitor = {.word = count_word, .context = &learner, .activity = "counting words"};
     for (size_t i = 0; i < n_texts; i++)
-        visit_text(learner.b, &texts[i], &visitor);
+        visit_text(learner.bpe, &texts[i], &visitor);
     lay_out_words(&learner);
     free_map(learner.found);
     learner.found = new_map();
@@ -329,5 +329,5 @@ struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const cha
     free(learner.gained);
     free(learner.frequent.item);
     free_map(learner.found);
-    return learner.b;
+    return learner.bpe;
 }

@@ -97,9 +97,9 @@ static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
 /* ---- added tokens ----------------------------------------------------------------------------------------------- */
 
 struct cutting {
-    const struct bpe *b;
+    const struct bpe *bpe;
     const struct text *text;
-    const struct visitor *v;
+    const struct visitor *visitor;
     uint64_t begun; /* ns */
 };
 
@@ -108,11 +108,11 @@ static void cut_words(const struct cutting *cutting, const char *part, size_t n)
     enum { TOLD_AFTER = 1 << 20 }; /* bytes, a power of two */
     size_t at = 0;
     while (at < n) {
-        size_t length = word_length(cutting->b->class_of, part + at, n - at);
-        cutting->v->word(cutting->v->context, part + at, length);
+        size_t length = word_length(cutting->bpe->class_of, part + at, n - at);
+        cutting->visitor->word(cutting->visitor->context, part + at, length);
         const size_t before = (size_t)(part - cutting->text->bytes) + at;
         if ((before ^ (before + length)) >= TOLD_AFTER) /* the word ends in another block of this size */
-            show_busy(cutting->v->activity, cutting->begun, (double)before / (double)cutting->text->n);
+            show_busy(cutting->visitor->activity, cutting->begun, (double)before / (double)cutting->text->n);
         at += length;
     }
 }
@@ -148,15 +148,15 @@ static void cut_part(const struct cutting *cutting, int level, const char *part,
         return;
     }
     while (at < n) {
-        const int token = added_at(cutting->b, &cutting->b->trees[level], part + at, n - at);
+        const int token = added_at(cutting->bpe, &cutting->bpe->trees[level], part + at, n - at);
         if (token == NONE) {
             at++;
             continue;
         }
         cut_part(cutting, level + 1, part + begin, at - begin);
-        if (cutting->v->added)
-            cutting->v->added(cutting->v->context, token);
-        at += cutting->b->tokens[token].n;
+        if (cutting->visitor->added)
+            cutting->visitor->added(cutting->visitor->context, token);
+        at += cutting->bpe->tokens[token].n;
         begin = at;
     }
     cut_part(cutting, level + 1, part + begin, n - begin);
@@ -164,7 +164,7 @@ static void cut_part(const struct cutting *cutting, int level, const char *part,
 
 void visit_text(const struct bpe *bpe, const struct text *text, const struct visitor *visitor)
 {
-    const struct cutting cutting = {.b = bpe, .text = text, .v = visitor, .begun = now_ns()};
+    const struct cutting cutting = {.bpe = bpe, .text = text, .visitor = visitor, .begun = now_ns()};
     cut_part(&cutting, 0, text->bytes, text->n);
     erase_line();
 }

@@ -2,12 +2,12 @@
 #include "tokens_parts.h"
 
 /* How tokenizer.json writes a token; the caller frees it. */
-static char *name_of_token(const struct bpe *bpe, int token)
+static char *name_of_token(const struct bpe *bpe, int id)
 {
-    const struct token *t = &bpe->tokens[token];
-    if (t->is_added)
-        return format_string("%.*s", (int)t->n, t->bytes);
-    return name_of_bytes(t->bytes, t->n);
+    const struct token *token = &bpe->tokens[id];
+    if (token->is_added)
+        return format_string("%.*s", (int)token->n, token->bytes);
+    return name_of_bytes(token->bytes, token->n);
 }
 
 static json_t *vocabulary_json(const struct bpe *bpe)
@@ -41,17 +41,17 @@ static json_t *merges_json(const struct bpe *bpe)
 
 static json_t *added_json(const struct bpe *bpe)
 {
-    json_t *added = json_array();
+    json_t *list = json_array();
     for (size_t i = 0; i < bpe->n_added; i++) {
-        const struct added *a = &bpe->added[i];
-        char *content = name_of_token(bpe, a->token);
-        json_array_append_new(added,
-                              json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", a->token, "content", content,
-                                        "single_word", false, "lstrip", false, "rstrip", false, "normalized",
-                                        (a->kinds & IS_NORMALIZED) != 0, "special", (a->kinds & IS_SPECIAL) != 0));
+        const struct added *added = &bpe->added[i];
+        char *content = name_of_token(bpe, added->token);
+        json_array_append_new(list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", added->token, "content",
+                                              content, "single_word", false, "lstrip", false, "rstrip", false,
+                                              "normalized", (added->kinds & IS_NORMALIZED) != 0, "special",
+                                              (added->kinds & IS_SPECIAL) != 0));
         free(content);
     }
-    return added;
+    return list;
 }
 
 json_t *byte_level_json(enum cutting_of_text cutting)

@@ -266,6 +266,28 @@ TEST(a_token_that_two_merges_make_is_noticed)
     free_bpe(bpe);
 }
 
+/* "aa", "aaaa" ... up to 1,024 bytes are tokens.  What comes after them is refused: the first merge makes too many
+ * bytes, and the second one gives "ab" the number of "aa". */
+TEST(a_merge_that_is_refused_changes_nothing)
+{
+    struct bpe *bpe = only_bytes(300);
+    const int a = bpe->of_byte['a'], b = bpe->of_byte['b'];
+    int longest = a;
+    for (int id = 258; bpe->tokens[longest].n < MOST_TOKEN_BYTES; id++) {
+        assert_null(add_merge(bpe, longest, longest, id));
+        longest = id;
+        bpe->n = id + 1;
+    }
+    assert_int_equal(bpe->reach, MOST_TOKEN_BYTES - 1); /* 1 + 2 + 4 ... + 512, the bytes of the left tokens */
+    const size_t n_merges = bpe->n_merges;
+    assert_string_equal(add_merge(bpe, longest, a, bpe->n), "has no bytes, or more than 1024");
+    assert_string_equal(add_merge(bpe, a, b, 258), "has a number whose token has other bytes");
+    assert_int_equal(bpe->reach, MOST_TOKEN_BYTES - 1);
+    assert_int_equal(bpe->n_merges, n_merges);
+    assert_false(bpe->makes_twice);
+    free_bpe(bpe);
+}
+
 TEST(a_long_word_takes_no_quadratic_time)
 {
     const size_t n = 4000000;
