@@ -108,14 +108,14 @@ static struct worst find_worst(const struct checked *checked, struct tensor *ten
     return worst;
 }
 
-/* Adds a row to the table: how far backward's gradient g of the tensor (NULL: none) is from the differences, at worst.
- * The error is relative to the largest element. */
-static void compare(const struct checked *checked, struct tensor *tensor, struct tensor *g, struct table *table)
+/* Adds a row to the table: how far backward's gradient `grad` of the tensor (NULL: none) is from the differences, at
+ * worst.  The error is relative to the largest element. */
+static void compare(const struct checked *checked, struct tensor *tensor, struct tensor *grad, struct table *table)
 {
     float *made = allocate(count_elements(tensor), sizeof *made);
     struct cell row[COLUMNS];
-    if (g)
-        read_tensor(g, made);
+    if (grad)
+        read_tensor(grad, made);
     const struct worst worst = find_worst(checked, tensor, made);
     row[OPERATION] = text_cell(checked->op->name);
     row[OF] = text_cell(tensor->name);
@@ -206,7 +206,9 @@ static struct checked build_backward(struct built *built, size_t nth)
 {
     struct list *list = built->list;
     const struct op *op = &built->tape.ops[nth];
-    struct checked checked = {.list = list, .op = op, .begin = nth ? op[-1].end : built->batch_end};
+    struct checked checked = {.list = list, .op = op, .begin = built->batch_end};
+    if (nth > 0)
+        checked.begin = built->tape.ops[nth - 1].end; /* where the operation before it ends */
     struct tensor *dy = new_gradient(&built->builder, op, ".dy", op->out);
     add_backward(&built->builder, op, dy);
     checked.dy = access_modes(list, built->forward_end, list->n, dy) ? dy : NULL;
@@ -258,18 +260,25 @@ static void compare_inputs(const struct checked *checked, struct builder *b, str
     }
 }
 
-/* Checks the tape's nth operation.  Returns how many operations there are. */
-static size_t check_operation(struct trainer *trainer, size_t nth, struct table *table)
+static size_t count_operations(struct trainer *trainer)
 {
     struct built built;
     build_forward(trainer, &built);
     const size_t n = built.tape.n;
+    free_built(&built);
+    return n;
+}
+
+/* Checks the tape's nth operation, in a model of its own: each row of the table is a gradient. */
+static void check_operation(struct trainer *trainer, size_t nth, struct table *table)
+{
+    struct built built;
+    build_forward(trainer, &built);
     const struct checked checked = build_backward(&built, nth);
     finish_built(&built);
     run_operation(&built, &checked);
     compare_inputs(&checked, &built.builder, table);
     free_built(&built);
-    return n;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
@@ -295,8 +304,8 @@ int check_gradients(const struct settings *settings)
     trainer.micro_batch = SEQUENCES;
     trainer.micros = 1;
     trainer.seq_len = TOKENS;
-    size_t n = check_operation(&trainer, 0, table);
-    for (size_t i = 1; i < n; i++)
+    const size_t n = count_operations(&trainer);
+    for (size_t i = 0; i < n; i++)
         check_operation(&trainer, i, table);
     const struct cell *wrong = find_wrong(table, tolerance);
     print_table(text, table);

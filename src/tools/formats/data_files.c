@@ -86,7 +86,7 @@ static const struct {
     size_t at;
     const char *text;
     size_t n;
-    bool (*shows_more)(const struct glimpse *g); /* NULL: the signature is enough */
+    bool (*shows_more)(const struct glimpse *glimpse); /* NULL: the signature is enough */
     struct file_kind kind;
 } signatures[] = {
     {SHORT_SIGNATURE(0, "BZh", is_bzip2), {KIND_OTHER, "a bzip2 file", "unpack it with bunzip2 first"}},

@@ -157,8 +157,7 @@ static const struct option options[] = {
      .classes = OF_TRAIN,
      .help = "train in a process of its own, which goes on from the newest commit in --snapshot FILE. If it dies, "
              "another process goes on in the same way. With --resume the first one goes on from there. Ctrl-C, a loss "
-             "that is not "
-             "finite, and 3 restarts without a newer commit end the run"},
+             "that is not finite, and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,

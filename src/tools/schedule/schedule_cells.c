@@ -16,11 +16,11 @@ char *turn_text(const struct turn *turn)
 
 char *cell_text(const struct turn_cell *cell)
 {
-    const struct turn *turn = &cell->turns[0], *b = &cell->turns[1];
+    const struct turn *first = &cell->turns[0], *second = &cell->turns[1];
     if (cell->n == 1)
-        return turn_text(turn);
-    return format_string("(%d%c%d;%d%c%d)%s", turn->stage, turn_letters[turn->computation], turn->micro, b->stage,
-                         turn_letters[b->computation], b->micro, overlap);
+        return turn_text(first);
+    return format_string("(%d%c%d;%d%c%d)%s", first->stage, turn_letters[first->computation], first->micro,
+                         second->stage, turn_letters[second->computation], second->micro, overlap);
 }
 
 char *cell_place(const struct turn_cell *cell)
@@ -152,9 +152,8 @@ void free_schedule(struct schedule *schedule)
 
 const struct turn_cell **cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro)
 {
-    return &schedule
-                ->doing[((size_t)computation * (size_t)schedule->stages + (size_t)stage) * (size_t)schedule->micros +
-                        (size_t)micro];
+    const size_t i = (size_t)computation * (size_t)schedule->stages + (size_t)stage;
+    return &schedule->doing[i * (size_t)schedule->micros + (size_t)micro];
 }
 
 /* Notes that the cell does this computation of the turn.  No other cell may. */
@@ -214,8 +213,7 @@ void index_cells(struct schedule *schedule)
     schedule->doing = allocate((size_t)COMPUTATIONS * (size_t)schedule->stages * (size_t)schedule->micros,
                                sizeof(struct turn_cell *));
     schedule->row_of = allocate((size_t)schedule->stages, sizeof *schedule->row_of);
-    for (int stage = 0; stage < schedule->stages; stage++)
-        schedule->row_of[stage] = NONE;
+    fill_none(schedule->row_of, (size_t)schedule->stages);
     for (size_t i = 0; i < schedule->n_turns; i++)
         enter_turn(schedule, schedule->turns[i].cell, schedule->turns[i].turn);
     for (size_t i = 0; i < schedule->n_turns; i++) {
