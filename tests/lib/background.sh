@@ -2,7 +2,7 @@
 # `. tests/lib/background.sh`, after helpers.sh.
 #
 #     start WORDS...            removes $TMP/log, and runs yard WORDS in the background; what it prints is in $TMP/out
-#                               and $TMP/err; sets: child
+#                               and $TMP/err
 #     ended NAME CODE 'PART'    two checks of that run, for which this waits: its exit code, and a part of its sentence
 #     has_trained               $TMP/log has step 9
 #     has_stored                $TMP/log says that a snapshot is stored
@@ -13,14 +13,14 @@
 train='train --model tiny --sample-tokens 0 --val-batches 1'
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
-start() { # WORDS...: yard in the background; sets: child
+start() { # WORDS...; sets: child
     : >"$TMP/out" # or within() might look at what the run before printed
     rm -f "$TMP/log" # likewise
     "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
 }
 
-ended() { # NAME CODE 'part of the sentence': two checks of the run in the background
+ended() { # NAME CODE PART; sets: code
     wait "$child"
     code=$?
     exit_code "$1: the exit code is $2" "$code" "$2"
@@ -35,6 +35,6 @@ has_stored() {
     grep -q '^{"snapshot":' "$TMP/log"
 }
 
-said_times() { # N PATTERN FILE: exactly N lines of the file have the pattern
+said_times() { # N PATTERN FILE
     [ "$(grep -c -- "$2" "$3")" -eq "$1" ]
 }

@@ -157,6 +157,9 @@ shows_usage() { # PROGRAM: without arguments it prints the comment at its head, 
 for program in lab.sh board.sh autograde.sh; do
     check "$program without arguments shows its usage" shows_usage $program
 done
+tutorials/labs/lab.sh check 99 >"$TMP/err" 2>&1
+exit_code 'a lab that is not there is not proved' $? 2
+same 'a lab that is not there is refused in one sentence' "$(cut -d : -f 1-2 "$TMP/err")" 'lab: there is no lab 99'
 
 # ---- a copy of lab 4: predictions -----------------------------------------------------------------------------------
 

@@ -22,15 +22,15 @@
 #     student WORDS...           runs the student's program: its output is in $TMP/out and $TMP/err
 #     must_run WORDS...          runs it too; no, if it fails
 #     reference WORDS...         runs the tree's own program: $TMP/reference.out and $TMP/reference.err
-#     answer NAME                prints what answers.txt says of it; no, if it says nothing
+#     answer NAME                prints what the student's answers.txt says of it; no, if it says nothing
 #     draw LOW HIGH              prints a whole number, which follows from the seed
 #     draw_list LOW HIGH VARIABLES...
 #                                prints a list of LOW to HIGH tasks that random.awk draws with these variables
 #     near NUMBER EXPECTED APART succeeds if the number is at most so far from the expected one
 #     no_longer MS ITS_MS PERCENT
 #                                succeeds if a time is above 0, and at most so much longer than the other one
-#     sum NUMBER NUMBER, minus NUMBER NUMBER
-#                                print what comes of two numbers
+#     sum NUMBER NUMBER          prints their sum
+#     minus NUMBER NUMBER        prints the first less the second
 #     all_values FILE NAME       prints the values of a field of JSON, on one line; json.sh has json_values, json_value
 #
 # and the variables $YARD, the student's program; $REFERENCE, the tree's; $TOP, the tree; $TMP, a folder of its own;
@@ -48,7 +48,7 @@ record=$TMP/record
 
 title= # of the part that is graded; empty before the first one
 
-part() { # POINTS TITLE: begins a part; sets: points, title, began, part_number
+part() { # POINTS TITLE; sets: points, title, began, part_number
     end_part
     points=$1
     title=$2
@@ -75,7 +75,7 @@ end_part() { # prints how the part has ended, if one has begun, and puts it on r
     title=
 }
 
-no() { # WHY: the part gets no points; the first reason counts
+no() { # WHY
     is_well || return 0
     printf '%s\n' "$*" >"$TMP/why"
 }
@@ -88,7 +88,7 @@ reason() {
     is_well || cat "$TMP/why"
 }
 
-must_match() { # WHAT GOT EXPECTED: no, unless they are one text
+must_match() { # WHAT GOT EXPECTED
     [ "$2" = "$3" ] || no "$1:
 got      $2
 expected $3"
@@ -99,7 +99,7 @@ must_match_fields() { # WHAT NAME MINE ITS
 }
 
 # The output is in $TMP/out and $TMP/err; sets: code, which is returned too.
-student() { # ARGUMENTS...: runs the student's program
+student() { # WORDS...
     timeout -k 1 "$LIMIT" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
     case $code in
@@ -109,11 +109,11 @@ student() { # ARGUMENTS...: runs the student's program
     return $code
 }
 
-must_run() { # the same, where it is wrong to fail
+must_run() { # WORDS...
     student "$@" || no "yard $*: exit code $code: $(cat "$TMP/err" "$TMP/out" | grep -E -m 3 '^yard: |error:|^FAILED')"
 }
 
-reference() { # ARGUMENTS...: the tree's own program
+reference() { # WORDS...
     (cd "$TOP" && "$REFERENCE" "$@" >"$TMP/reference.out" 2>"$TMP/reference.err" </dev/null)
 }
 
@@ -122,7 +122,7 @@ all_values() { # FILE NAME
 }
 
 # The line "peak_bytes = 4096   # I counted" gives 4096.
-answer() { # NAME: prints what answers.txt of the student's tree says
+answer() { # NAME
     said=$(sed -n "s/^ *$1 *=\([^#]*\).*/\1/p" answers.txt 2>/dev/null | head -n 1 | tr -d ' \t\r')
     [ -n "$said" ] || no "answers.txt: $1 is empty"
     printf '%s\n' "$said"
@@ -144,7 +144,7 @@ sum() { # NUMBER NUMBER
     awk -v first="$1" -v second="$2" 'BEGIN { printf "%.6f\n", first + second }'
 }
 
-minus() { # NUMBER NUMBER: the first less the second
+minus() { # NUMBER NUMBER
     awk -v first="$1" -v second="$2" 'BEGIN { printf "%.6f\n", first - second }'
 }
 
@@ -152,7 +152,7 @@ begin_draws() { # SEED: the numbers that follow are those of this seed
     echo $(($1 * 7919 + 17)) >"$TMP/state"
 }
 
-draw() { # LOW HIGH: prints a whole number, the next one of Park and Miller (1988)
+draw() { # LOW HIGH: the next number of Park and Miller (1988)
     state=$(($(cat "$TMP/state") * 16807 % 2147483647))
     echo $state >"$TMP/state"
     echo $(($1 + state % ($2 - $1 + 1)))

@@ -103,8 +103,8 @@ take_seed_of_copy() { # LAB TREE
 
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
-build_reference() { # the tree's own program
-    [ -x "$REFERENCE" ] || (cd "$TOP" && make -j2)
+build_reference() { # the tree's own program, where there is none yet
+    [ -x "$REFERENCE" ] || (cd "$TOP" && make -j2 >&2) || die "there is no $REFERENCE, and it does not build"
 }
 
 prepare() { # N LAB
@@ -114,7 +114,7 @@ prepare() { # N LAB
     if [ -e "$made" ]; then
         die "$copy is there already: your work is in it.  Move it away to begin anew"
     fi
-    build_reference || exit 1
+    build_reference
     copy_tree "$made"
     apply "$made" "$2/starter.patch"
     forget "$made" "$2/starter.patch"
@@ -132,6 +132,15 @@ begin_history() { # TREE MESSAGE
     (cd "$1" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "$2")
 }
 
+find_lab() { # N, or nothing where the caller has named none; sets: lab_number, lab
+    if [ -z "$1" ]; then
+        echo "which lab?  Type N= and its number, such as make lab N=3" >&2
+        exit 2
+    fi
+    lab_number=${1#0} # 07 is lab 7
+    lab=$(folder_of "$lab_number") || exit
+}
+
 find_copy() { # N [TREE]: the student's copy; sets: tree
     tree=${2:-$TOP/build/labs/$1}
     if [ ! -d "$tree" ]; then
@@ -141,7 +150,7 @@ find_copy() { # N [TREE]: the student's copy; sets: tree
         die "there is no $tree: \`make lab N=$1\` makes it"
     fi
     tree=$(cd "$tree" && pwd)
-    build_reference >/dev/null || die "the reference does not build"
+    build_reference
 }
 
 ask_questions() { # LAB: what the student of this seed is asked, and the list that is given
@@ -159,6 +168,7 @@ give_nothing() { # LAB WHY: for autograde.sh, where no grader came to its end
 }
 
 prove_labs() { # N...
+    build_reference
     failed=0
     for proved in "$@"; do
         prove_lab "$proved" || failed=1
@@ -179,24 +189,18 @@ rebase_labs() { # COMMIT
 command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in
-prepare | grade | report | questions | nothing)
-    if [ -z "${1-}" ]; then
-        echo "which lab?  Type N= and its number, such as make lab N=3" >&2
-        exit 2
-    fi
-    lab_number=$1
-    lab_number=${lab_number#0} # 07 is lab 7
-    lab=$(folder_of "$lab_number") || exit 2
+prepare)
+    find_lab "${1-}"
+    prepare "$lab_number" "$lab"
     ;;
-esac
-case $command in
-prepare) prepare "$lab_number" "$lab" ;;
 grade)
+    find_lab "${1-}"
     find_copy "$lab_number" "${2-}"
     take_seed_of_copy "$lab" "$tree"
     grade "$lab" "$tree"
     ;;
 report)
+    find_lab "${1-}"
     find_copy "$lab_number" "${2-}"
     page=${3:-$TOP/build/report-$lab_number.html}
     case $page in
@@ -206,13 +210,18 @@ report)
     report "$lab" "$tree" "$page" || exit
     echo "wrote ${page#"$TOP"/}: hand it in with your copy"
     ;;
-questions) ask_questions "$lab" ;;
-nothing) give_nothing "$lab" "${2-}" ;;
+questions)
+    find_lab "${1-}"
+    ask_questions "$lab"
+    ;;
+nothing)
+    find_lab "${1-}"
+    give_nothing "$lab" "${2-}"
+    ;;
 check)
     [ $# -gt 0 ] || set -- $(all_labs)
     prove_labs "$@"
     ;;
 rebase) rebase_labs "${1:?which commit did the patches apply to?}" ;;
-*)
-    show_usage ;;
+*) show_usage ;;
 esac

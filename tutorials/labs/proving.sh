@@ -11,7 +11,7 @@
 # ---- points ---------------------------------------------------------------------------------------------------------
 
 prove_lab() { # N: prints a line "ok" or "not ok" for each tree, and fails if one is not; sets: lab, name, tree, bad
-    lab=$(folder_of "$1")
+    lab=$(folder_of "$1") || exit
     name=${lab##*/}
     tree=$TMP/tree$1
     bad= # yes: something gets other points than it should

@@ -269,7 +269,7 @@ static size_t count_operations(struct trainer *trainer)
     return n;
 }
 
-/* Checks the tape's nth operation, in a model of its own: each row of the table is a gradient. */
+/* Checks the tape's nth operation, with a model of its own.  Adds a row to the table for each of its gradients. */
 static void check_operation(struct trainer *trainer, size_t nth, struct table *table)
 {
     struct built built;
