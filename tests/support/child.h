@@ -1,4 +1,4 @@
-/* child.h - run code that is meant to end the program in a child process, and look at how it ended. */
+/* child.h - runs code that is meant to end the program in a child process, and looks at how it ended. */
 #ifndef CHILD_H
 #define CHILD_H
 

@@ -5,7 +5,7 @@
  *     kernel must match bit for bit.  Marked EXACT.
  *   - all others compute in double and round once at the end: the kernel must match within a tolerance.
  *
- * Compile with -ffp-contract=off.
+ * It is compiled with -ffp-contract=off.
  */
 #ifndef REFERENCE_H
 #define REFERENCE_H

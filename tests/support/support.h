@@ -41,7 +41,7 @@ void need_own_products(void);
 /* Sets an environment variable; 0: to what it was before any test did, perhaps by tests/machines/drivers.sh. */
 void set_number(const char *name, int value);
 
-/* Give devices opened from now on contexts of their own, as GPUs have; false: again as the environment says. */
+/* Gives devices that are opened from now on contexts of their own, as GPUs have; false: as the environment says. */
 void contexts_apart(bool apart);
 
 void contexts_joined(void); /* whatever the environment says; contexts_apart(false) ends it */

@@ -19,7 +19,7 @@ enum { SHAPES = 6 };
 extern struct machine *machines[SHAPES]; /* the first device, opened in each shape; machines[0] is in its own */
 extern struct device *device;            /* the device whose kernels are tested */
 
-void open_shapes(void);  /* call it in an ALWAYS() before the first test, */
+void open_shapes(void);  /* is called in an ALWAYS() before the first test, */
 void close_shapes(void); /* and this one after the last */
 
 /* Puts that shape under test; false behind the last one. */

@@ -28,22 +28,27 @@ static const struct edge *find_edge(const struct list *list, const struct expect
     return NULL;
 }
 
+static const char *edge_words(enum edge_kind kind, bool wait)
+{
+    return lasting("%s, %s", kind == EDGE_DATA ? "data" : "reuse", wait == WAITED ? "waited" : "implied");
+}
+
+static void expect_edge(const struct list *list, const struct expected *expected)
+{
+    const struct edge *edge = find_edge(list, expected);
+    if (edge && edge->kind == expected->kind && edge->wait == expected->wait)
+        return;
+    test_failed("edge from %u%s to %u: expected is %s, but found is %s\n", expected->from,
+                expected->previous ? " of the step before" : "", expected->to,
+                edge_words(expected->kind, expected->wait), edge ? edge_words(edge->kind, edge->wait) : "none");
+}
+
+/* Fails unless the list has these n edges, and no other. */
 static void expect_edges(const struct list *list, const struct expected *expected, size_t n)
 {
     size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct edge *edge = find_edge(list, &expected[i]);
-        const char *wrong = NULL;
-        if (!edge)
-            wrong = "there is none";
-        else if (edge->kind != expected[i].kind)
-            wrong = "the kind differs";
-        else if (edge->wait != expected[i].wait)
-            wrong = "the wait differs";
-        if (wrong)
-            test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", expected[i].from, expected[i].to,
-                        expected[i].previous ? " (step before)" : "", expected[i].kind, expected[i].wait, wrong);
-    }
+    for (size_t i = 0; i < n; i++)
+        expect_edge(list, &expected[i]);
     for (size_t i = 0; i < list->n; i++)
         found += list->tasks[i]->n_edges;
     if (found != n)
