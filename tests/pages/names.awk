@@ -14,7 +14,10 @@
 #
 #     Of `struct name`   in `name()`   In `name()`      also of two: in `name()` and `other()`
 #
-# It prints the names that do not exist, a line each.
+# A block of a page may have trees of calls.  Such a line begins with name(), and in the code name() must be called by
+# the function of the line above it that is further to the left.
+#
+# It prints the names that do not exist, and the calls, a line each.
 
 BEGIN {
     n_others = split("barrier get_group_id get_local_id", other, " ") # OpenCL's
@@ -157,10 +160,30 @@ function check_paragraph(   i, n, one) {
     paragraph = ""
 }
 
+# A line of a tree of calls, "  make_room()     waits until the step may be issued".  callers[] has, for each depth, the
+# last function there.
+function check_call(text,   depth, name, i) {
+    match(text, /^ */)
+    depth = RLENGTH
+    name = substr(text, depth + 1)
+    sub(/\(.*/, "", name)
+    check(name "()", "")
+    for (i = depth - 1; i >= 0 && !(i in callers); i--)
+        ;
+    if (i >= 0 && !((callers[i] "()", name) in is_in))
+        wrong(name "()", "is not called in " callers[i] "()")
+    for (i in callers)
+        if (i + 0 > depth)
+            delete callers[i]
+    callers[depth] = name
+}
+
 /^```/ {
     fenced = !fenced
+    split("", callers)
     next
 }
+fenced && /^ *[a-z_0-9]+\(\)( |$)/ { check_call($0) }
 fenced || /^<!--/ { next }
 /^$|^[|#]|^ *- |^ *[0-9]+\. / { check_paragraph() }
 {
