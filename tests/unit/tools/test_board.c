@@ -31,7 +31,7 @@ static void expect_ms(const struct board *board, double ms)
 {
     double now = number_of(board, "period_ms");
     if (fabs(now - ms) > 1e-9)
-        test_failed("a period of %g ms, not of %g\n", now, ms);
+        test_failed("the period is %g ms, but expected is %g\n", now, ms);
 }
 
 static struct list *finished(const char *path)
@@ -41,12 +41,16 @@ static struct list *finished(const char *path)
     return list;
 }
 
-static char *saved(const struct board *board, const char *name)
+/* Saves the list of the board as a file of this name in the test's folder, and returns its path. */
+static const char *save(const struct board *board, const char *name)
 {
     const char *path = temp_path(name);
     must(save_board(board, path));
-    return read_text(path);
+    return path;
 }
+
+/* The text of the list that is saved so; the caller frees it. */
+static char *saved(const struct board *board, const char *name) { return read_text(save(board, name)); }
 
 static size_t find_task(const struct list *list, const char *name, int layer)
 {
@@ -65,24 +69,26 @@ static struct problem *try_behind(struct board *board, size_t task, const struct
 
 /* ---- lists of data/ --------------------------------------------------------------------------------------------- */
 
-/* Four owners send to a first, which gets all at once.  The second one sends to a last, the third one to d first. */
+/* Each device sends to all others, and all begin with device a, whose link is then full while the other links wait.
+ * Two moves change this: b sends to a when it has sent to the others, and c begins with d. */
 TEST(two_moves_shorten_a_broadcast_by_a_third)
 {
+    enum { B_TO_A = 13, B_TO_D = 15, C_TO_D = 19, C_TO_A = 17 }; /* positions of tasks */
     const char *path = "data/steps/broadcast.txt";
     struct list *list = read_list(path);
     struct board *board = open_board(path, 1);
     char *before = saved(board, "before.txt");
     size_t place;
     expect_ms(board, 9); /* as the list's comment says */
-    assert_null(try_behind(board, 13, list, 15, &place));
-    assert_int_equal(place, 15);
+    assert_null(try_behind(board, B_TO_A, list, B_TO_D, &place));
+    assert_int_equal(place, B_TO_D);
     expect_ms(board, 8);
     undo_move(board);
     expect_ms(board, 9);
-    assert_null(try_behind(board, 13, list, 15, &place));
+    assert_null(try_behind(board, B_TO_A, list, B_TO_D, &place));
     keep_move(board);
-    assert_null(try_behind(board, 19, list, NONE, &place));
-    assert_int_equal(place, 17);
+    assert_null(try_behind(board, C_TO_D, list, NONE, &place));
+    assert_int_equal(place, C_TO_A); /* where c began before */
     keep_move(board);
     expect_ms(board, 6); /* the links are full all the time */
     assert_close(number_of(board, "written_ms"), 9, 1e-9);
@@ -142,10 +148,10 @@ TEST(what_was_said_without_a_tensor_is_kept)
     size_t place;
     expect_ms(board, 5);
     expect_refused(board, list, 2, NONE, "b waits for a (layer 1), as after= says", 1);
-    assert_null(try_behind(board, 0, list, 2, &place)); /* c to after b */
+    assert_null(try_behind(board, 0, list, 2, &place)); /* c goes behind b */
     keep_move(board);
     char *text = saved(board, "said-after.txt");
-    assert_non_null(strstr(text, "task a gpu.compute 0.002 layer=1 after=b'\ntask b gpu.compute1 0.003 after=a\n"));
+    assert_contains(text, "task a gpu.compute 0.002 layer=1 after=b'\ntask b gpu.compute1 0.003 after=a\n");
     free(text);
     free_list_and_machine(list);
 }
@@ -231,28 +237,38 @@ static void expect_same_meaning(const struct list *a, const struct list *b)
                 assert_below(task_named(b, a->tasks[i]->name)->index, task_named(b, a->tasks[k]->name)->index);
 }
 
-/* On its lane the task comes right after the one that the move names, and all others are in their order. */
-static void expect_place(const struct list *before, const struct list *after, const struct move *move)
+/* The names of the tasks on the lane, in their order. */
+static char *names_on_lane(const struct list *list, size_t lane)
 {
-    size_t i = 0, k = 0;
-    int64_t last = NONE;
-    for (;; i++, k++) {
-        while (i < before->n && (before->tasks[i]->lane->index != (int)move->lane || i == move->task))
-            i++;
-        while (k < after->n && after->tasks[k]->lane->index != (int)move->lane)
-            k++;
-        if (k < after->n && strcmp(after->tasks[k]->name, before->tasks[move->task]->name) == 0) {
-            assert_int_equal(last, move->behind);
-            for (k++; k < after->n && after->tasks[k]->lane->index != (int)move->lane;)
-                k++;
-        }
-        if (i == before->n || k == after->n)
-            break;
-        assert_string_equal(before->tasks[i]->name, after->tasks[k]->name);
-        last = (int64_t)i;
+    char *names = copy_string("");
+    for (size_t i = 0; i < list->n; i++)
+        if (list->tasks[i]->lane->index == (int)lane)
+            append_text(&names, "%s ", list->tasks[i]->name);
+    return names;
+}
+
+/* The names that should be on the move's lane after it: the others keep their order. */
+static char *names_after_move(const struct list *list, const struct move *move)
+{
+    const char *moved = list->tasks[move->task]->name;
+    char *names = copy_string("");
+    if (move->behind == NONE)
+        append_text(&names, "%s ", moved);
+    for (size_t i = 0; i < list->n; i++) {
+        if (i != move->task && list->tasks[i]->lane->index == (int)move->lane)
+            append_text(&names, "%s ", list->tasks[i]->name);
+        if ((int64_t)i == move->behind)
+            append_text(&names, "%s ", moved);
     }
-    assert_int_equal(i, before->n);
-    assert_int_equal(k, after->n);
+    return names;
+}
+
+static void expect_moved(const struct list *before, const struct list *after, const struct move *move)
+{
+    char *found = names_on_lane(after, move->lane), *expected = names_after_move(before, move);
+    assert_string_equal(found, expected);
+    free(found);
+    free(expected);
 }
 
 static struct move draw_move(const struct list *list, struct draws *draws)
@@ -283,16 +299,15 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
         fate = REFUSED;
         char *same = saved(board, "same.txt");
         assert_string_equal(same, now); /* nothing has moved */
-        assert_non_null(strstr(problem->sentence, list->tasks[place]->name));
+        assert_contains(problem->sentence, list->tasks[place]->name);
         free(same);
     } else if (draw_below(draws, 4) == 0) {
         fate = UNDONE;
         undo_move(board);
     } else {
         keep_move(board);
-        free(saved(board, "then.txt"));
-        struct list *then = read_list(temp_path("then.txt"));
-        expect_place(list, then, &move);
+        struct list *then = read_list(save(board, "then.txt"));
+        expect_moved(list, then, &move);
         free_list_and_machine(then);
     }
     free(problem);

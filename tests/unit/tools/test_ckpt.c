@@ -202,7 +202,7 @@ TEST(a_head_of_its_own_is_exported)
     char *file = lasting("%s/model.safetensors", hf), *about = lasting("%s/config.json", hf);
     size_t n;
     char *text = read_whole(about, &n);
-    assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
+    assert_contains(text, "\"tie_word_embeddings\": false");
     assert_false(read_config(file, 0).tied);
     expect_refusal(export_it, checkpoint, 2, "which llm.c's format has no place for");
     free_checkpoint(checkpoint);

@@ -344,7 +344,7 @@ TEST(a_folder_of_nanogpt_is_read)
     struct data_options options = folder_of_nanogpt();
     expect_splits(&options, 1000, 100);
     struct outcome said = run_child(open_and_close, &options);
-    assert_non_null(strstr(said.text, "is laid out as nanoGPT's: "));
+    assert_contains(said.text, "is laid out as nanoGPT's: ");
     assert_ptr_equal(strchr(said.text, '\n'), said.text + strlen(said.text) - 1); /* one line */
     options.window_order = ORDER_FILE;
     expect_splits(&options, 1000, 100);
@@ -367,5 +367,5 @@ TEST(a_pattern_takes_what_it_says)
     assert_int_equal(data->train.n + data->val.n, 1000 + 100);
     close_dataset(data);
     struct outcome said = run_child(open_and_close, &options);
-    assert_non_null(strstr(said.text, "val.bin too, so the run trains on that file"));
+    assert_contains(said.text, "val.bin too, so the run trains on that file");
 }

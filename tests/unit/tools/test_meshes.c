@@ -1,10 +1,13 @@
 /* test_meshes.c - the command `yard plan --search`.
  *
- * This test checks on small cases that the search finds the front of all candidates, which are simulated here one by
- * one; that no candidate is better than its own bound; and that each row's command takes the row's time in the row's
- * bytes.
+ * It tests src/tools/meshes.  It checks that the search finds the *front*, the plans that no other plan beats in both
+ * time and bytes; that no candidate is better than the bound by which the search might rule it out; and that each row's
+ * command takes the row's time in the row's bytes.  It catches a bound that is too high, so that the best plan is never
+ * simulated, and a row whose command plans something else.
  *
  * To see it fail: in front.c, take the plan of most bytes: > least in place of <.
+ *
+ * The cases are small, so that all candidates can be simulated here one by one.
  */
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"

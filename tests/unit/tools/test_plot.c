@@ -87,8 +87,8 @@ TEST(curves_of_braille_are_drawn)
 TEST(colours_tell_training_from_validation)
 {
     char *text = printed(&plot, 40, 9, COLOURED, LETTERS);
-    assert_non_null(strstr(text, "\033[38;5;25ma"));   /* training */
-    assert_non_null(strstr(text, "\033[1;38;5;25mA")); /* validation */
+    assert_contains(text, "\033[38;5;25ma");   /* training */
+    assert_contains(text, "\033[1;38;5;25mA"); /* validation */
     free(text);
 }
 
@@ -104,8 +104,8 @@ TEST(equal_runs_are_named)
     };
     const struct plot four = {.unit = "loss", .series = runs, .n = 4, .cap = 4};
     char *text = printed(&four, 60, 9, false, false);
-    assert_non_null(strstr(text, "a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n"));
-    assert_non_null(strstr(text, "c.jsonl train: last 2.0000, lowest 2.0000 at step 4, the same as a.jsonl\n"));
+    assert_contains(text, "a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n");
+    assert_contains(text, "c.jsonl train: last 2.0000, lowest 2.0000 at step 4, the same as a.jsonl\n");
     free(text);
     for (size_t i = 0; i < COUNT(runs); i++)
         assert_ptr_equal(same_before(&four, &runs[i]), (i == 2 ? &runs[0] : NULL));
@@ -248,7 +248,7 @@ TEST(a_floor_far_below_is_only_named)
             assert_int_equal(strstr(series_values(text, &frame, &made.series[i]), "below the axis") != NULL, below);
         }
         assert_int_equal(count_below(&frame, &made, EACH_STEP), 0);
-        assert_above(y_of_loss(&frame, 9, 1), 0); /* there is air above */
+        assert_above(y_of_loss(&frame, 9, 1), 0); /* the top of the axis is above the largest loss */
         empty_plot(&made);
     }
 }
@@ -275,7 +275,7 @@ TEST(ticks_of_steps_are_whole)
     empty_plot(&made);
 }
 
-/* The same floor of two runs is drawn once; two floors are two. */
+/* A floor that two runs share is drawn once, and two different floors are both drawn. */
 TEST(a_floor_that_runs_share_is_drawn_once)
 {
     for (int other = 0; other < 2; other++) {
@@ -491,10 +491,10 @@ TEST(mistakes_get_a_sentence)
     expect_refusal(run, COMMAND(low, "--log"), EXIT_USAGE, "is above their floor");
     struct outcome outcome = run_child(run, COMMAND(good, low, "--log"));
     assert_int_equal(outcome.code, 0);
-    assert_non_null(strstr(outcome.text, "because"));
+    assert_contains(outcome.text, "because");
     outcome = run_child(run, COMMAND(good));
     assert_int_equal(outcome.code, 0);
-    assert_non_null(strstr(outcome.text, "1 loss is not finite, and is left out"));
+    assert_contains(outcome.text, "1 loss is not finite, and is left out");
     outcome = run_child(
         run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
     assert_int_equal(outcome.code, 0);

@@ -1,13 +1,14 @@
 /* test_schedule.c - schedules of pipelines in PyTorch's form.
  *
- * This test checks that they become lists and schedules again, that mistakes in them are refused, and that training by
- * them keeps its bits.
- *
- * data/pytorch has seven schedules that PyTorch 2.15 wrote, for 4 devices and 8 micro-batches.  schedules.sh trains by
- * them while tasks are delayed.
+ * It tests src/tools/schedule.  It checks that a schedule becomes a list, and this list the same schedule again; that
+ * steps take the time that PyTorch's formulas say; that mistakes are refused with their row and cell; and that training
+ * by a schedule keeps its bits.  It catches a turn that is lost or done twice, and an order that is read as another one.
  *
  * To see it fail: in schedule_order.c, take the orders that are folded as a V for those that are not: > for < in
  * `folded`.
+ *
+ * data/pytorch has seven schedules that PyTorch 2.15 wrote, for 4 devices and 8 micro-batches; others are drawn at
+ * random.  schedules.sh trains by them while tasks are delayed.
  */
 #include "planning/lists/lists.h"
 #include "tests/support/support_paper.h"
@@ -76,24 +77,26 @@ TEST(steps_take_as_long_as_in_pytorch)
         }
 }
 
-/* A stage's gradients are added up: each task that writes them reads them too, but for the first. */
+/* A stage's gradients are added up: each task that writes them reads them too, but for the first one of the stage. */
 TEST(lists_add_gradients_up)
 {
-    struct list *list = read_list(path_of(5));
+    struct list *list = read_list("data/pytorch/InterleavedZeroBubble.4.8.csv");
     int firsts = 0;
     for (size_t i = 0; i < list->n; i++) {
         int reads = 0, writes = 0;
         for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
-            bool is_sum = list->tasks[i]->accesses[k].tensor->class == MEM_GRADIENTS;
-            if (is_sum && list->tasks[i]->accesses[k].mode & ACCESS_READ)
+            const struct access *access = &list->tasks[i]->accesses[k];
+            if (access->tensor->class != MEM_GRADIENTS)
+                continue;
+            if (access->mode & ACCESS_READ)
                 reads++;
-            if (is_sum && list->tasks[i]->accesses[k].mode & ACCESS_WRITE)
+            if (access->mode & ACCESS_WRITE)
                 writes++;
         }
         if (writes > reads)
             firsts++;
     }
-    assert_int_equal(firsts, 2 * DEVICES);
+    assert_int_equal(firsts, 2 * DEVICES); /* each device has two stages */
     free_list_and_machine(list);
 }
 
@@ -107,7 +110,7 @@ struct random_schedule {
     bool trains;                   /* it is an order for training */
     bool whole[8][6];              /* [stage, micro]: its backward is not in halves */
     bool done[COMPUTATIONS][8][6]; /* a whole backward does both halves */
-    char *plain[4], *decorated[4]; /* by row: its cells, and the same with cells that say nothing */
+    char *plain[4], *decorated[4]; /* by row: its cells, and the same with cells that have no turn */
 };
 
 static bool can_come(const struct random_schedule *schedule, enum computation what, int stage, int micro)
@@ -227,7 +230,7 @@ static void free_random(struct random_schedule *schedule)
     }
 }
 
-/* Whatever can come, comes back, and its list is right. */
+/* A schedule at random comes back from its list, and the list is proved. */
 LAW(random_schedules_come_back)
 {
     const struct cases some = cases_of(40, 600);
@@ -314,10 +317,12 @@ LAW(models_lists_say_their_order)
 {
     const struct cases some = cases_of(PIPELINES, 4 * PIPELINES);
     for (int i = some.begin; i < some.end; i++) {
-        const char *words =
-            lasting("plan --model tiny --layers 8 --seq-len 16 --batch 12 --micro-batch 1 --mesh pp=%d "
-                    "--hardware data/hardware/server.txt --pipeline %s%s",
-                    i / PIPELINES % 2 ? 4 : 2, pipeline_name[i % PIPELINES], i / PIPELINES > 1 ? " --untied" : "");
+        const int kind = i % PIPELINES, round = i / PIPELINES; /* a round has all kinds of pipelines */
+        const int pp = round % 2 == 0 ? 2 : 4;
+        const char *untied = round < 2 ? "" : "--untied";
+        const char *words = lasting("plan --model tiny --layers 8 --seq-len 16 --batch 12 --micro-batch 1 --mesh pp=%d "
+                                    "--hardware data/hardware/server.txt --pipeline %s %s",
+                                    pp, pipeline_name[kind], untied);
         const struct ran model = expect_yard(EXIT_OK, "0F0", "%s --print-schedule", words);
         const struct ran list = expect_yard(EXIT_OK, "tensor", "%s --print-list", words);
         char *text = read_text(list.stdout_path);

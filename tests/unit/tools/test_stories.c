@@ -20,23 +20,24 @@
 
 static struct stories *grammar(const char *text) { return read_stories("my.txt", copy_string(text)); }
 
-/* Mean nats per byte, one window over all of n bytes, the first of which is given. */
+/* The n bytes of the text as tokens; the caller frees them. */
+static uint16_t *tokens_of(const char *text, size_t n)
+{
+    uint16_t *tokens = allocate(n, sizeof *tokens);
+    for (size_t i = 0; i < n; i++)
+        tokens[i] = (unsigned char)text[i];
+    return tokens;
+}
+
+/* The mean loss in nats per byte of a story of n bytes, in one window over all of them, the first of which is given. */
 static double long_run(const struct stories *stories, size_t n)
 {
     char *text = tell_stories(stories, n);
-    uint16_t *bytes = allocate(n, sizeof *bytes);
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (unsigned char)text[i];
-    double loss = stories_floor(stories, bytes, n, (int)n - 1);
+    uint16_t *tokens = tokens_of(text, n);
+    double loss = stories_floor(stories, tokens, n, (int)n - 1);
     free(text);
-    free(bytes);
+    free(tokens);
     return loss;
-}
-
-static void expect_near(double found, double expected, double distance)
-{
-    if (!(fabs(found - expected) <= distance))
-        test_failed("%.9g is not within %g of %.9g\n", found, distance, expected);
 }
 
 /* ---- grammars ---------------------------------------------------------------------------------------------------- */
@@ -134,8 +135,8 @@ TEST(entropy_of_two_scenes_is_what_a_hand_finds)
     struct stories *stories = grammar("scene a\n 1 x -> b\n 1 yy -> b\nscene b # comment\n 3 zzz -> a\n 1 w -> b\n");
     const double nats = log(2) + 4. / 3 * (log(4) - 0.75 * log(3));
     const double bytes = 2.5 + 4. / 3 * (0.75 * 4 + 0.25 * 2);
-    expect_near(stories_rate(stories), nats / bytes, 1e-12);
-    expect_near(long_run(stories, 300000), nats / bytes, 2e-3);
+    assert_close(stories_rate(stories), nats / bytes, 1e-12);
+    assert_close(long_run(stories, 300000), nats / bytes, 2e-3);
     free_stories(stories);
 }
 
@@ -145,7 +146,7 @@ TEST(entropy_of_a_table_is_what_a_hand_finds)
     static const char *const rows[] = {"x y he\n\n", "z w she\n\n"};
     struct stories *stories =
         grammar("table t a b\n x_y he\n z_w she\nscene a\n 1 {t} -> b\nscene b t\n 1 {t.b}// -> a\n");
-    expect_near(stories_rate(stories), log(2) / 8.5, 1e-12); /* the stories have 8 and 9 bytes */
+    assert_close(stories_rate(stories), log(2) / 8.5, 1e-12); /* the stories have 8 and 9 bytes */
     char *text = tell_stories(stories, 40);
     for (size_t i = 0; i + 9 < 40;) {
         const char *story = rows[text[i] == 'x' ? 0 : 1];
@@ -159,7 +160,7 @@ TEST(entropy_of_a_table_is_what_a_hand_finds)
 TEST(a_table_its_column_and_a_scene_may_have_one_name)
 {
     struct stories *stories = grammar("table t a t\n x yy\n z ww\nscene a\n 1 {t} -> t\nscene t t\n 1 {t.t} -> a\n");
-    expect_near(stories_rate(stories), log(2) / 5, 1e-12); /* one choice of two: "x yy " or "z ww " */
+    assert_close(stories_rate(stories), log(2) / 5, 1e-12); /* one choice of two: "x yy " or "z ww " */
     free_stories(stories);
 }
 
@@ -169,27 +170,27 @@ TEST(entropy_of_the_default_is_its_long_run_loss)
 {
     struct stories *stories = read_stories("data/stories.txt", copy_string(embedded_stories));
     enum { N = 1 << 20 };
-    expect_near(long_run(stories, N), stories_rate(stories), 0.01 * stories_rate(stories));
+    assert_close(long_run(stories, N), stories_rate(stories), 0.01 * stories_rate(stories));
     char *text = tell_stories(stories, N);
-    uint16_t *bytes = allocate(N, sizeof *bytes);
-    for (size_t i = 0; i < N; i++)
-        bytes[i] = (unsigned char)text[i];
+    uint16_t *tokens = tokens_of(text, N);
     double above = 8;
     for (int seq_len = 4; seq_len <= 1024; seq_len *= 4) {
-        double floor = stories_floor(stories, bytes, N, seq_len);
+        double floor = stories_floor(stories, tokens, N, seq_len);
         assert_below(floor, above);
         assert_above(floor, stories_rate(stories));
         above = floor;
     }
     text[N - 1] = '\0';
-    int begins[2] = {0};
-    for (char *at = text; (at = strstr(at, "\n\n")); at += 2)
-        begins[strncmp(at + 2, "In the morning ", 4) == 0]++;
-    const double n = begins[0] + begins[1];
+    double n = 0, mornings = 0; /* the stories, and those that begin in the morning: a quarter, by the grammar */
+    for (const char *end = strstr(text, "\n\n"); end; end = strstr(end + 2, "\n\n")) {
+        n++;
+        if (strncmp(end + 2, "In the morning ", 15) == 0)
+            mornings++;
+    }
     assert_above(n, 3000);
-    expect_near(begins[1] / n, 0.25, 4 * sqrt(0.25 * 0.75 / n));
+    assert_close(mornings / n, 0.25, 4 * sqrt(0.25 * 0.75 / n)); /* four standard deviations */
     free(text);
-    free(bytes);
+    free(tokens);
     free_stories(stories);
 }
 
@@ -278,7 +279,7 @@ LONG_TEST(a_model_comes_down_to_the_floor)
     log[strcspn(log, "\n")] = '\0';
     json_t *first = json_loads(log, 0, NULL);
     struct stories *stories = read_stories("data/stories.txt", copy_string(embedded_stories));
-    expect_near(number_at(first, "rate"), stories_rate(stories), 1e-8);
+    assert_close(number_at(first, "rate"), stories_rate(stories), 1e-8);
     assert_above(number_at(first, "floor"), stories_rate(stories));
     free_stories(stories);
     json_decref(first);

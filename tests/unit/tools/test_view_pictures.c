@@ -559,7 +559,7 @@ TEST(backwards_of_weights_and_copies_have_kinds_of_their_own)
         assert_string_equal(kind_name(track->trace, track->kind[i]), kinds[i]);
         assert_int_equal(task_colour(view, track, i), kind_colour(kinds[i]));
         char *said = describe_record(track, track->trace->runs[i].record[0]);
-        assert_non_null(strstr(said, kinds[i]));
+        assert_contains(said, kinds[i]);
         free(said);
     }
     end_view(view);
