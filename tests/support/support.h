@@ -15,7 +15,7 @@ struct draws {
     uint32_t row;
     uint64_t drawn;
 };
-size_t draw_below(struct draws *d, size_t below); /* 0 to below - 1 */
+size_t draw_below(struct draws *draws, size_t below); /* 0 to below - 1 */
 
 /* Normal numbers that depend on the seed only; the caller frees them. */
 float *random_floats(size_t n, uint64_t seed);

@@ -25,9 +25,9 @@ char *hardware_text(const struct speeds *speeds)
                          speeds->launch, speeds->link, speeds->latency, speeds->link, speeds->latency);
 }
 
-const char *write_hardware(const char *name, const struct speeds *s)
+const char *write_hardware(const char *name, const struct speeds *speeds)
 {
-    char *text = hardware_text(s);
+    char *text = hardware_text(speeds);
     const char *path = write_file(name, text, strlen(text));
     free(text);
     return path;
@@ -35,9 +35,9 @@ const char *write_hardware(const char *name, const struct speeds *s)
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-struct paper new_paper(int n_devices, const struct speeds *s)
+struct paper new_paper(int n_devices, const struct speeds *speeds)
 {
-    struct paper paper = {.costs = read_costs(write_hardware("paper.txt", s))};
+    struct paper paper = {.costs = read_costs(write_hardware("paper.txt", speeds))};
     paper.machine = virtual_machine(paper.costs, n_devices);
     paper.device = &paper.machine->devices[0];
     paper.host = paper.machine->host;

@@ -16,10 +16,10 @@ extern const struct speeds slow_speeds;
 
 /* Like a machine of today, but for links so slow that copies count. */
 extern const struct speeds plausible_speeds;
-char *hardware_text(const struct speeds *s); /* describes eight devices; the caller frees it */
+char *hardware_text(const struct speeds *speeds); /* describes eight devices; the caller frees it */
 
 /* The same in a file of this test's folder; valid until four more are made. */
-const char *write_hardware(const char *name, const struct speeds *s);
+const char *write_hardware(const char *name, const struct speeds *speeds);
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ struct paper {
     struct list *list;
     struct device *device, *host; /* the machine's first device, and its host */
 };
-struct paper new_paper(int n_devices, const struct speeds *s);
+struct paper new_paper(int n_devices, const struct speeds *speeds);
 void end_paper(struct paper *p);
 struct tensor *new_words(struct paper *p, struct device *device, const char *name, int64_t words,
                          enum lifetime lifetime);

@@ -58,9 +58,9 @@ struct command {
 void run_in_child(void *command); /* runs `yard trace`, and ends the process with its exit code */
 
 /* What the command writes on stdout, in a process of its own; the caller frees it. */
-char *run_for_output(struct command *c, int expected);
-json_t *run_for_json(struct command *c, int expected); /* the same, as JSON */
-void expect_narrow(const char *text);                  /* fails if a line has more than 100 columns */
+char *run_for_output(struct command *command, int expected);
+json_t *run_for_json(struct command *command, int expected); /* the same, as JSON */
+void expect_narrow(const char *text);                        /* fails if a line has more than 100 columns */
 
 /* The object of an array whose `key` is this name. */
 const json_t *object_named(const json_t *array, const char *key, const char *name);
