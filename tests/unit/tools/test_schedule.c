@@ -2,7 +2,8 @@
  *
  * It tests src/tools/schedule.  It checks that a schedule becomes a list, and that this list becomes the same schedule
  * again; that steps take the time that formulas say; that mistakes are refused with their row and cell; and that
- * training by a schedule keeps its bits.  It catches a turn that is lost or done twice, and an order that is read as another one.
+ * training by a schedule keeps its bits.  It catches a turn that is lost or done twice, and an order that is read as
+ * another one.
  *
  * To see it fail: in schedule_order.c, take the orders that are folded as a V for those that are not: > for < in
  * `folded`.
