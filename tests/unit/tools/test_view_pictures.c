@@ -1,9 +1,13 @@
 /* test_view_pictures.c - how the timeline looks: its golden pictures, legend, colours and names.
  *
- * This test compares each golden picture by a hash of its pixels.  It leaves a picture that differs in the test's
- * folder, where you can look at it.  If that picture is as it should be, put its hash into the table.
+ * It tests src/tools/view.  It checks that the window's pixels are those of pictures that were once found right, that
+ * the legend and the ruler name what is seen, and that colours can be told apart and names be read.  It catches any
+ * change of a picture.
  *
  * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
+ *
+ * A golden picture is compared by a hash of its pixels.  One that differs is left in the test's folder, where you can
+ * look at it.  If it is as it should be, put its hash into the table.
  */
 #include "planning/console/table.h"
 #include "tests/support/support_view.h"
