@@ -1,8 +1,8 @@
 /* test_pace.c - predictions compared with real queues.
  *
- * It tests src/tools/pace, and what is measured for it by src/planning/predict.  It checks that random delays and pacing
- * change no bit, that paced records keep the modelled times and order, that profiles are measured, and that the program
- * can read what its commands write.  It catches a task that begins before what it waits for has ended.
+ * It tests src/tools/pace and src/planning/predict.  It checks that random delays and pacing change no bit, that paced
+ * records keep the modelled times and order, that profiles are measured, and that the program can read what its
+ * commands write.  It catches a task that begins before what it waits for has ended.
  *
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  *
