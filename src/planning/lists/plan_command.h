@@ -14,7 +14,7 @@ extern struct plan_options plan_options;
 /* A folder may register another way to show the model's plan (struct module), for when its options ask for it. */
 struct other_plan {
     bool (*is_wanted)(void);
-    int (*run)(const struct settings *s); /* the exit code */
+    int (*run)(const struct settings *settings); /* the exit code */
 };
 
 #endif

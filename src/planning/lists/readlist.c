@@ -327,7 +327,7 @@ static void copy_line(struct reading *reading)
 /* ---- the file -------------------------------------------------------------------------------------------------- */
 
 static const struct {
-    void (*read)(struct reading *r);
+    void (*read)(struct reading *reading);
     const char *form; /* begins with the first word of such lines */
 } line_kinds[] = {
     {device_line, "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]"}, /* device_line() has that of `host` */

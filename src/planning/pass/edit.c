@@ -152,7 +152,7 @@ static void remember(struct edit *edit, void *where, size_t n)
 void insert_behind(struct edit *edit, struct task *task)
 {
     edit->list->cursor = task;
-    edit->list->tags = (struct tags){.layer = task->layer, .micro = task->micro, .role = task->role};
+    tag_tasks(edit->list, task->layer, task->micro, task->role);
 }
 
 void insert_before(struct edit *edit, struct task *task)
@@ -261,16 +261,16 @@ void set_exclusive(struct edit *edit, struct tensor *tensor)
 
 struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device)
 {
-    struct tensor *m = new_bytes_tensor(edit->list->pool, device, tensor->class, tensor->name, tensor->bytes);
+    struct tensor *copy = new_bytes_tensor(edit->list->pool, device, tensor->class, tensor->name, tensor->bytes);
     CHECK(tensor->storage->persistent, "tensor %s does not persist", tensor->name);
-    m->persistent = true;
-    m->replica.of = tensor->storage->replica.of;
-    m->replica.begin = tensor->storage->replica.begin + tensor->offset;
-    m->mirror.of = tensor;
+    copy->persistent = true;
+    copy->replica.of = tensor->storage->replica.of;
+    copy->replica.begin = tensor->storage->replica.begin + tensor->offset;
+    copy->mirror.of = tensor;
     struct tensor *first = edit->list->pool->tensors[tensor->storage->replica.of->id];
-    m->mirror.next = first->mirror.first;
-    CHANGE(edit, first->mirror.first, m);
-    return m;
+    copy->mirror.next = first->mirror.first;
+    CHANGE(edit, first->mirror.first, copy);
+    return copy;
 }
 
 void repoint(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new)

@@ -83,23 +83,23 @@ static struct tensor *twin_of(const struct remaking *remaking, const struct tens
     return is_new(remaking, tensor) ? NULL : remaking->twins[tensor->id];
 }
 
-/* What a repeat before `reader` reads in place of y, where y holds gathered parameters: the same parameters as they
+/* What a repeat before `reader` reads in place of a tensor that holds gathered parameters: the same parameters as they
  * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
-static struct tensor *gathered_for(const struct uses *uses, struct tensor *y, int reader)
+static struct tensor *gathered_for(const struct uses *uses, struct tensor *tensor, int reader)
 {
-    while (y->later_copy && is_whole_before(uses, y->later_copy, reader))
-        y = y->later_copy;
-    return y;
+    while (tensor->later_copy && is_whole_before(uses, tensor->later_copy, reader))
+        tensor = tensor->later_copy;
+    return tensor;
 }
 
-/* Does the last use of y itself, and not of its twin, come before `reader`?  Then its bytes are gone by then. */
-static bool is_gone(const struct remaking *remaking, const struct tensor *y, int reader)
+/* Does the last use of the tensor, and not of its twin, come before `reader`?  Then its bytes are gone by then. */
+static bool is_gone(const struct remaking *remaking, const struct tensor *tensor, int reader)
 {
-    const struct use_range found = uses_of(remaking->uses, y);
+    const struct use_range found = uses_of(remaking->uses, tensor);
     if (found.n == 0)
         return false;
     size_t last = found.n - 1;
-    while (last > 0 && remaking->from[y->id] != NONE && found.uses[last].position >= remaking->from[y->id])
+    while (last > 0 && remaking->from[tensor->id] != NONE && found.uses[last].position >= remaking->from[tensor->id])
         last--;
     return found.uses[last].position < reader;
 }
@@ -110,15 +110,15 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
     insert_before(remaking->edit, remaking->uses->tasks[reader]);
     struct task *again = repeat(remaking->edit, task);
     for (int k = 0; k < task->n_accesses; k++) {
-        struct tensor *y = task->accesses[k].tensor->storage;
+        struct tensor *touched = task->accesses[k].tensor->storage;
         bool writes = task->accesses[k].mode & ACCESS_WRITE;
-        if (writes && !twin_of(remaking, y) && !is_new(remaking, y))
-            remaking->twins[y->id] = tensor_like(remaking->pool, y->device, y);
-        struct tensor *replacement = twin_of(remaking, y);
+        if (writes && !twin_of(remaking, touched) && !is_new(remaking, touched))
+            remaking->twins[touched->id] = tensor_like(remaking->pool, touched->device, touched);
+        struct tensor *replacement = twin_of(remaking, touched);
         if (!replacement)
-            replacement = gathered_for(remaking->uses, y, reader);
-        if (replacement != y)
-            repoint(remaking->edit, again, y, replacement);
+            replacement = gathered_for(remaking->uses, touched, reader);
+        if (replacement != touched)
+            repoint(remaking->edit, again, touched, replacement);
     }
 }
 
@@ -132,12 +132,12 @@ static void repeat_makers(struct remaking *remaking, const struct tensor *tensor
         if (!(found.uses[i].mode & ACCESS_WRITE))
             continue;
         for (int k = 0; k < task->n_accesses; k++) {
-            const struct tensor *y = task->accesses[k].tensor->storage;
+            const struct tensor *touched = task->accesses[k].tensor->storage;
             bool reads = task->accesses[k].mode & ACCESS_READ;
-            if (!reads || y == tensor || y->persistent || twin_of(remaking, y))
+            if (!reads || touched == tensor || touched->persistent || twin_of(remaking, touched))
                 continue;
-            if (is_gone(remaking, y, reader) && may_remake(remaking->uses, y, reader))
-                repeat_makers(remaking, y, reader);
+            if (is_gone(remaking, touched, reader) && may_remake(remaking->uses, touched, reader))
+                repeat_makers(remaking, touched, reader);
         }
         repeat_task(remaking, task, reader);
     }

@@ -97,11 +97,11 @@ static size_t first_written(const struct uses *uses, const struct tensor *tensor
     const struct task *task = uses->tasks[position];
     size_t bytes = 0;
     for (int k = 0; k < task->n_accesses; k++) {
-        const struct tensor *y = task->accesses[k].tensor;
-        if (y->storage != tensor->storage || !(task->accesses[k].mode & ACCESS_WRITE))
+        const struct tensor *written = task->accesses[k].tensor;
+        if (written->storage != tensor->storage || !(task->accesses[k].mode & ACCESS_WRITE))
             continue;
-        if (last_write_before(uses, y, position) == NONE)
-            bytes += y->bytes;
+        if (last_write_before(uses, written, position) == NONE)
+            bytes += written->bytes;
     }
     return bytes;
 }

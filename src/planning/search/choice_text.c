@@ -6,11 +6,11 @@
 
 #include <unistd.h>
 
-void write_choice(const char *path, const struct choice_text *t, const unsigned char *choice)
+void write_choice(const char *path, const struct choice_text *choice_text, const unsigned char *choice)
 {
-    char *text = format_string("# %s\n", t->title);
-    for (size_t i = 0; i < t->n; i++)
-        append_text(&text, "%s %s\n", t->name[i], t->word[choice[i]]);
+    char *text = format_string("# %s\n", choice_text->title);
+    for (size_t i = 0; i < choice_text->n; i++)
+        append_text(&text, "%s %s\n", choice_text->name[i], choice_text->word[choice[i]]);
     publish_text(path, text);
     free(text);
 }
@@ -24,51 +24,51 @@ static char *name_in(const struct line *line)
     return name;
 }
 
-/* The decision of that name; choice->n: there is none. */
-static size_t find_decision(const struct choice_text *choice, const char *name)
+/* The decision of that name; choice_text->n: there is none. */
+static size_t find_decision(const struct choice_text *choice_text, const char *name)
 {
     size_t i = 0;
-    while (i < choice->n && (!name || strcmp(choice->name[i], name) != 0))
+    while (i < choice_text->n && (!name || strcmp(choice_text->name[i], name) != 0))
         i++;
     return i;
 }
 
 /* A line that has words. */
-static void read_line(const struct line *line, const struct choice_text *text, unsigned char *choice, bool *read)
+static void read_line(const struct line *line, const struct choice_text *choice_text, unsigned char *choice, bool *read)
 {
     const char *word = line->words[line->n - 1];
     char *name = name_in(line);
-    size_t i = find_decision(text, name);
-    int option = choice_number(text->word, word);
-    if (i == text->n)
-        fail_word(line, name ? name : word, "one of `%s` to `%s`, and %s after it", text->name[0],
-                  text->name[text->n - 1], text->expected);
+    size_t i = find_decision(choice_text, name);
+    int option = choice_number(choice_text->word, word);
+    if (i == choice_text->n)
+        fail_word(line, name ? name : word, "one of `%s` to `%s`, and %s after it", choice_text->name[0],
+                  choice_text->name[choice_text->n - 1], choice_text->expected);
     if (read[i])
         fail_word(line, name, "each of them once");
     if (option < 0)
-        fail_word(line, word, "%s", text->expected);
+        fail_word(line, word, "%s", choice_text->expected);
     choice[i] = (unsigned char)option;
     read[i] = true;
     free(name);
 }
 
-bool read_choice(const char *path, const struct choice_text *t, unsigned char *choice)
+bool read_choice(const char *path, const struct choice_text *choice_text, unsigned char *choice)
 {
     if (access(path, F_OK) != 0)
         return false;
-    char *text = read_text(path), *rest = text, *line;
-    bool *read = allocate(t->n + 1, sizeof *read); /* by decision */
-    struct line l = {.path = path};
-    while ((line = strsep(&rest, "\n"))) {
-        l.number++;
-        split_line(&l, line);
-        if (l.n > 0)
-            read_line(&l, t, choice, read);
+    char *text = read_text(path), *rest = text, *row;
+    bool *read = allocate(choice_text->n + 1, sizeof *read); /* by decision */
+    struct line line = {.path = path};
+    while ((row = strsep(&rest, "\n"))) {
+        line.number++;
+        split_line(&line, row);
+        if (line.n > 0)
+            read_line(&line, choice_text, choice, read);
     }
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < choice_text->n; i++)
         if (!read[i])
-            fail(EXIT_USAGE, "%s has no line for %s; add `%s %s`, or another of %s", path, t->name[i], t->name[i],
-                 t->word[0], t->expected);
+            fail(EXIT_USAGE, "%s has no line for %s; add `%s %s`, or another of %s", path, choice_text->name[i],
+                 choice_text->name[i], choice_text->word[0], choice_text->expected);
     free(text);
     free(read);
     return true;

@@ -19,10 +19,10 @@ struct choice_text {
 };
 
 /* Writes the choice, in place of any file of that path.  choice: [n], by decision the number of its option. */
-void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
+void write_choice(const char *path, const struct choice_text *choice_text, const unsigned char *choice);
 
 /* Reads it into choice[n].  false: there is no such file.  Ends the program (EXIT_USAGE) with the wrong line, or the
  * missing decision. */
-bool read_choice(const char *path, const struct choice_text *text, unsigned char *choice);
+bool read_choice(const char *path, const struct choice_text *choice_text, unsigned char *choice);
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 
 struct search {
-    const struct question *q;
+    const struct question *question;
     double work;    /* how many tasks have been simulated so far */
     uint64_t draws; /* how many random numbers have been drawn */
     uint64_t begun; /* now_ns() then */
@@ -15,8 +15,11 @@ struct search {
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
-/* Is a less than b by more than rounding?  Sums of the same numbers in another order differ by rounding. */
-static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
+/* Numbers that differ by a smaller share are the same: sums of the same numbers in another order differ by rounding. */
+static const double ROUNDING = 1e-9;
+
+/* Is a less than b by more than rounding? */
+static bool is_less(double a, double b) { return a < b - ROUNDING * fabs(b); }
 
 bool is_better(const struct score *a, const struct score *b)
 {
@@ -90,9 +93,9 @@ static void give_group(const struct question *question, unsigned char *choice, s
  * option; one time in eight its group gets it too. */
 static void change(struct search *search, unsigned char *choice)
 {
-    const struct decision *decisions = search->q->decisions;
-    size_t i = draw_below(search, search->q->n);
-    size_t other = draw_below(search, search->q->n);
+    const struct decision *decisions = search->question->decisions;
+    size_t i = draw_below(search, search->question->n);
+    size_t other = draw_below(search, search->question->n);
     size_t draw = draw_below(search, 8);
     unsigned char mine = choice[i];
     if (draw < 2 && choice[other] < decisions[i].options && mine < decisions[other].options) {
@@ -102,7 +105,7 @@ static void change(struct search *search, unsigned char *choice)
     }
     unsigned char option = (unsigned char)draw_below(search, decisions[i].options);
     if (draw == 2)
-        give_group(search->q, choice, i, option);
+        give_group(search->question, choice, i, option);
     else
         choice[i] = option;
 }
@@ -112,28 +115,31 @@ static void change(struct search *search, unsigned char *choice)
 /* Tries a choice, and keeps it if it is the best so far. */
 static struct score consider(struct search *search, const unsigned char *choice, double most_excess)
 {
-    struct score score = try_choice(search->q, choice, most_excess, &search->work);
+    struct score score = try_choice(search->question, choice, most_excess, &search->work);
     if (is_better(&score, &search->record)) {
         search->record = score;
-        memcpy(search->best, choice, search->q->n);
+        memcpy(search->best, choice, search->question->n);
     }
-    show_busy(search->q->activity, search->begun, search->work / (search->q->work + 1));
+    show_busy(search->question->activity, search->begun, search->work / (search->question->work + 1));
     return score;
 }
 
 /* Can no choice be better?  The record fits, and its step is as short as any can be. */
 static bool is_perfect(const struct search *search)
 {
-    return search->record.excess_bytes == 0 && search->q->least_period > 0 &&
-           !is_less(search->q->least_period, search->record.period);
+    return search->record.excess_bytes == 0 && search->question->least_period > 0 &&
+           !is_less(search->question->least_period, search->record.period);
 }
 
-static bool goes_on(const struct search *search) { return search->work < search->q->work && !is_perfect(search); }
+static bool goes_on(const struct search *search)
+{
+    return search->work < search->question->work && !is_perfect(search);
+}
 
 /* Gives each group of the best choice each of its options, once. */
 static void try_groups(struct search *search)
 {
-    const struct question *question = search->q;
+    const struct question *question = search->question;
     unsigned char *next = allocate(question->n, 1);
     for (size_t i = 0; i < question->n; i++) {
         const struct decision *decision = &question->decisions[i];
@@ -159,7 +165,7 @@ static const double MOST_WORSE = 0.3; /* 30 % */
  * found, up to MOST_WORSE.  The cube keeps it near the record for most of that time. */
 static void travel(struct search *search)
 {
-    const struct question *question = search->q;
+    const struct question *question = search->question;
     const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
     unsigned char *current = copy_bytes(search->best, question->n);
     unsigned char *next = allocate(question->n, 1);
@@ -205,7 +211,7 @@ static bool has_known_options(const struct question *question, const unsigned ch
 struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
     const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
-    struct search search = {.q = question, .begun = now_ns(), .best = best, .record = worst};
+    struct search search = {.question = question, .begun = now_ns(), .best = best, .record = worst};
     for (size_t i = 0; i < n_starts && !is_perfect(&search); i++) {
         CHECK(has_known_options(question, start + i * question->n), "start %zu gives an option that there is not", i);
         if (!is_repeated(question, start, i))

@@ -124,13 +124,13 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
     const uint32_t first = trace->tasks[task].first_edge;
     int64_t last = NONE;
     for (uint32_t i = first; i < first + trace->tasks[task].n_edges; i++) {
-        const struct trace_edge *e = &trace->edges[i];
-        int64_t producer = find_latest(trace, e->producer, step - (e->previous_step != 0), at);
+        const struct trace_edge *found = &trace->edges[i];
+        int64_t producer = find_latest(trace, found->producer, step - (found->previous_step != 0), at);
         if (producer == NONE)
             continue;
         if (last == NONE || trace->records[producer].end > trace->records[last].end) {
             last = producer;
-            *edge = e;
+            *edge = found;
         }
     }
     return last;

@@ -33,7 +33,7 @@ static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept
         json_object_set_new(json, "box", box);
     }
     if (kind == STATE_MANIFEST) {
-        char *path = rank_file(checkpoint, piece->rank);
+        char *path = rank_file(checkpoint, piece->rank); /* it may be the single file of another form */
         json_object_set_new(json, "file", json_string(last_part(path)));
         json_object_set_new(json, "hash", hash_json(piece->hash));
         free(path);

@@ -283,7 +283,7 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
     size_t n = find_peers(survey, window, peers);
     const struct task *user = window->readers[0];
     insert_before(edit, first_reader(survey, peers, n));
-    survey->list->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
+    tag_tasks(survey->list, user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND);
     for (size_t i = 0; i < n; i++)
         make_gathered(survey->list->pool, peers[i]);
     for (size_t k = 0; k < shards_of(survey, window->replica)->n; k++)

@@ -251,7 +251,7 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
     insert_behind(mover->edit, last);
-    list->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
+    tag_tasks(list, layer, NONE, ROLE_OFFLOAD);
     add_copy_for(list, "overlap.down", copy, tensor, purpose);
     return copy;
 }

@@ -85,11 +85,10 @@ static double find_backlog(const struct side_chooser *first, uint64_t now)
     return sum;
 }
 
-bool goes_to_cpu(double backlog, double device_takes)
-{
-    const double rounding = 1e-9; /* times that differ by less are a tie */
-    return backlog <= device_takes * (1 + rounding);
-}
+/* Times that differ by a smaller share differ by rounding alone: they are the same. */
+static const double SAME_TIME = 1e-9;
+
+bool goes_to_cpu(double backlog, double device_takes) { return backlog <= device_takes * (1 + SAME_TIME); }
 
 /* In each iteration that is the device's, the time that the CPU took the last time goes back to the predicted one by
  * this part of the difference. */
@@ -265,7 +264,7 @@ static void add_side_task(const struct both_sides *sides, struct task *maker)
     struct list *list = sides->mover->list;
     struct machine *machine = list->pool->machine;
     insert_behind(sides->mover->edit, maker);
-    list->tags = (struct tags){sides->update->layer, NONE, ROLE_OFFLOAD};
+    tag_tasks(list, sides->update->layer, NONE, ROLE_OFFLOAD);
     struct task *task =
         add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", write_side, sides->chooser);
     task->argument_bytes = sizeof *sides->chooser; /* it is the task's own */

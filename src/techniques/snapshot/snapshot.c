@@ -148,7 +148,7 @@ static struct tensor *begin_storing(const struct snapshot_edit *snapshot_edit, c
 {
     struct list *list = snapshot_edit->list;
     insert_behind(snapshot_edit->edit, last);
-    list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    tag_tasks(list, update->layer, update->micro, ROLE_SNAPSHOT);
     return new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
 }
 

@@ -68,6 +68,9 @@ struct telling { /* the argument of tell_times() */
     double other_period; /* the period with copies in the other place; seconds */
 };
 
+/* What is subtracted before a quotient is rounded up, so that one which ought to be whole stays so. */
+static const double ROUNDING = 1e-6;
+
 /* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
  * links need for one iteration. */
 static void advise(const struct telling *telling, const struct simulation *simulation, double disk, double links,
@@ -82,8 +85,7 @@ static void advise(const struct telling *telling, const struct simulation *simul
     /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
      * slot must be free. */
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
-    const double rounding = 1e-6; /* so that a quotient which ought to be whole is not rounded up */
-    double advised = fmax(ceil(apart / fmin(simulation->period, telling->other_period) - rounding), 1);
+    double advised = fmax(ceil(apart / fmin(simulation->period, telling->other_period) - ROUNDING), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
         append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,

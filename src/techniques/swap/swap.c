@@ -365,7 +365,7 @@ static void make_tensors(const struct rewrite *rewrite, struct fate *fate)
 static void insert_for(const struct rewrite *rewrite, int position, const struct gap *gap)
 {
     insert_behind(rewrite->edit, position == NONE ? rewrite->list->edit_ends : rewrite->uses->tasks[position]);
-    rewrite->list->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
+    tag_tasks(rewrite->list, gap->maker->layer, gap->maker->micro, ROLE_SWAP);
 }
 
 /* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been

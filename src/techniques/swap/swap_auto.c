@@ -95,7 +95,7 @@ static void collect_decisions(struct swapper *swapper)
     SORT(sorted, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
     const bool has_moves = swapper->n_moves > 0; /* else the clock's order is the list's */
-    swapper->decisions[LAYOUT] = (struct decision){.options = has_moves ? N_LAYOUTS : N_LISTED_LAYOUTS, .group = NONE};
+    swapper->decisions[LAYOUT] = (struct decision){.options = has_moves ? N_LAYOUTS : N_HOLD_RULES, .group = NONE};
     swapper->n = 1;
     const struct gap_facts *last = NULL;
     for (size_t i = 0; i < n; i++) {

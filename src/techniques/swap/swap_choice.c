@@ -6,24 +6,14 @@
  */
 #include "swap_parts.h"
 
-/* clang-format off */
-/* By option of the decision LAYOUT.  A row has the order of tasks, and then copy_times and margin of the hold rule.
- * The two orders have the same six rules. */
-static const struct swap_layout layouts[N_LAYOUTS] = {
-    [FIRST_LAYOUT]           = {AS_LISTED, {1, 0}},
-                               {AS_LISTED, {2, 0}},
-    [LAYOUT_OF_FEWEST_BYTES] = {AS_LISTED, {0, 0}},
-                               {AS_LISTED, {AS_LONG_AS_THERE_IS_ROOM, 0}},
-                               {AS_LISTED, {1, 0.03}},
-                               {AS_LISTED, {1, 0.12}},
-    [N_LISTED_LAYOUTS]       = {BY_CLOCK, {1, 0}},
-                               {BY_CLOCK, {2, 0}},
-                               {BY_CLOCK, {0, 0}},
-                               {BY_CLOCK, {AS_LONG_AS_THERE_IS_ROOM, 0}},
-                               {BY_CLOCK, {1, 0.03}},
-                               {BY_CLOCK, {1, 0.12}},
+/* How long bytes are held for copies, from which the copies' positions follow.  A row has copy_times and margin. */
+static const struct hold_rule hold_rules[N_HOLD_RULES] = {
+    {1, 0}, {2, 0}, [LAYOUT_OF_FEWEST_BYTES] = {0, 0}, {AS_LONG_AS_THERE_IS_ROOM, 0}, {1, 0.03}, {1, 0.12},
 };
-/* clang-format on */
+
+static enum task_order order_of(unsigned char layout) { return layout < N_HOLD_RULES ? AS_LISTED : BY_CLOCK; }
+
+static const struct hold_rule *hold_rule_of(unsigned char layout) { return &hold_rules[layout % N_HOLD_RULES]; }
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
@@ -227,8 +217,8 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct swap_layout *layout = &layouts[choice[LAYOUT]];
-    if (layout->order == BY_CLOCK)
+    const struct hold_rule *hold_rule = hold_rule_of(choice[LAYOUT]);
+    if (order_of(choice[LAYOUT]) == BY_CLOCK)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
@@ -236,9 +226,9 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct span *spans = find_gaps_again(swapper, uses);
     const struct timed_list timed = {list->pool, uses, spans};
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
-    if (layout->hold.copy_times > 0 && swapper->gaps.bare.spans)
+    if (hold_rule->copy_times > 0 && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            set_copy_positions(&machine->devices[i], &layout->hold, &timed, &swaps);
+            set_copy_positions(&machine->devices[i], hold_rule, &timed, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(spans);

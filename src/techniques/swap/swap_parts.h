@@ -9,16 +9,11 @@
  * of its options once, tries all pairs of the two. */
 enum { LAYOUT = 0, NO_DECISION = LAYOUT }; /* NO_DECISION: none is about the gap, as LAYOUT is about no gap */
 
-enum task_order { AS_LISTED, BY_CLOCK };
+enum task_order { AS_LISTED, BY_CLOCK, TASK_ORDERS };
 
-struct swap_layout {
-    enum task_order order;
-    struct hold_rule hold; /* how long bytes are held for copies, from which the copies' positions follow */
-};
-
-/* The options of LAYOUT are numbers of layouts[], a table in swap_choice.c.  The first N_LISTED_LAYOUTS of them leave
- * the tasks in the order of the list, and the others bring them into that of the clock. */
-enum { FIRST_LAYOUT = 0, LAYOUT_OF_FEWEST_BYTES = 2, N_LISTED_LAYOUTS = 6, N_LAYOUTS = 12 };
+/* The options of LAYOUT are first all rules of hold_rules[], a table in swap_choice.c, with the tasks AS_LISTED, and
+ * then the same rules with the tasks BY_CLOCK: see order_of() and hold_rule_of(). */
+enum { FIRST_LAYOUT = 0, LAYOUT_OF_FEWEST_BYTES = 2, N_HOLD_RULES = 6, N_LAYOUTS = TASK_ORDERS * N_HOLD_RULES };
 
 struct gap_facts { /* a gap, as the search sees it */
     const struct gap *gap;

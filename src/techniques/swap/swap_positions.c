@@ -46,9 +46,8 @@ static double time_for_copy(const struct room *room, const struct fate *fate)
  *     last_before(6)   begin + 2                                last_before(2)   begin: none starts before
  */
 
-/* Times are sums of other times, so that two which ought to be equal may differ by rounding.  This share of a time is
- * far more than that, and far less than what a task takes. */
-static const double SLACK = 1e-9;
+/* Times that differ by a smaller share differ by rounding alone: they are the same. */
+static const double SAME_TIME = 1e-9;
 
 /* Is task i one that the device starts to compute by that time? */
 static bool starts_by(const struct room *room, int i, double time)
@@ -60,7 +59,7 @@ static bool starts_by(const struct room *room, int i, double time)
 static int last_by(const struct room *room, const struct fate *fate, double time)
 {
     int i = fate->end;
-    while (i > fate->begin + 1 && !starts_by(room, i, time * (1 + SLACK)))
+    while (i > fate->begin + 1 && !starts_by(room, i, time * (1 + SAME_TIME)))
         i--;
     return i;
 }
@@ -73,7 +72,7 @@ static int last_before(const struct room *room, const struct fate *fate, double 
     for (int i = fate->begin + 1; i < fate->end; i++) {
         if (!computes(room, i))
             continue;
-        if (room->spans[i].start >= time * (1 - SLACK))
+        if (room->spans[i].start >= time * (1 - SAME_TIME))
             break;
         last = i;
     }

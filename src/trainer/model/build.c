@@ -60,7 +60,7 @@ void on_rank(struct builder *b, int rank, int micro, enum role role)
     b->replica = &b->model->replicas[rank];
     b->device = b->replica->device;
     b->tp_rank = tp_of(b->model->mesh, rank);
-    b->list->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
+    tag_tasks(b->list, NONE, micro, role);
 }
 
 void begin_unit(struct builder *b, int unit)

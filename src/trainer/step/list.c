@@ -1,10 +1,12 @@
 /* list.c - a list as an array of tasks: making and freeing both, room for one more task, another order. */
 #include "list.h"
 
-void tag_role(struct list *list, enum role role)
+void tag_tasks(struct list *list, int layer, int micro, enum role role)
 {
-    list->tags = (struct tags){.layer = NONE, .micro = NONE, .role = role};
+    list->tags = (struct tags){.layer = layer, .micro = micro, .role = role};
 }
+
+void tag_role(struct list *list, enum role role) { tag_tasks(list, NONE, NONE, role); }
 
 const char *iteration_noun(const struct list *list) { return strcmp(list->name, "train") == 0 ? "step" : "iteration"; }
 

@@ -60,7 +60,7 @@ struct list {
     uint64_t last_origin;
     int message;         /* the message number that copies get which are added now; 0: none */
     int last_message;    /* the highest number so far */
-    struct tags tags;    /* put on every task that is added: see tag_role() */
+    struct tags tags;    /* put on every task that is added: see tag_tasks() */
     struct after *after; /* in the order of their origins */
     size_t n_after, cap_after;
     struct task *edit_ends; /* while the list is edited: comes before the first task and after the last one */
@@ -92,7 +92,8 @@ void free_task(struct task *task);           /* for a task that has left its lis
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* Tags the tasks that are added from now on: they have that role, and are of no single layer or micro-batch. */
+/* Tags the tasks that are added from now on.  NONE: they are of no single layer or micro-batch; tag_role() means both. */
+void tag_tasks(struct list *list, int layer, int micro, enum role role);
 void tag_role(struct list *list, enum role role);
 
 /* ---- adding tasks: task.c ---------------------------------------------------------------------------------------- */

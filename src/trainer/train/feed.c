@@ -204,7 +204,7 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     const int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
     const int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
     feed->host = new_batch(trainer, trainer->machine->host, feed->n);
-    list->tags = (struct tags){.layer = NONE, .micro = feed->micro, .role = ROLE_FEED};
+    tag_tasks(list, NONE, feed->micro, ROLE_FEED);
     struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
     add_access(task, feed->host.all, ACCESS_WRITE);
     /* One array for both: the batches of the first stage, and then those of the last one if that is another. */
