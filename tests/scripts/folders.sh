@@ -215,7 +215,8 @@ for folder in $(modules src/planning/*/*.c src/techniques/*/*.c src/tools/*/*.c)
     stories)
         refuse_without '--data stories: this yard was built without stories' train --data stories ;;
     swap)
-        refuse_without '--recompute auto: nothing here chooses ... built without ...swap' train --recompute auto ;;
+        refuse_without '--recompute auto needs the search of --swap auto, and this yard was built without ...swap' \
+            train --recompute auto ;;
     esac
 done
 sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"

@@ -82,7 +82,8 @@ struct pass_traits {
     const char *blamed_at_end;
 
     /* ---- for another pass, whether or not this one is wanted ---- */
-    pass_run *choose_remade; /* the search for what --recompute auto makes again; NULL: the pass has none */
+    /* For recompute: the search for what --recompute auto makes again.  Only swap has it: swap_auto.c says why. */
+    pass_run *choose_remade;
 };
 
 /* The traits of a pass, never NULL: those of a pass without traits are all zero. */

@@ -88,8 +88,8 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
     return fits;
 }
 
-/* With --overlap local the step decides, and with all-device no plan takes the room.  What swap says is said of the list
- * as it is now, and so it does not hold where recompute runs in between. */
+/* With --overlap local the step decides, and with all-device no plan takes the room.  What swap says is about the list
+ * as it is now, so it does not hold where recompute runs in between. */
 static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
     const enum overlap mode = planner->mode;

@@ -7,7 +7,7 @@ struct recompute_options recompute_options;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* The search for what is made again, of a pass that need not be wanted; NULL: its folder was left out. */
+/* The search of swap's pass for what is made again, whether or not --swap is given; NULL: swap was left out. */
 static pass_run *find_search(void)
 {
     size_t n;
@@ -43,7 +43,7 @@ static bool run_recompute(struct list *list, const struct costs *costs, const st
 static void check_recompute_options(void)
 {
     if (recompute_options.mode == RECOMPUTE_AUTO && !find_search())
-        fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
+        fail(EXIT_USAGE, "--recompute auto needs the search of --swap auto, and this yard was built without%s",
              left_out);
 }
 

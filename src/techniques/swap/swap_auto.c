@@ -3,9 +3,9 @@
  * of the search does to the list is in swap_choice.c.
  *
  * One search serves both options, since what it can do about a gap is the same: keep the tensor, swap it, or make it
- * again.  For --recompute auto nothing is swapped.  So remake_by_search() is here, beside all else that knows of gaps,
- * and not in recompute/, which does not name this folder: its pass finds the search by choose_remade of struct
- * pass_traits.
+ * again.  For --recompute auto nothing is swapped.  Its search is nevertheless here, and not in recompute/, because it
+ * needs all that knows of gaps, more than half of this folder.  So recompute's pass finds it by choose_remade of struct
+ * pass_traits, and --recompute auto is refused by a program without this folder.
  *
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
  * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, is about the positions of

@@ -92,9 +92,9 @@ void free_task(struct task *task);           /* for a task that has left its lis
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
-/* Tags the tasks that are added from now on.  NONE: they are of no single layer or micro-batch; tag_role() means both. */
+/* Tags the tasks that are added from now on.  NONE: they are of no single layer or micro-batch. */
 void tag_tasks(struct list *list, int layer, int micro, enum role role);
-void tag_role(struct list *list, enum role role);
+void tag_role(struct list *list, enum role role); /* both are NONE */
 
 /* ---- adding tasks: task.c ---------------------------------------------------------------------------------------- */
 
