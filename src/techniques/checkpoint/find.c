@@ -2,7 +2,7 @@
  * which are to be removed.
  *
  *     collect_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
- *     find_newest()         the first of this list; the others are told as warnings
+ *     find_newest()            takes the newest complete one; a warning names each that is not complete
  *
  * What a folder may hold is drawn in checkpoint.h.
  */

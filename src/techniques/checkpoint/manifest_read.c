@@ -234,7 +234,7 @@ static void read_ranges(const struct where *where, const struct kept_tensor *ten
                         struct piece *piece)
 {
     json_int_t first[2] = {0, 1}, second[2] = {0, 1}; /* begin and end; a vector's second axis is [0, 1) */
-    if (!flat == !box)
+    if ((flat != NULL) == (box != NULL))
         REFUSE(where, "it must have either \"flat\" or \"box\"");
     if (flat)
         unpack(where, flat, "[I, I!]", &first[0], &first[1]);
@@ -266,7 +266,8 @@ static struct piece_space space_of(const struct checkpoint *checkpoint, int rank
         space = (struct piece_space){.bytes = single_file->bytes, .first = 0};
         snprintf(space.name, sizeof space.name, "%s", single_file->form->place);
     } else {
-        space = (struct piece_space){.bytes = checkpoint->bytes[rank], .first = 8}; /* 8: its header's length */
+        space = (struct piece_space){.bytes = checkpoint->bytes[rank],
+                                     .first = 8}; /* the first 8 bytes of a file say how long its header is */
         snprintf(space.name, sizeof space.name, RANK_FILE, rank);
     }
     return space;
@@ -324,7 +325,7 @@ static void compare_with_table(const struct where *where, const struct checkpoin
 static void read_pieces_of(const struct where *where, char part[MOST_PART], const struct checkpoint *checkpoint,
                            const json_t *list, struct kept_tensor *tensor)
 {
-    /* A rank has a ragged row, whole rows, and a ragged row. */
+    /* What a rank has may begin and end within a row: a part of a row, whole rows and a part of a row are 3 pieces. */
     size_t most = 3 * (size_t)n_ranks(&checkpoint->pieces->mesh);
     if (checkpoint->single_file)
         most = checkpoint->single_file->n;

@@ -12,7 +12,7 @@
 #define BESIDE ".new"
 #define OLD ".old"
 
-/* Runs in a signal handler too. */
+/* Removes the temporary folder, where the program fails.  Runs in a signal handler too. */
 static void remove_folder_written(void *argument)
 {
     struct folder *folder = argument;
@@ -38,6 +38,7 @@ static void keep_rest(const char *path)
     free(aside);
 }
 
+/* Removes this file of the folder if it has a name that yard gives. */
 static void remove_ours(DIR *entries, const char *name)
 {
     static const char *const ours[] = {MANIFEST,

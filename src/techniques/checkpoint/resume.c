@@ -229,6 +229,7 @@ struct checkpoint *make_checkpoint(const struct trainer *trainer, uint32_t step)
 
 /* ---- checkpoints that are in --save's folder already ------------------------------------------------------------- */
 
+/* Refuses a folder that has checkpoints of a model of other sizes. */
 static void compare_with_saved(const char *folder, const struct config *ours)
 {
     char *saved = find_checkpoint(folder);

@@ -14,7 +14,7 @@
  *        0  "YARDSNAP"                                       the same on both pages, but for the run:
  *        8  u32 version 3, u32 0x01020304
  *       16  u64 file_bytes
- *       24  u64 run that made the commit, u64 0            (both by chance where the manifest is of version 1)
+ *       24  u64 run that made the commit, u64 0            (where the manifest is of version 1, both have any value)
  *       40  u32 slots, u32 pieces
  *       48  u64 bytes of the manifest, u64 its XXH64
  *       64  u64 seq, u32 iteration, u32 slot                 the commit; slot 0: none yet

@@ -5,9 +5,8 @@
  *     snapfile_begin    takes a slot by the rule of trainer/step/slots.c, until the commit has ended; or drops the
  *                       iteration
  *     snapfile_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
- *     snapfile_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
- *                                                                                                  [recoverable]
- *                   fdatasync(), of all at once                                                        [durable]
+ *     snapfile_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on.
+ *                       Then the iteration is recoverable.  Calls fdatasync() for all at once: then it is durable
  *
  *     page 0     commit 1 . . . . . . . commit 3 . . .         time goes to the right; two slots
  *     page 1             commit 2 . . . . . . . commit 4

@@ -222,7 +222,7 @@ static void add_commit(const struct snapshot_edit *snapshot_edit)
 {
     struct list *list = snapshot_edit->list;
     struct device *host = list->pool->machine->host;
-    list->tags.role = ROLE_SNAPSHOT;
+    tag_role(list, ROLE_SNAPSHOT);
     struct task *task = need_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->slot.aside = true;
     task->slot.returns = true;

@@ -136,8 +136,8 @@ struct problem *open_snapfile_writer(const char *path, const struct checkpoint *
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
 struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
 
-/* For snapfile_write.c, as is the next one: the new file takes the name of the old one.  attempt() may call it, with a
- * struct snapfile_writer as its argument. */
+/* The new file takes the name of the old one.  argument: a struct snapfile_writer, for attempt().  snapfile_write.c
+ * calls this function and the next one. */
 void take_name(void *argument);
 
 /* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
