@@ -185,7 +185,7 @@ struct scoring {
 struct question question_of(struct scoring *scoring, double work);
 
 /* A plan for each --overlap, the best that is found for budgets as they are now. */
-struct update_plans plans_within_budgets(struct update_planner *planner, double work);
+struct update_plans plans_within_budgets(struct update_planner *planner);
 
 /* Leaves to the running step as many buckets as may be on both sides.  The buckets that are released first are fixed to
  * the CPU, as few as that takes.  *expected becomes what the step is then expected to do; if nothing can be left to the

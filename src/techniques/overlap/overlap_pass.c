@@ -234,7 +234,7 @@ static struct update_plans plan_each_mode(struct update_planner *planner)
     struct update_survey *survey = &planner->survey;
     if (survey->timed)
         measure_buckets(survey);
-    const struct update_plans plans = plans_within_budgets(planner, OVERLAP_WORK);
+    const struct update_plans plans = plans_within_budgets(planner);
     if (!survey->timed || !find_wanted(MAKES_ROOM, planner->facts))
         return plans;
     return plans_for_later_room(planner, &plans);

@@ -34,7 +34,7 @@ static struct update_plans plans_without_budgets(struct update_planner *planner)
 {
     struct machine *machine = planner->survey.list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices);
-    struct update_plans plans = plans_within_budgets(planner, OVERLAP_WORK);
+    struct update_plans plans = plans_within_budgets(planner);
     restore_limits(machine, limits, machine->n_devices);
     free(limits);
     return plans;
@@ -63,7 +63,7 @@ static struct update_plans plans_if_none_fits(struct update_planner *planner)
     planner->remade = traits_of(remaking)->remade_tensors(survey->uses, survey->list->pool);
     if (room_maker || plan_fits(planner, unlimited.by_mode[planner->mode]))
         return unlimited;
-    return plans_within_budgets(planner, OVERLAP_WORK); /* the recomputed set, by planner->remade */
+    return plans_within_budgets(planner); /* the recomputed set, by planner->remade */
 }
 
 /* ---- a plan fits ------------------------------------------------------------------------------------------------- */

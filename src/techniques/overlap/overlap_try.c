@@ -49,10 +49,10 @@ struct question question_of(struct scoring *scoring, double work)
                              .work = work};
 }
 
-struct update_plans plans_within_budgets(struct update_planner *planner, double work)
+struct update_plans plans_within_budgets(struct update_planner *planner)
 {
     struct scoring scoring = {.planner = planner};
-    const struct question question = question_of(&scoring, work);
+    const struct question question = question_of(&scoring, OVERLAP_WORK);
     struct update_plans plans = find_plans(&planner->survey, &question);
     if (planner->survey.timed)
         expect_sides(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
