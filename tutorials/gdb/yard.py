@@ -117,6 +117,7 @@ WAYS = {
     "list": lambda v: v,
     "trainer": lambda v: v["train_list"],
     "edit": lambda v: v["list"],
+    "issue": lambda v: v["list"],
     "job": lambda v: v["list"],
 }
 

@@ -18,68 +18,61 @@ struct execution execution;
 
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
-/* The events that the task must wait for, as they are known in its context. */
-static cl_uint gather_waits(const struct list *list, const struct task *task, uint32_t iteration, cl_event *wait)
+/* Finds the events that the run must wait for, as they are known in its context. */
+static void gather_waits(struct issue *issue)
 {
+    const struct task *task = issue->task;
     const bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
     const int context = event_context(task);
-    cl_uint n = 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         if (!edge->wait)
             continue;
-        const struct task *producer = list->tasks[edge->producer];
-        const struct task_flight *flight = latest_run(list, producer, edge->previous ? iteration - 1 : iteration);
+        const struct task *producer = issue->list->tasks[edge->producer];
+        const uint32_t iteration = edge->previous ? issue->iteration - 1 : issue->iteration;
+        const struct task_flight *flight = latest_run(issue->list, producer, iteration);
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
-        wait[n++] = is_known ? flight->done : flight->foreign[context];
+        issue->wait[issue->n_wait++] = is_known ? flight->done : flight->foreign[context];
     }
-    return n;
 }
 
-static void issue_to_queue(const struct task *task, struct job *job)
+/* Issues a task that runs for certain. */
+static void issue_now(const struct issue *issue)
 {
-    struct task_flight *flight = job->flight;
-    issue(job->list, task, job->iteration, job->n_wait, job->wait, &flight->work);
+    const struct task *task = issue->task;
+    const bool is_paced = issue->list->running->pacer;
+    struct task_flight *flight = open_flight(issue->list, task, issue->iteration);
+    tell_issued(issue->list, task, flight);
+    if (task->lane->device->is_host) {
+        give_to_lane(new_job(issue, flight, is_paced ? run_paced : run_host_task));
+        return;
+    }
+    if (is_paced) {
+        issue_paced(issue, flight);
+        return;
+    }
+    enqueue(issue, &flight->work);
     flight->done = flight->work;
     if (task->flush)
         CL(clFlush(task->lane->queue)); /* otherwise a waiting lane might wait for ever */
     if (task->notify)
-        forward_end(task, end_job, job);
+        forward_end(new_job(issue, flight, end_job));
 }
 
-/* Issues a task that runs for certain: its job has the events to wait for. */
-static void issue_now(struct task *task, struct job *job)
+static void issue_task(struct list *list, const struct task *task, uint32_t iteration)
 {
-    const bool is_paced = job->list->running->pacer;
-    job->flight = open_flight(job->list, task, job->iteration);
-    tell_issued(job->list, task, job->flight);
-    if (task->lane->device->is_host)
-        give_to_lane(task, is_paced ? run_late_or_paced : run_host_task, job);
-    else if (is_paced)
-        issue_paced(task, job);
-    else
-        issue_to_queue(task, job);
-}
-
-static void issue_task(struct list *list, struct task *task, uint32_t iteration)
-{
-    cl_event complete[MOST_DEVICES + 1];
+    struct issue issue = {.list = list, .task = task, .iteration = iteration, .wait = list->running->wait};
     pthread_mutex_lock(&flights_lock);
-    struct job job = {.list = list,
-                      .task = task,
-                      .iteration = iteration,
-                      .n_wait = gather_waits(list, task, iteration, list->running->wait),
-                      .wait = list->running->wait,
-                      .complete = complete};
+    gather_waits(&issue);
     if (list->running->pacer)
-        wait_for_turn(list, task, &job);
+        wait_for_turn(&issue);
     if (task->slot.aside)
-        park_task(list, task, &job);
+        park_task(&issue);
     else if (is_decided_late(task))
-        issue_late(task, &job);
+        issue_late(&issue);
     else
-        issue_now(task, &job);
+        issue_now(&issue);
     pthread_mutex_unlock(&flights_lock);
 }
 
@@ -96,7 +89,7 @@ static bool must_be_alone(const struct list *list, const struct task *task)
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }
 
-static void issue_alone(struct list *list, struct task *task, uint32_t iteration)
+static void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
 {
     retire_all(list);
     issue_task(list, task, iteration);
@@ -141,7 +134,7 @@ void execute(struct list *list, uint32_t iteration)
         execution.watch(list);
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->tasks[i];
+        const struct task *task = list->tasks[i];
         if (!is_due(task, iteration) || (task->slot.needed && !list->running->late))
             continue;
         tell_issuing(list, task, iteration);

@@ -19,38 +19,63 @@ struct host_thread {
     bool stop;              /* the thread is to end when its queue is empty */
 };
 
-static cl_event *retain_all(const cl_event *events, cl_uint n)
+static void retain_all(const cl_event *events, cl_uint n)
 {
     for (cl_uint i = 0; i < n; i++)
         CL(clRetainEvent(events[i]));
-    return copy_bytes(events, n * sizeof *events);
+}
+
+static void release_all(const cl_event *events, cl_uint n)
+{
+    for (cl_uint i = 0; i < n; i++)
+        CL(clReleaseEvent(events[i]));
+}
+
+struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
+{
+    struct job *job = allocate(1, sizeof *job);
+    job->when_ready = when_ready;
+    job->list = issue->list;
+    job->flight = flight;
+    job->task = issue->task;
+    job->iteration = issue->iteration;
+    job->n_wait = issue->n_wait;
+    job->wait = copy_bytes(issue->wait, issue->n_wait * sizeof *issue->wait);
+    retain_all(job->wait, job->n_wait);
+    return job;
+}
+
+void free_job(struct job *job)
+{
+    release_all(job->wait, job->n_wait);
+    release_all(job->complete, job->n_complete);
+    free(job->wait);
+    free(job);
+}
+
+void wait_only_for(struct job *job, cl_event event)
+{
+    release_all(job->wait, job->n_wait);
+    free(job->wait);
+    job->wait = copy_bytes(&event, sizeof event);
+    job->n_wait = 1;
+    retain_all(job->wait, job->n_wait);
 }
 
 cl_event add_user_event(struct job *job, int context)
 {
     cl_event event;
+    CHECK(job->n_complete <= MOST_DEVICES, "a job completes more than %d events", MOST_DEVICES + 1);
     CL_MAKE(err, event = clCreateUserEvent(job->list->pool->machine->contexts[context].cl, &err));
+    CL(clRetainEvent(event));
     job->complete[job->n_complete++] = event;
     return event;
 }
 
-struct job *copy_job(const struct job *job)
+void complete_events(const struct job *job, cl_int status)
 {
-    struct job *copy = copy_bytes(job, sizeof *job);
-    copy->wait = retain_all(job->wait, job->n_wait);
-    copy->complete = retain_all(job->complete, job->n_complete);
-    return copy;
-}
-
-void free_job(struct job *job)
-{
-    for (cl_uint i = 0; i < job->n_wait; i++)
-        CL(clReleaseEvent(job->wait[i]));
     for (cl_uint i = 0; i < job->n_complete; i++)
-        CL(clReleaseEvent(job->complete[i]));
-    free(job->wait);
-    free(job->complete);
-    free(job);
+        CL(clSetUserEventStatus(job->complete[i], status));
 }
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
@@ -96,8 +121,7 @@ void do_host_task(const struct job *job)
 
 void end_job(struct job *job, cl_int status)
 {
-    for (cl_uint i = 0; i < job->n_complete; i++)
-        CL(clSetUserEventStatus(job->complete[i], status));
+    complete_events(job, status);
     free_job(job);
 }
 
@@ -166,28 +190,27 @@ void give_job(struct host_thread **place, const char *name, struct job *job)
 }
 
 /* For each other context where tasks wait for this run, the job is to complete a user event there. */
-static void add_foreign_events(const struct task *task, struct job *job)
+static void add_foreign_events(struct job *job)
 {
     for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
-        if (task->notify >> c & 1)
+        if (job->task->notify >> c & 1)
             job->flight->foreign[c] = add_user_event(job, c);
 }
 
-void give_to_lane(const struct task *task, job_function *when_ready, struct job *job)
+void give_to_lane(struct job *job)
 {
-    job->when_ready = when_ready;
-    add_foreign_events(task, job);
-    job->flight->done = add_user_event(job, event_context(task));
-    give_job(&task->lane->thread, task->lane->name, copy_job(job));
+    struct lane *lane = job->task->lane;
+    add_foreign_events(job);
+    job->flight->done = add_user_event(job, event_context(job->task));
+    give_job(&lane->thread, lane->name, job);
 }
 
-void forward_end(const struct task *task, job_function *when_ready, struct job *job)
+void forward_end(struct job *job)
 {
-    job->when_ready = when_ready;
-    job->n_wait = 1;
-    job->wait = &job->flight->work;
-    add_foreign_events(task, job);
-    give_job(&task->lane->forwarder, task->lane->name, copy_job(job));
+    struct lane *lane = job->task->lane;
+    wait_only_for(job, job->flight->work);
+    add_foreign_events(job);
+    give_job(&lane->forwarder, lane->name, job);
 }
 
 void wait_until_idle(struct host_thread *thread)

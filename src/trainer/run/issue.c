@@ -1,12 +1,13 @@
 /* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
 #include "run_parts.h"
 
-static void issue_copy(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-                       cl_event *done)
+static void enqueue_copy(const struct issue *issue, const cl_event *wait, cl_event *done)
 {
+    const struct task *task = issue->task;
+    const cl_uint n_wait = issue->n_wait;
     cl_command_queue queue = task->lane->queue;
-    struct tensor *to = tensor_at(copy_target(task), iteration);
-    struct tensor *from = tensor_at(copy_source(task), iteration);
+    struct tensor *to = tensor_at(copy_target(task), issue->iteration);
+    struct tensor *from = tensor_at(copy_source(task), issue->iteration);
     if (copies_nothing(task))
         CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
     else if (from->device->is_host)
@@ -19,24 +20,26 @@ static void issue_copy(const struct task *task, uint32_t iteration, cl_uint n_wa
         CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
 }
 
-void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-           cl_event *done)
+void enqueue(const struct issue *issue, cl_event *done)
 {
+    const struct task *task = issue->task;
     const struct grid *grid = &task->grid;
-    wait = n_wait ? wait : NULL;
+    const cl_uint n_wait = issue->n_wait;
+    const cl_event *wait = n_wait ? issue->wait : NULL; /* OpenCL wants NULL where there are none */
     switch (task->action) {
     case ACT_HOST:
         CHECK(false, "task %s of the host is on lane %s", task->name, task->lane->name);
         break;
     case ACT_COPY:
-        issue_copy(task, iteration, n_wait, wait, done);
+        enqueue_copy(issue, wait, done);
         break;
     case ACT_KERNEL:
-        CL(clEnqueueNDRangeKernel(task->lane->queue, list->running->task_runs[task->index].kernel, (cl_uint)grid->dims,
-                                  NULL, grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
+        CL(clEnqueueNDRangeKernel(task->lane->queue, issue->list->running->task_runs[task->index].kernel,
+                                  (cl_uint)grid->dims, NULL, grid->global, grid->local[0] ? grid->local : NULL, n_wait,
+                                  wait, done));
         break;
     case ACT_ISSUE:
-        task->commands.issue(task, iteration, n_wait, wait, done);
+        task->commands.issue(task, issue->iteration, n_wait, wait, done);
         break;
     }
 }
@@ -67,6 +70,7 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t la
 
 void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
+    const struct issue issue = {.list = list, .task = task, .iteration = iteration};
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t driver_end = 0;
@@ -76,7 +80,7 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
         flight->end = now_ns();
         return;
     }
-    issue(list, task, iteration, 0, NULL, &flight->work);
+    enqueue(&issue, &flight->work);
     clWaitForEvents(1, &flight->work);
     if (event_status(flight->work) < 0)
         fail_task(list, task, iteration, event_status(flight->work));

@@ -1,7 +1,4 @@
-/* late.c - issues tasks that may be skipped at the last moment, and those of lists with a pacer.
- *
- * With a pacer (struct pacer), a task's `done` is not the end of its work: it is a user event, which a thread of the
- * lane completes when the pacer lets it.
+/* late.c - issues tasks that may be skipped at the last moment.
  *
  * Whether a task is skipped is decided *late*, just before it would start, if the task is of one of two kinds.  One
  * that needs bits of a side word, which is written by then, runs if the word has them.  One that needs a slot
@@ -55,7 +52,7 @@ static bool has_slot(const struct list *list, uint32_t iteration) { return slot_
 /* Its iteration has asked: a parked job runs if the iteration was given a slot. */
 static void run_or_free(struct job *job)
 {
-    struct task *task = job->task;
+    const struct task *task = job->task;
     if (has_slot(job->list, job->iteration)) {
         give_job(&task->lane->aside_thread, task->lane->name, job);
     } else {
@@ -100,46 +97,44 @@ static void decide_job(const struct job *job, cl_int status)
     job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);
 }
 
-/* end_job() for the runs of late tasks, and of lists with a pacer. */
-static void end_late_or_paced(struct job *job, cl_int status)
+static void end_late(struct job *job, cl_int status)
 {
-    const struct pacer *pacer = job->list->running->pacer;
-    if (pacer && !job->flight->skipped)
-        pacer->hold_back(pacer->context, job->task, job->flight);
+    if (!job->flight->skipped)
+        hold_back(job);
     end_job(job, status);
 }
 
-void run_late_or_paced(struct job *job, cl_int status)
+/* Runs a task of the host, unless it is skipped. */
+static void run_late(struct job *job, cl_int status)
 {
     decide_job(job, status);
     if (!job->flight->skipped)
         do_host_task(job);
-    end_late_or_paced(job, status);
+    end_late(job, status);
 }
 
 /* Issues the copy, unless it is skipped.  The forwarder gets the job even then, since the tasks of a lane must end in
  * order; it waits again for the same events, which have ended. */
 static void issue_late_copy(struct job *job, cl_int status)
 {
-    const struct task *task = job->task;
-    struct task_flight *flight = job->flight;
-    struct job end = *job;
-    end.when_ready = end_late_or_paced;
+    const struct issue issue = {.list = job->list, .task = job->task, .iteration = job->iteration};
+    struct lane *lane = job->task->lane;
+    cl_event *work = &job->flight->work;
     decide_job(job, status);
-    if (!flight->skipped) {
-        issue(job->list, task, job->iteration, 0, NULL, &flight->work);
-        CL(clFlush(task->lane->queue));
-        end.wait = &flight->work;
-        end.n_wait = 1;
+    if (!job->flight->skipped) {
+        enqueue(&issue, work);
+        CL(clFlush(lane->queue));
+        wait_only_for(job, *work);
     }
-    give_job(&task->lane->forwarder, task->lane->name, copy_job(&end));
-    free_job(job);
+    job->when_ready = end_late;
+    give_job(&lane->forwarder, lane->name, job);
 }
 
-void issue_late(struct task *task, struct job *job)
+void issue_late(const struct issue *issue)
 {
-    job->flight = open_flight(job->list, task, job->iteration);
-    give_to_lane(task, task->lane->device->is_host ? run_late_or_paced : issue_late_copy, job);
+    const struct task *task = issue->task;
+    struct task_flight *flight = open_flight(issue->list, task, issue->iteration);
+    give_to_lane(new_job(issue, flight, task->lane->device->is_host ? run_late : issue_late_copy));
 }
 
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
@@ -158,75 +153,54 @@ void make_idle(void)
 #endif
 }
 
-/* Runs the task and waits for its end.  A copy of the job then waits for retire_parked(). */
+/* Runs the task and waits for its end.  The job then waits for retire_parked(). */
 static void run_aside(struct job *job, cl_int status)
 {
     struct late *late = job->list->running->late;
-    const struct pacer *pacer = job->list->running->pacer;
     make_idle();
     if (status == CL_COMPLETE)
         run_alone(job->list, job->task, job->iteration, job->flight);
-    if (pacer)
-        pacer->hold_back(pacer->context, job->task, job->flight);
+    hold_back(job);
     pthread_mutex_lock(&late->lock);
-    append_job(&late->ended, copy_job(job));
+    complete_events(job, status);
+    append_job(&late->ended, job);
     pthread_mutex_unlock(&late->lock);
-    end_job(job, status);
 }
 
-/* Lets the job wait for those of its iteration that are parked before it: they have no flights, whose events
+/* The run also waits for those of its iteration that are parked before it: they have no flights, whose events
  * gather_waits() would find. */
-static void wait_for_parked(const struct list *list, const struct task *task, struct job *job)
+static void wait_for_parked(struct issue *issue)
 {
+    const struct task *task = issue->task;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        const struct task *producer = list->tasks[edge->producer];
+        const struct task *producer = issue->list->tasks[edge->producer];
         if (!producer->slot.aside || edge->previous)
             continue;
-        job->wait[job->n_wait++] = list->running->task_runs[producer->index].parked;
+        issue->wait[issue->n_wait++] = issue->list->running->task_runs[producer->index].parked;
     }
 }
 
-static void park_job(struct list *list, const struct job *job)
+/* Parks the job, or runs or frees it, if its iteration has asked. */
+static void park_job(struct job *job)
 {
-    struct late *late = list->running->late;
-    struct job *parked = copy_job(job);
-    /* It uses none of its task's flights. */
-    const struct task_flight flight = {.iteration = job->iteration, .queued = now_ns()};
-    parked->when_ready = run_aside;
-    parked->flight = copy_bytes(&flight, sizeof flight);
+    struct late *late = job->list->running->late;
     pthread_mutex_lock(&late->lock);
     if (late->last_request < job->iteration)
-        append_job(&late->parked, parked);
+        append_job(&late->parked, job);
     else
-        run_or_free(parked);
+        run_or_free(job);
     pthread_mutex_unlock(&late->lock);
 }
 
-void park_task(struct list *list, const struct task *task, struct job *job)
+void park_task(struct issue *issue)
 {
-    cl_event *parked = &list->running->task_runs[task->index].parked;
-    wait_for_parked(list, task, job);
+    cl_event *parked = &issue->list->running->task_runs[issue->task->index].parked;
+    const struct task_flight flight = {.iteration = issue->iteration, .queued = now_ns()};
+    wait_for_parked(issue);
+    /* The run takes none of its task's flights, but has its own. */
+    struct job *job = new_job(issue, copy_bytes(&flight, sizeof flight), run_aside);
     if (*parked)
         CL(clReleaseEvent(*parked));
-    *parked = add_user_event(job, event_context(task));
-    park_job(list, job);
-}
-
-/* ---- lists with a pacer ------------------------------------------------------------------------------------------ */
-
-void issue_paced(const struct task *task, struct job *job)
-{
-    issue(job->list, task, job->iteration, job->n_wait, job->wait, &job->flight->work);
-    CL(clFlush(task->lane->queue));
-    job->flight->done = add_user_event(job, event_context(task));
-    forward_end(task, end_late_or_paced, job);
-}
-
-/* The queue does not make it wait so long: it knows only when that task's work has ended. */
-void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
-{
-    const struct queue *queue = &list->running->queues[task->lane->index];
-    if (task->lane->device->is_host || task->slot.needed || queue->retired == queue->given)
-        return;
-    job->wait[job->n_wait++] = queued_flight(list, queue, queue->given - 1)->done;
+    *parked = add_user_event(job, event_context(issue->task));
+    park_job(job);
 }

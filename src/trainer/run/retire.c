@@ -2,9 +2,18 @@
  *
  * A run of a task is issued, ends, and is retired: its status is checked, its times are reported, its events are
  * released, and its place among the task's flights is free for a later run.  Lanes run in order, so each lane has a
- * queue, at whose head stands the run that ends next.  The issuing thread retires runs whenever it calls functions of
- * this file.  So a lane that has fallen behind delays no flights of other lanes, and nobody waits for a whole
- * iteration.
+ * queue, at whose head stands the run that ends next:
+ *
+ *     make_room()      waits until an iteration may be issued
+ *     open_flight()    a run is issued: it gets a flight, and a place in its lane's queue
+ *     retire_ended()   waits for nothing.  It retires runs that have ended: those at the heads of queues, by
+ *                      retire_head(), and those that stood aside, by retire_parked()
+ *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_queue_until(), and
+ *                      retires them; retire_all() waits for all runs
+ *     wait_lanes()     waits for all runs, and retires none
+ *
+ * Only the issuing thread retires runs.  A lane that has fallen behind delays no flights of other lanes, and nobody
+ * waits for a whole iteration.
  *
  * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
  * happen, and the thread is not woken for each end.
@@ -32,7 +41,7 @@ struct task_flight *queued_flight(const struct list *list, const struct queue *q
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
 
-struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration)
+struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration)
 {
     struct task_runs *runs = &list->running->task_runs[task->index];
     struct task_flight *flight = &runs->flights[runs->issued % MOST_RUNS];
@@ -105,7 +114,7 @@ static void release_foreign(cl_event *foreign, int n_contexts)
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */
-static void retire(struct list *list, struct queue *queue)
+static void retire_head(struct list *list, struct queue *queue)
 {
     struct task *task = list->tasks[queued_run(queue, queue->retired)->task_index];
     struct task_flight *flight = queued_flight(list, queue, queue->retired);
@@ -147,7 +156,7 @@ void retire_ended(struct list *list)
     for (int i = 0; i < list->running->n_queues; i++) {
         struct queue *queue = &list->running->queues[i];
         while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
-            retire(list, queue);
+            retire_head(list, queue);
     }
     retire_parked(list);
 }
@@ -171,7 +180,7 @@ static uint64_t given_until(const struct queue *queue, uint32_t iteration)
  * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
  * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
  * wait does not grow beyond about a millisecond (see the head of this file). */
-static void retire_queue(struct list *list, struct queue *queue, uint32_t iteration)
+static void retire_queue_until(struct list *list, struct queue *queue, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
     uint64_t until = given_until(queue, iteration);
@@ -185,7 +194,7 @@ static void retire_queue(struct list *list, struct queue *queue, uint32_t iterat
         else if (waited > LONG_NS && at_once > 1)
             at_once /= 2;
         while (queue->retired < next)
-            retire(list, queue);
+            retire_head(list, queue);
         retire_ended(list);
     }
 }
@@ -194,19 +203,19 @@ enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
-static void retire_kind(struct list *list, uint32_t iteration, enum lanes_waited lanes)
+static void retire_lanes_until(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
     for (int i = 0; i < list->running->n_queues; i++) {
         bool computes = list->pool->machine->lanes[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            retire_queue(list, &list->running->queues[i], iteration);
+            retire_queue_until(list, &list->running->queues[i], iteration);
     }
 }
 
 void retire_until(struct list *list, const struct task *task, uint32_t iteration)
 {
-    retire_kind(list, iteration, COMPUTE_LANES);
-    retire_queue(list, &list->running->queues[task->lane->index], iteration);
+    retire_lanes_until(list, iteration, COMPUTE_LANES);
+    retire_queue_until(list, &list->running->queues[task->lane->index], iteration);
 }
 
 void wait_lanes(struct list *list)
@@ -230,12 +239,12 @@ bool is_computed(const struct list *list, uint32_t iteration)
 void make_room(struct list *list, uint32_t iteration)
 {
     if (iteration > 2)
-        retire_kind(list, iteration - 2, COMPUTE_LANES);
+        retire_lanes_until(list, iteration - 2, COMPUTE_LANES);
     for (size_t i = 0; i < list->n; i++) {
         const struct task_runs *runs = &list->running->task_runs[i];
         if (runs->issued - runs->retired == MOST_RUNS)
-            retire_queue(list, &list->running->queues[list->tasks[i]->lane->index],
-                         runs->flights[runs->retired % MOST_RUNS].iteration);
+            retire_queue_until(list, &list->running->queues[list->tasks[i]->lane->index],
+                               runs->flights[runs->retired % MOST_RUNS].iteration);
     }
 }
 
@@ -249,6 +258,6 @@ void flush_lanes(const struct machine *machine)
 void retire_all(struct list *list)
 {
     flush_lanes(list->pool->machine);
-    retire_kind(list, UINT32_MAX, COMPUTE_LANES);
-    retire_kind(list, UINT32_MAX, OTHER_LANES);
+    retire_lanes_until(list, UINT32_MAX, COMPUTE_LANES);
+    retire_lanes_until(list, UINT32_MAX, OTHER_LANES);
 }

@@ -6,6 +6,7 @@
  *                runs them one after another, with --serial                          execute.c, hostlane.c
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks that may be skipped at the last moment                        late.c
+ *     pacer      lists of which the ends of tasks are held back                      pacer.c
  *     observe    tells observers what is issued and what has ended                   observe.c
  *     queues     the runs that lanes were given: for these files and a watchdog      queues.h
  *     parts      what these files know of each other, and nobody else                run_parts.h
@@ -64,7 +65,7 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
 /* Runs the task in that iteration on this thread and waits for it; no other thread may use the list.  Its times are
- * left in *flight. */
+ * left in *flight.  There `queued` (0: the task is queued now) and `mark` are kept, and all else is overwritten. */
 void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ void make_room(struct list *list, uint32_t iteration); /* waits until that itera
 void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
 
 /* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
-struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration);
+struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration);
 
 /* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run().  If the task
  * might have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
@@ -40,9 +40,17 @@ void report_run(struct list *list, const struct task *task, const struct task_fl
 
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
-/* Issues the commands of a device's task; *done gets the event of the last one, which the caller releases. */
-void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-           cl_event *done);
+struct issue { /* a run that is being issued, and the events that it waits for */
+    struct list *list;
+    const struct task *task;
+    uint32_t iteration;
+    cl_uint n_wait;
+    cl_event *wait; /* running->wait, which is used anew for each run; flights own the events */
+};
+
+/* Puts the commands of a device's task into its lane's queue; *done gets the event of the last one, which the caller
+ * releases. */
+void enqueue(const struct issue *issue, cl_event *done);
 
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 
@@ -64,7 +72,7 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 struct job;
 
 /* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
- * and at last calls end_job(), as these two do.  late.c has others. */
+ * and at last calls end_job(), as these two do.  late.c and pacer.c have others. */
 typedef void job_function(struct job *job, cl_int status);
 job_function run_host_task;               /* runs a task of the host */
 job_function end_job;                     /* completes the user events by which tasks wait for the job, and frees it */
@@ -74,11 +82,12 @@ struct job { /* what a thread is given: it waits for events, and then calls the 
     job_function *when_ready;
     struct list *list;
     struct task_flight *flight;
-    struct task *task;
+    const struct task *task;
     uint32_t iteration;
     cl_uint n_wait, n_complete;
-    cl_event *wait, *complete; /* those that it waits for, and those that it is to complete */
-    struct job *next;          /* the next one in its queue */
+    cl_event *wait;                      /* those that it waits for; the job owns the array, and retains the events */
+    cl_event complete[MOST_DEVICES + 1]; /* those that it is to complete, at most one in each context; retained too */
+    struct job *next;                    /* the next one in its queue */
 };
 
 struct job_queue {
@@ -87,10 +96,16 @@ struct job_queue {
 void append_job(struct job_queue *queue, struct job *job);
 struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
 
+/* A job for a run that is being issued, which waits for the same events; give it to a thread, or to free_job().
+ * flight: the run's. */
+struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
+
+void wait_only_for(struct job *job, cl_event event); /* the job then waits for no other event */
+
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);
 
-struct job *copy_job(const struct job *job); /* a copy, with its events; give it to a thread, or to free_job() */
+void complete_events(const struct job *job, cl_int status); /* with this status, CL_COMPLETE or an error */
 
 /* Gives a job to the thread at *place, which takes it over.  The thread is started if there is none; `name` is that of
  * its lane. */
@@ -99,14 +114,14 @@ void free_job(struct job *job);
 
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
-/* Gives the job to the thread of the task's lane, with the user events by which other tasks wait for the task. */
-void give_to_lane(const struct task *task, job_function *when_ready, struct job *job);
+/* Gives the job to the thread of its lane, with the user events by which other tasks wait for the task. */
+void give_to_lane(struct job *job);
 
-/* The same for the lane's forwarder, if the job's flight has `work`: the job is ready when this event has ended.  The
- * user events are those in other contexts where tasks wait for the run. */
-void forward_end(const struct task *task, job_function *when_ready, struct job *job);
+/* Gives the job, whose flight has `work`, to the forwarder of its lane: the job is ready when this event has ended.  It
+ * gets user events in the other contexts where tasks wait for the run. */
+void forward_end(struct job *job);
 
-/* ---- late.c: tasks that may be skipped at the last moment, and lists with a pacer -------------------------------- */
+/* ---- late.c: tasks that may be skipped at the last moment ------------------------------------------------------- */
 
 struct late { /* what late.c knows of a list whose tasks that need a slot run */
     slot_asker *ask;
@@ -118,20 +133,11 @@ struct late { /* what late.c knows of a list whose tasks that need a slot run */
 };
 
 /* Hands a task of which is_decided_late() says yes to the thread of its lane. */
-void issue_late(struct task *task, struct job *job);
+void issue_late(const struct issue *issue);
 
-/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a slot.
+/* Parks a job for a task that stands aside: it waits outside of its lane until its iteration has asked for a slot.
  * Then it is given to a thread, or freed. */
-void park_task(struct list *list, const struct task *task, struct job *job);
-
-/* With a pacer, a device's task also waits until hold_back() has returned for the task before it on its lane. */
-void wait_for_turn(const struct list *list, const struct task *task, struct job *job);
-
-/* Issues a device's task of a list with a pacer, which runs for certain. */
-void issue_paced(const struct task *task, struct job *job);
-
-/* Does what run_host_task() does for such tasks: the run may be skipped, and its list may have a pacer. */
-job_function run_late_or_paced;
+void park_task(struct issue *issue);
 
 /* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
  * iteration that needs a slot asks for one, for the whole iteration. */
@@ -139,5 +145,19 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 
 /* Lets the calling thread run only when no other one wants the core. */
 void make_idle(void);
+
+/* ---- pacer.c: lists with a pacer --------------------------------------------------------------------------------- */
+
+/* Lets a device's task wait until the pacer has released the task before it on its lane.  The queue alone would wait
+ * only until that task's work has ended. */
+void wait_for_turn(struct issue *issue);
+
+/* Issues a device's task of a list with a pacer, which runs for certain. */
+void issue_paced(const struct issue *issue, struct task_flight *flight);
+
+job_function run_paced; /* does what run_host_task() does, and then lets the pacer hold the end back */
+
+/* The run has ended: if its list has a pacer, returns when this releases the run. */
+void hold_back(const struct job *job);
 
 #endif

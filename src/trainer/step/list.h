@@ -110,7 +110,7 @@ struct kernel_call {
 struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call);
 struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *argument);
 
-/* description: these `bytes` bytes are copied, and issue() finds the copy in task->argument. */
+/* description: these `bytes` bytes are copied, and enqueue() finds the copy in task->argument. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
 

@@ -214,14 +214,11 @@ TEST(only_what_stands_aside_is_idle)
     struct task *task = add_host(journey.list, disk, "note", note_policy, policy);
     must(finish_lists(journey.pool, &journey.list, 1));
     for (uint32_t number = 1; number <= 3; number++) {
-        struct job job = {
-            .list = journey.list, .flight = &flight, .task = task, .iteration = number, .when_ready = run_host_task};
-        if (number == 2) {
-            job.when_ready = run_when_idle;
-            give_job(&disk->aside_thread, disk->name, copy_job(&job));
-        } else {
-            give_job(&disk->thread, disk->name, copy_job(&job));
-        }
+        const struct issue issue = {.list = journey.list, .task = task, .iteration = number};
+        if (number == 2)
+            give_job(&disk->aside_thread, disk->name, new_job(&issue, &flight, run_when_idle));
+        else
+            give_job(&disk->thread, disk->name, new_job(&issue, &flight, run_host_task));
         wait_until_idle(disk->aside_thread);
         wait_until_idle(disk->thread);
     }
