@@ -149,7 +149,8 @@ static INLINE void fetch_part(struct next_block next, int part)
 #define ADD_PRODUCTS(acc, columns, row, step, panel, depth)                                                            \
     do {                                                                                                               \
         local const float *from = panel;                                                                               \
-        _Pragma("unroll 4") for (size_t k = 0, at = 0; k < depth; k++, at += step, from += WIDTH)                      \
+        size_t at = 0;                                                                                                 \
+        _Pragma("unroll 4") for (size_t k = 0; k < depth; k++)                                                         \
         {                                                                                                              \
             vec b[COLS];                                                                                               \
             foreach (j, columns)                                                                                       \
@@ -159,6 +160,8 @@ static INLINE void fetch_part(struct next_block next, int part)
                 foreach (j, columns)                                                                                   \
                     acc[i][j] = fma(x, b[j], acc[i][j]);                                                               \
             }                                                                                                          \
+            at += step;                                                                                                \
+            from += WIDTH;                                                                                             \
         }                                                                                                              \
     } while (0)
 

@@ -1,5 +1,5 @@
-"""plain.py - where does the code stop a reader?  It reads the C files below the folders, and prints a row for each
-folder, with what it counts there; then each place of a fault where a folder has too many.
+"""plain.py - where does the code stop a reader?  It reads the files of C and OpenCL C below the folders, and prints a row
+for each folder, with what it counts there; then each place of a fault where a folder has too many.
 
     python3 tests/style/plain.py FOLDER...
 
@@ -35,6 +35,7 @@ import sys
 
 # By the first part of the path; tokens a line, and how often each of the others may be there.
 LIMITS = {
+    "cl": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 0, "three": 5},
     "src": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 1, "three": 1},
     "tests": {"tokens": 10.0, "nested": 0, "comma": 0, "inside": 10, "three": 10},
 }
@@ -63,7 +64,7 @@ CHANGES = ASSIGNMENTS | {"++", "--"}
 # A declaration begins with one of these.
 TYPES = set(
     "const static struct enum union unsigned signed int char size_t ssize_t double float bool void long short FILE DIR"
-    " typedef extern va_list _Noreturn _Atomic inline".split()
+    " typedef extern va_list _Noreturn _Atomic inline global local vec".split()
 )
 TYPE = re.compile(r"SDL_\w+|cl_\w+|[a-z]\w*_t")
 # Words whose parentheses a statement follows: C's own, and macros that loop.
@@ -107,6 +108,8 @@ def statements(code):
     depth = 0
     for number, line in enumerate(without_directives(code.split("\n")), 1):
         for word in WORD.findall(line):
+            if word == "IN_ORDER":  # it stands for a #pragma
+                continue
             if depth == 0 and word in ";{}":
                 if words and (word == ";" or begins_clause(words)):
                     yield first, words
@@ -373,7 +376,7 @@ class Folder:
 def main():
     folders = collections.defaultdict(Folder)
     for top in sys.argv[1:]:
-        for name in files_of(top, (".c", ".h")):
+        for name in files_of(top, (".c", ".h", ".cl")):
             folders[os.path.dirname(name)].add_file(name)
     print("%-28s %7s %6s %7s %6s %7s %6s" % ("folder", "tokens", "?:", "nested", "comma", "inside", "three"))
     wrong = []

@@ -1,7 +1,7 @@
 #!/bin/sh
 # plain.sh - the style of the C sources.
 #
-# This script checks that the C is plain: one statement does one thing.  tests/style/plain.py says what is counted, and
+# This script checks that the C, with the kernels, is plain: one statement does one thing.  tests/style/plain.py says what is counted, and
 # has the limits.
 #
 # Lines cost less than a reader's time.  So a folder has a limit of tokens per line, and may have more lines to keep it.
@@ -11,11 +11,11 @@
 . tests/lib/helpers.sh
 
 # The trainer's lines of code.  A change that needs more raises this number, and its commit says what a reader gains.
-trainer=15912
+trainer=15964
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     finds_nothing 'functions of plain.py give what their examples say' python3 -B -m doctest tests/style/plain.py
-    python3 tests/style/plain.py src tests >"$TMP/err"
+    python3 tests/style/plain.py cl src tests >"$TMP/err"
     code=$?
     sed 's/^/# /' "$TMP/err"
     exit_code 'statements do one thing each, and lines are not dense' $code 0

@@ -2,28 +2,36 @@
 #include "module.h"
 #include "base.h"
 
-/* The pointer at this offset in struct sole_parts, of the one folder where it is not NULL; NULL: there is none. */
-static const void *find_part(size_t offset)
+/* The part that was found before, or that of this folder, whichever is not NULL. */
+static const void *the_one(const void *found, const struct module *module, const void *part)
 {
-    const void *found = NULL;
-    for (size_t i = 0; i < n_modules; i++) {
-        const void *part;
-        memcpy(&part, (const char *)&modules[i]->sole + offset, sizeof part);
-        CHECK(!part || !found, "%s has a part that another folder has too", modules[i]->name);
-        if (part)
-            found = part;
-    }
-    return found;
+    CHECK(!part || !found, "%s has a part that another folder has too", module->name);
+    return part ? part : found;
 }
 
-#define FIND_PART(field) find_part(offsetof(struct sole_parts, field))
+/* The parts of all folders. */
+static struct sole_parts all_parts(void)
+{
+    struct sole_parts all = {0};
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct module *module = modules[i];
+        const struct sole_parts *its = &module->sole;
+        all.foreign_lookup = the_one(all.foreign_lookup, module, its->foreign_lookup);
+        all.archive = the_one(all.archive, module, its->archive);
+        all.tokens = the_one(all.tokens, module, its->tokens);
+        all.formats = the_one(all.formats, module, its->formats);
+        all.orders = the_one(all.orders, module, its->orders);
+        all.forecaster = the_one(all.forecaster, module, its->forecaster);
+    }
+    return all;
+}
 
-const struct foreign_lookup *find_foreign_lookup(void) { return FIND_PART(foreign_lookup); }
-const struct archive *find_archive(void) { return FIND_PART(archive); }
-const struct token_kind *find_further_tokens(void) { return FIND_PART(tokens); }
-const struct formats *find_formats(void) { return FIND_PART(formats); }
-const struct order_reader *find_order_reader(void) { return FIND_PART(orders); }
-const struct forecaster *find_forecaster(void) { return FIND_PART(forecaster); }
+const struct foreign_lookup *find_foreign_lookup(void) { return all_parts().foreign_lookup; }
+const struct archive *find_archive(void) { return all_parts().archive; }
+const struct token_kind *find_further_tokens(void) { return all_parts().tokens; }
+const struct formats *find_formats(void) { return all_parts().formats; }
+const struct order_reader *find_order_reader(void) { return all_parts().orders; }
+const struct forecaster *find_forecaster(void) { return all_parts().forecaster; }
 
 const struct archive *the_archive(void)
 {

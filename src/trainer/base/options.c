@@ -194,7 +194,7 @@ struct type {
     size_t bytes;         /* the size of the option's variable */
     const char *expected; /* what its values are, in a sentence; NULL: the option's `argument` says it */
     bool (*store)(const struct option *option, const char *text);
-    char *(*text)(const struct option *o);
+    char *(*text)(const struct option *option);
 };
 static const struct type types[] = {
     [OPT_FLAG] = {.bytes = sizeof(bool), .expected = "true or false", .store = store_flag, .text = flag_text},

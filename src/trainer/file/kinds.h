@@ -51,7 +51,7 @@ uint32_t glimpse_word(const struct glimpse *glimpse, size_t at); /* the 32 bits 
 
 /* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {
-    const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
+    const struct file_kind *(*kind)(const struct glimpse *glimpse); /* NULL: the file is of no kind that is known */
     /* Each ends the program if the file is, or the folder has, a model in a form that is known but not read here. */
     void (*refuse_if_foreign_file)(const char *path);
     void (*refuse_if_foreign_folder)(const char *folder);

@@ -141,7 +141,8 @@ static int sync_file(int fd)
 
 void sync_folder_of(const char *path)
 {
-    char *copy = copy_string(path), *folder = dirname(copy);
+    char *copy = copy_string(path);
+    const char *folder = dirname(copy); /* it changes the copy */
     int fd = open(folder, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: this file system cannot sync folders */
         fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; the file may not survive a power cut",

@@ -27,15 +27,15 @@ struct config read_config(const char *path, int heads)
 {
     if (!has_magic(path, LLMC_MODEL_MAGIC))
         return read_weights_config(path, heads);
-    struct llmc_model *f = open_llmc_model(path);
-    struct config config = {.layers = f->layers,
-                            .heads = f->heads,
-                            .channels = f->channels,
-                            .seq_len = f->max_seq_len,
-                            .vocab = f->vocab,
+    struct llmc_model *file = open_llmc_model(path);
+    struct config config = {.layers = file->layers,
+                            .heads = file->heads,
+                            .channels = file->channels,
+                            .seq_len = file->max_seq_len,
+                            .vocab = file->vocab,
                             .tied = true};
     check_config(&config);
-    close_llmc_model(f);
+    close_llmc_model(file);
     return config;
 }
 

@@ -10,15 +10,16 @@
 struct st_writer *begin_model_file(const char *path, const struct params *params, const struct model_facts *facts,
                                    enum tensor_names names)
 {
-    const struct config *m = &params->config;
+    const struct config *config = &params->config;
     struct st_writer *writer = new_st_writer(path);
-    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
-                                 "\"tie_word_embeddings\": %s}",
-                                 m->layers, m->heads, m->channels, m->seq_len, m->vocab, m->tied ? "true" : "false");
+    char *text = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
+                               "\"tie_word_embeddings\": %s}",
+                               config->layers, config->heads, config->channels, config->seq_len, config->vocab,
+                               config->tied ? "true" : "false");
     char *number = format_string("%u", facts->step);
     char *vector = format_string("%u", facts->vector);
     st_metadata(writer, "format", "pt"); /* what transformers expects to find */
-    st_metadata(writer, "config", config);
+    st_metadata(writer, "config", text);
     st_metadata(writer, "yard.step", number);
     st_metadata(writer, "yard.vector", vector); /* the bits depend on it */
     st_metadata(writer, "yard.tokenizer", facts->tokenizer);
@@ -29,7 +30,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *params
         st_declare(writer, bare ? param->name : JOINED("transformer.", param->name), DTYPE_F32, param->n_dims, shape);
     }
     st_begin(writer);
-    free(config);
+    free(text);
     free(number);
     free(vector);
     return writer;

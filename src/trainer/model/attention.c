@@ -40,35 +40,38 @@ static struct heads heads_of(const struct builder *b, const struct tensor *qkv)
 
 /* The third of a (B, T, 3C) tensor that is q, k or v. */
 enum third { THIRD_Q, THIRD_K, THIRD_V };
-static struct operand part(const struct heads *h, struct tensor *qkv, enum third third)
+static struct operand part(const struct heads *heads, struct tensor *qkv, enum third third)
 {
-    size_t channels = (size_t)h->channels;
+    size_t channels = (size_t)heads->channels;
     return (struct operand){.tensor = qkv,
                             .offset = (size_t)third * channels,
-                            .ld = 3 * h->channels,
-                            .batch_stride = (size_t)h->t * 3 * channels,
-                            .head_stride = (size_t)h->hs};
+                            .ld = 3 * heads->channels,
+                            .batch_stride = (size_t)heads->t * 3 * channels,
+                            .head_stride = (size_t)heads->hs};
 }
 
 /* One head's columns of a (B, T, C) tensor. */
-static struct operand one_head(const struct heads *h, struct tensor *x)
+static struct operand one_head(const struct heads *heads, struct tensor *x)
 {
-    size_t channels = (size_t)h->channels;
-    return (struct operand){
-        .tensor = x, .ld = h->channels, .batch_stride = (size_t)h->t * channels, .head_stride = (size_t)h->hs};
+    size_t channels = (size_t)heads->channels;
+    return (struct operand){.tensor = x,
+                            .ld = heads->channels,
+                            .batch_stride = (size_t)heads->t * channels,
+                            .head_stride = (size_t)heads->hs};
 }
 
 /* A (B, H, T, T) tensor. */
-static struct operand square(const struct heads *h, struct tensor *att)
+static struct operand square(const struct heads *heads, struct tensor *att)
 {
-    size_t tt = (size_t)h->t * (size_t)h->t;
-    return (struct operand){.tensor = att, .ld = h->t, .batch_stride = (size_t)h->heads * tt, .head_stride = tt};
+    size_t tt = (size_t)heads->t * (size_t)heads->t;
+    return (struct operand){
+        .tensor = att, .ld = heads->t, .batch_stride = (size_t)heads->heads * tt, .head_stride = tt};
 }
 
 /* A product for each sequence and head; operands are still to be set. */
-static struct gemm product(const struct heads *h, enum gemm_form form, int m, int n, int k)
+static struct gemm product(const struct heads *heads, enum gemm_form form, int m, int n, int k)
 {
-    return (struct gemm){.form = form, .m = m, .n = n, .k = k, .batch = h->batch, .heads = h->heads};
+    return (struct gemm){.form = form, .m = m, .n = n, .k = k, .batch = heads->batch, .heads = heads->heads};
 }
 
 /* ---- plain ----------------------------------------------------------------------------------------------------- */
@@ -76,37 +79,39 @@ static struct gemm product(const struct heads *h, enum gemm_form form, int m, in
 /* The next three functions add dv, dq and dk, the parts of dqkv = [dq dk dv], each (T, hs). */
 
 /* dv = att^T dout. */
-static void add_dv(struct builder *b, const struct heads *h, struct tensor *dqkv, struct tensor *att,
+static void add_dv(struct builder *b, const struct heads *heads, struct tensor *dqkv, struct tensor *att,
                    struct tensor *dout)
 {
-    struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);
-    dv.a = square(h, att);
-    dv.b = one_head(h, dout);
-    dv.c = part(h, dqkv, THIRD_V);
+    struct gemm dv = product(heads, GEMM_TN, heads->t, heads->hs, heads->t);
+    dv.a = square(heads, att);
+    dv.b = one_head(heads, dout);
+    dv.c = part(heads, dqkv, THIRD_V);
     dv.causal = CAUSAL_A_TRANSPOSED;
     dv.part = PART_FIRST;
     gemm(b, "attn.dv", &dv);
 }
 
 /* dq = ds k. */
-static void add_dq(struct builder *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
+static void add_dq(struct builder *b, const struct heads *heads, struct tensor *dqkv, struct tensor *ds,
+                   struct tensor *qkv)
 {
-    struct gemm dq = product(h, GEMM_NN, h->t, h->hs, h->t);
-    dq.a = square(h, ds);
-    dq.b = part(h, qkv, THIRD_K);
-    dq.c = part(h, dqkv, THIRD_Q);
+    struct gemm dq = product(heads, GEMM_NN, heads->t, heads->hs, heads->t);
+    dq.a = square(heads, ds);
+    dq.b = part(heads, qkv, THIRD_K);
+    dq.c = part(heads, dqkv, THIRD_Q);
     dq.causal = CAUSAL_A;
     dq.part = PART_NEXT;
     gemm(b, "attn.dq", &dq);
 }
 
 /* dk = ds^T q. */
-static void add_dk(struct builder *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
+static void add_dk(struct builder *b, const struct heads *heads, struct tensor *dqkv, struct tensor *ds,
+                   struct tensor *qkv)
 {
-    struct gemm dk = product(h, GEMM_TN, h->t, h->hs, h->t);
-    dk.a = square(h, ds);
-    dk.b = part(h, qkv, THIRD_Q);
-    dk.c = part(h, dqkv, THIRD_K);
+    struct gemm dk = product(heads, GEMM_TN, heads->t, heads->hs, heads->t);
+    dk.a = square(heads, ds);
+    dk.b = part(heads, qkv, THIRD_Q);
+    dk.c = part(heads, dqkv, THIRD_K);
     dk.causal = CAUSAL_A_TRANSPOSED;
     dk.part = PART_NEXT;
     gemm(b, "attn.dk", &dk);
@@ -114,51 +119,51 @@ static void add_dk(struct builder *b, const struct heads *h, struct tensor *dqkv
 
 static void plain_backward(struct builder *b, const struct op *op)
 {
-    struct heads h = heads_of(b, op->in[0]);
+    struct heads heads = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *att = op->saved[0];
     struct tensor *dout = gradient(b, op->out);
     struct tensor *dqkv = new_gradient(b, op, ".dqkv", qkv);
     struct tensor *datt = new_gradient(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
-    int rows = h.batch * h.heads * h.t;
-    struct gemm datt_product = product(&h, GEMM_NT, h.t, h.t, h.hs);
-    datt_product.a = one_head(&h, dout);
-    datt_product.b = part(&h, qkv, THIRD_V);
-    datt_product.c = square(&h, datt);
+    int rows = heads.batch * heads.heads * heads.t;
+    struct gemm datt_product = product(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
+    datt_product.a = one_head(&heads, dout);
+    datt_product.b = part(&heads, qkv, THIRD_V);
+    datt_product.c = square(&heads, datt);
     datt_product.causal = CAUSAL_OUT;
     gemm(b, "attn.datt", &datt_product);
-    add_dv(b, &h, dqkv, att, dout);
+    add_dv(b, &heads, dqkv, att, dout);
     struct task *softmax =
         LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", work_groups(b, (size_t)rows),
                INOUT(datt),
                IN(datt), IN(att),
-               INT(h.t), FLOAT(h.scale));
-    set_traffic(softmax, 2 * (double)rows * h.t);
-    add_dq(b, &h, dqkv, datt, qkv);
-    add_dk(b, &h, dqkv, datt, qkv);
+               INT(heads.t), FLOAT(heads.scale));
+    set_traffic(softmax, 2 * (double)rows * heads.t);
+    add_dq(b, &heads, dqkv, datt, qkv);
+    add_dk(b, &heads, dqkv, datt, qkv);
     accumulate_gradient(b, op, qkv, dqkv);
 }
 
 static void plain_forward(struct builder *b, struct tensor *out, struct tensor *qkv)
 {
-    struct heads h = heads_of(b, qkv);
-    int rows = h.batch * h.heads * h.t;
-    struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
+    struct heads heads = heads_of(b, qkv);
+    int rows = heads.batch * heads.heads * heads.t;
+    struct tensor *att = activation(b, "attn.att", SHAPE(heads.batch, heads.heads, heads.t, heads.t));
     att->cheap = true;
-    struct gemm scores = product(&h, GEMM_NT, h.t, h.t, h.hs);
-    scores.a = part(&h, qkv, THIRD_Q);
-    scores.b = part(&h, qkv, THIRD_K);
-    scores.c = square(&h, att);
+    struct gemm scores = product(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
+    scores.a = part(&heads, qkv, THIRD_Q);
+    scores.b = part(&heads, qkv, THIRD_K);
+    scores.c = square(&heads, att);
     scores.causal = CAUSAL_OUT;
     gemm(b, "attn.scores", &scores);
     struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", work_groups(b, (size_t)rows),
                                   INOUT(att),
                                   IN(att),
-                                  INT(h.t), FLOAT(h.scale));
-    set_traffic(softmax, 1.5 * (double)rows * h.t);
-    struct gemm mix = product(&h, GEMM_NN, h.t, h.hs, h.t);
-    mix.a = square(&h, att);
-    mix.b = part(&h, qkv, THIRD_V);
-    mix.c = one_head(&h, out);
+                                  INT(heads.t), FLOAT(heads.scale));
+    set_traffic(softmax, 1.5 * (double)rows * heads.t);
+    struct gemm mix = product(&heads, GEMM_NN, heads.t, heads.hs, heads.t);
+    mix.a = square(&heads, att);
+    mix.b = part(&heads, qkv, THIRD_V);
+    mix.c = one_head(&heads, out);
     mix.causal = CAUSAL_A;
     gemm(b, out->name, &mix);
     struct op *op = record(b, out->name, NULL, plain_backward, out, qkv);
@@ -207,58 +212,59 @@ static struct tiles choose_tiles(const struct device *device, int hs, enum flash
          hs, device->id, device->shape.local_memory);
 }
 
-static struct grid flash_grid(const struct builder *b, const struct heads *h, const struct tiles *tiles)
+static struct grid flash_grid(const struct builder *b, const struct heads *heads, const struct tiles *tiles)
 {
-    size_t wg = b->device->shape.work_group, blocks = ceil_div((size_t)h->t, (size_t)tiles->columns);
-    return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads), 1}, {wg, 1, 1}};
+    size_t wg = b->device->shape.work_group, blocks = ceil_div((size_t)heads->t, (size_t)tiles->columns);
+    return (struct grid){2, {blocks * wg, (size_t)(heads->batch * heads->heads), 1}, {wg, 1, 1}};
 }
 
-#define FLASH_SIZES(h, tiles)                                                                                          \
-    INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
-        LOCAL((tiles).local_bytes)
+#define FLASH_SIZES(sizes, tiles)                                                                                      \
+    INT((sizes).t), INT((sizes).heads), INT((sizes).hs), FLOAT((sizes).scale), INT((tiles).columns),                   \
+        INT((tiles).rows), LOCAL((tiles).local_bytes)
 
 /* Says how much work the task is. */
-static void set_work(struct task *task, const struct heads *h, enum flash_kernel kernel)
+static void set_work(struct task *task, const struct heads *heads, enum flash_kernel kernel)
 {
     const struct flash_cost *cost = &flash_costs[kernel];
-    task->flops = (double)cost->products * h->t * h->t * h->channels * h->batch;
-    set_traffic(task, (double)cost->traffic * h->batch * h->t * h->channels);
+    task->flops = (double)cost->products * heads->t * heads->t * heads->channels * heads->batch;
+    set_traffic(task, (double)cost->traffic * heads->batch * heads->t * heads->channels);
 }
 
 static void flash_backward(struct builder *b, const struct op *op)
 {
-    struct heads h = heads_of(b, op->in[0]);
+    struct heads heads = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *lse = op->saved[0];
     struct tensor *dout = gradient(b, op->out);
     struct tensor *dqkv = new_gradient(b, op, ".dqkv", qkv);
     struct tensor *delta = new_gradient(b, op, ".delta", lse);
-    struct tiles dq = choose_tiles(b->device, h.hs, FLASH_DQ);
-    struct tiles dkv = choose_tiles(b->device, h.hs, FLASH_DKV);
-    struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq),
+    struct tiles dq = choose_tiles(b->device, heads.hs, FLASH_DQ);
+    struct tiles dkv = choose_tiles(b->device, heads.hs, FLASH_DKV);
+    struct task *task =
+        LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &heads, &dq),
                                OUT(dqkv), OUT(delta),
                                IN(dout), IN(op->out), IN(lse), IN(qkv),
-                               FLASH_SIZES(h, dq));
-    set_work(task, &h, FLASH_DQ);
+                               FLASH_SIZES(heads, dq));
+    set_work(task, &heads, FLASH_DQ);
     task->partial = true;
-    task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv),
+    task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &heads, &dkv),
                   INOUT(dqkv),
                   IN(dout), IN(lse), IN(delta), IN(qkv),
-                  FLASH_SIZES(h, dkv));
-    set_work(task, &h, FLASH_DKV);
+                  FLASH_SIZES(heads, dkv));
+    set_work(task, &heads, FLASH_DKV);
     task->partial = true;
     accumulate_gradient(b, op, qkv, dqkv);
 }
 
 static void flash_forward(struct builder *b, struct tensor *out, struct tensor *qkv)
 {
-    struct heads h = heads_of(b, qkv);
-    struct tiles tiles = choose_tiles(b->device, h.hs, FLASH_FORWARD);
-    struct tensor *lse = activation(b, "attn.lse", SHAPE(h.batch, h.heads, h.t));
-    struct task *task = LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles),
+    struct heads heads = heads_of(b, qkv);
+    struct tiles tiles = choose_tiles(b->device, heads.hs, FLASH_FORWARD);
+    struct tensor *lse = activation(b, "attn.lse", SHAPE(heads.batch, heads.heads, heads.t));
+    struct task *task = LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &heads, &tiles),
                                OUT(out), OUT(lse),
                                IN(qkv),
-                               FLASH_SIZES(h, tiles));
-    set_work(task, &h, FLASH_FORWARD);
+                               FLASH_SIZES(heads, tiles));
+    set_work(task, &heads, FLASH_FORWARD);
     struct op *op = record(b, out->name, NULL, flash_backward, out, qkv);
     op->saved[0] = lse;
 }

@@ -19,16 +19,20 @@ struct host_thread {
     bool stop;              /* the thread is to end when its queue is empty */
 };
 
-static void retain_all(const cl_event *events, cl_uint n)
-{
-    for (cl_uint i = 0; i < n; i++)
-        CL(clRetainEvent(events[i]));
-}
-
 static void release_all(const cl_event *events, cl_uint n)
 {
     for (cl_uint i = 0; i < n; i++)
         CL(clReleaseEvent(events[i]));
+}
+
+void set_waits(struct job *job, const cl_event *events, cl_uint n)
+{
+    for (cl_uint i = 0; i < n; i++)
+        CL(clRetainEvent(events[i]));
+    release_all(job->wait, job->n_wait);
+    free(job->wait);
+    job->wait = copy_bytes(events, n * sizeof *events);
+    job->n_wait = n;
 }
 
 struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
@@ -39,9 +43,7 @@ struct job *new_job(const struct issue *issue, struct task_flight *flight, job_f
     job->flight = flight;
     job->task = issue->task;
     job->iteration = issue->iteration;
-    job->n_wait = issue->n_wait;
-    job->wait = copy_bytes(issue->wait, issue->n_wait * sizeof *issue->wait);
-    retain_all(job->wait, job->n_wait);
+    set_waits(job, issue->wait, issue->n_wait);
     return job;
 }
 
@@ -51,15 +53,6 @@ void free_job(struct job *job)
     release_all(job->complete, job->n_complete);
     free(job->wait);
     free(job);
-}
-
-void wait_only_for(struct job *job, cl_event event)
-{
-    release_all(job->wait, job->n_wait);
-    free(job->wait);
-    job->wait = copy_bytes(&event, sizeof event);
-    job->n_wait = 1;
-    retain_all(job->wait, job->n_wait);
 }
 
 cl_event add_user_event(struct job *job, int context)
@@ -208,7 +201,7 @@ void give_to_lane(struct job *job)
 void forward_end(struct job *job)
 {
     struct lane *lane = job->task->lane;
-    wait_only_for(job, job->flight->work);
+    set_waits(job, &job->flight->work, 1);
     add_foreign_events(job);
     give_job(&lane->forwarder, lane->name, job);
 }

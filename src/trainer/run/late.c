@@ -124,7 +124,7 @@ static void issue_late_copy(struct job *job, cl_int status)
     if (!job->flight->skipped) {
         enqueue(&issue, work);
         CL(clFlush(lane->queue));
-        wait_only_for(job, *work);
+        set_waits(job, work, 1);
     }
     job->when_ready = end_late;
     give_job(&lane->forwarder, lane->name, job);

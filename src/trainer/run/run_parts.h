@@ -100,7 +100,7 @@ struct job *take_job(struct job_queue *queue); /* takes the first one out of the
  * flight: the run's. */
 struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 
-void wait_only_for(struct job *job, cl_event event); /* the job then waits for no other event */
+void set_waits(struct job *job, const cl_event *events, cl_uint n); /* the job waits for these, and no others */
 
 /* Makes a user event of that context, which the job is to complete.  The caller releases it. */
 cl_event add_user_event(struct job *job, int context);

@@ -34,8 +34,10 @@ struct address_map {
     size_t n_stretches; /* a power of 2 */
     size_t positions;   /* positions of a stretch */
     /* What the life that gets an address must not meet: */
-    const struct taken *sets[MOST_NODES]; /* ranges; the set of the longest node comes first */
-    const struct node *ends[2];           /* lives of the stretches in which it begins and ends */
+    /* Ranges.  The longest node comes first: it probably has the most ranges, so the first search of it passes most of
+     * the addresses that are in use. */
+    const struct taken *sets[MOST_NODES];
+    const struct node *ends[2]; /* lives of the stretches in which it begins and ends */
     size_t n_sets, n_ends;
     size_t widest; /* positions of the longest node in sets[] */
 };

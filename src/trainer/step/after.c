@@ -74,12 +74,12 @@ struct after_pair *find_after_pairs(const struct list *list, size_t *n)
     struct after_pair *pairs = NULL;
     size_t cap = 0;
     *n = 0;
-    for (const struct after *a = list->after; a < list->after + list->n_after; a++)
-        for (int k = origins.last[a->origin]; k != NONE; k = origins.before[k])
-            for (int i = origins.last[a->waits_for]; i != NONE; i = origins.before[i])
-                if (i < k || a->previous) {
+    for (const struct after *after = list->after; after < list->after + list->n_after; after++)
+        for (int k = origins.last[after->origin]; k != NONE; k = origins.before[k])
+            for (int i = origins.last[after->waits_for]; i != NONE; i = origins.before[i])
+                if (i < k || after->previous) {
                     pairs = grow(pairs, &cap, *n + 1, sizeof *pairs);
-                    pairs[(*n)++] = (struct after_pair){.first = i, .second = k, .previous = a->previous};
+                    pairs[(*n)++] = (struct after_pair){.first = i, .second = k, .previous = after->previous};
                 }
     SORT(pairs, *n, by_second);
     free(origins.last);

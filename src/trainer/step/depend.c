@@ -103,7 +103,8 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
         space = &walk->spaces[EDGE_REUSE][storage->device->index * SLABS_PER_DEVICE + storage->slab];
         begin += storage->address;
     }
-    size_t first = cut_segment(space, begin), end = cut_segment(space, begin + access->tensor->bytes);
+    size_t first = cut_segment(space, begin);
+    size_t end = cut_segment(space, begin + access->tensor->bytes);
     for (struct segment *segment = space->segments + first; segment < space->segments + end; segment++) {
         int *latest = writes ? &segment->writer : &segment->reader;
         add_edges(walk, segment->writer, node, kind);

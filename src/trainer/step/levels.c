@@ -43,13 +43,14 @@ static struct holding *collect_holdings(const struct list *list, size_t *n_all)
  * there are. */
 void fill_levels(struct list *list)
 {
-    size_t n_devices = (size_t)list->pool->machine->n_devices + 1, n;
-    size_t *last = allocate(n_devices, sizeof *last); /* by device: its last level so far */
+    const size_t n_places = (size_t)list->pool->machine->n_devices + 1; /* the devices, and the host */
+    size_t n;
+    size_t *last = allocate(n_places, sizeof *last); /* by device: its last level so far */
     struct holding *holdings = collect_holdings(list, &n);
-    memset(list->peak, 0, n_devices * sizeof *list->peak);
-    memset(list->peak_total, 0, n_devices * sizeof *list->peak_total);
+    memset(list->peak, 0, n_places * sizeof *list->peak);
+    memset(list->peak_total, 0, n_places * sizeof *list->peak_total);
     list->n_levels = 0;
-    for (size_t d = 0; d < n_devices; d++) {
+    for (size_t d = 0; d < n_places; d++) {
         list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
         list->levels[list->n_levels++] = (struct level){.device = (int)d};
         last[d] = d;

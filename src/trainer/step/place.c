@@ -224,8 +224,9 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, siz
         struct arena *arena = &arenas[i];
         arena->device = &machine->devices[MIN(i, host)];
         if (i > host) {
-            arena->bytes_before = arena_bytes(arena - 1);
-            arena->first_slab = arena[-1].first_slab + arena[-1].n_slabs;
+            const struct arena *before = arena - 1;
+            arena->bytes_before = arena_bytes(before);
+            arena->first_slab = before->first_slab + before->n_slabs;
         }
         arena->n_positions = n_positions;
         struct problem *problem = place_device(arena);

@@ -152,11 +152,11 @@ void *tensor_memory(const struct tensor *tensor)
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {
     size_t at = tensor->storage->replica.begin + tensor->offset + begin; /* counted in the bytes of replica.of */
-    for (struct tensor *m = tensor->storage->replica.of->mirror.first; m; m = m->mirror.next) {
-        size_t first = MAX(m->replica.begin, at);
-        size_t end = MIN(m->replica.begin + m->bytes, at + n);
-        if (m->persistent && first < end)
-            memcpy((char *)tensor_memory(m) + (first - m->replica.begin), (const char *)from + (first - at),
+    for (struct tensor *other = tensor->storage->replica.of->mirror.first; other; other = other->mirror.next) {
+        size_t first = MAX(other->replica.begin, at);
+        size_t end = MIN(other->replica.begin + other->bytes, at + n);
+        if (other->persistent && first < end)
+            memcpy((char *)tensor_memory(other) + (first - other->replica.begin), (const char *)from + (first - at),
                    end - first);
     }
     if (tensor->device->is_host)

@@ -95,10 +95,8 @@ static void choose_waits(struct clocks *clocks, int node, int *known)
 static void walk_clocks(struct clocks *clocks, int *last, int *certain)
 {
     size_t width = (size_t)clocks->width;
-    for (int lane = 0; lane < clocks->n_lanes; lane++) {
-        last[lane] = NONE;
-        certain[lane] = NONE;
-    }
+    fill_none(last, (size_t)clocks->n_lanes);
+    fill_none(certain, (size_t)clocks->n_lanes);
     for (int node = 0; node < 2 * clocks->n; node++) {
         int lane = clocks->lane[node % clocks->n];
         int *known = &clocks->known[(size_t)node * width];

@@ -34,7 +34,7 @@ static void write_model(const struct trainer *trainer, uint32_t step)
     free(tokenizer);
 }
 
-/* Nothing may be in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
+/* Saves the run as it is after `step`, with nothing in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
 static void save_run(struct training *training, uint32_t step)
 {
     const struct archive *archive = find_archive();
@@ -138,7 +138,7 @@ static void train(struct training *training)
     const bool has_work = training->shown < training->last || is_only_saved(training);
     for (uint32_t step = training->shown + 1; step <= training->last; step++) {
         run_step(trainer, step);
-        take_signals_back();
+        take_signals_back(); /* a kernel that was compiled for this step may have replaced our handlers */
         while (shows_next(training, step))
             show_results(training, training->shown + 1);
         tell_step_issued(trainer);
@@ -163,7 +163,7 @@ static void check_guards(struct machine *machine)
                  device->id);
 }
 
-int train_loop(struct trainer *trainer)
+enum exit_code train_loop(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
     uint32_t before = settings->resumed ? settings->resumed->step : 0;
@@ -186,5 +186,5 @@ int train_loop(struct trainer *trainer)
     /* A sample of token numbers would say nothing. */
     if (trainer->sample_list && settings->sample_length && trainer->data->tokenizer.kind != &token_ids)
         print_sample(trainer);
-    return (int)code;
+    return code;
 }

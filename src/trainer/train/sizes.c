@@ -169,8 +169,8 @@ static void check_size(const struct trainer *trainer)
              trainer->batch, trainer->micro_batch);
     if (tokens * MAX(4 * config->channels, config->vocab) > MOST_ELEMENTS ||
         tokens * config->heads * trainer->seq_len > MOST_ELEMENTS)
-        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2e9 elements: use a %s",
-             trainer->micro_batch, trainer->seq_len,
+        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than %ge9 elements: use a %s",
+             trainer->micro_batch, trainer->seq_len, 1e-9 * MOST_ELEMENTS,
              trainer->micro_batch > 1 ? "smaller --micro-batch" : "smaller --seq-len");
 }
 

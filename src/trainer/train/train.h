@@ -191,6 +191,6 @@ void print_sample(struct trainer *trainer);
 
 /* Trains by the settings, a resumed run from the step after its last.  The trainer has data.  Returns the exit
  * code, 130 when interrupted. */
-int train_loop(struct trainer *trainer);
+enum exit_code train_loop(struct trainer *trainer);
 
 #endif
