@@ -1,5 +1,5 @@
-"""plain.py - where does the code stop a reader?  It reads the files of C and OpenCL C below the folders, and prints a row
-for each folder, with what it counts there; then each place of a fault where a folder has too many.
+"""plain.py - where does the code stop a reader?  It reads the files of C and OpenCL C below the folders, and prints a
+row for each folder, with what it counts there; then each place of a fault where a folder has too many.
 
     python3 tests/style/plain.py FOLDER...
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # plain.sh - the style of the C sources.
 #
-# This script checks that the C, with the kernels, is plain: one statement does one thing.  tests/style/plain.py says what is counted, and
-# has the limits.
+# This script checks that the C is plain, with that of the kernels: one statement does one thing.  tests/style/plain.py
+# says what is counted, and has the limits.
 #
 # Lines cost less than a reader's time.  So a folder has a limit of tokens per line, and may have more lines to keep it.
 # The trainer also has a limit of lines of code, since students read it in a week.

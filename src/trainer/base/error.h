@@ -47,7 +47,7 @@ void say(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 
 #define inform(...) say(stderr, "", __VA_ARGS__)
 #define print_line(out, ...) say((out), "", __VA_ARGS__)
 
-/* Ends the program with EXIT_IO when what was printed could not be written, because the disk of `> file` is full, say. */
+/* Ends the program with EXIT_IO when what was printed could not be written: the disk of `> file` may be full. */
 void flush_output(void);
 
 /* ---- problems ---------------------------------------------------------------------------------------------------- */

@@ -34,7 +34,8 @@ static void write_model(const struct trainer *trainer, uint32_t step)
     free(tokenizer);
 }
 
-/* Saves the run as it is after `step`, with nothing in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
+/* Saves the run as it is after `step`, with nothing in flight.  Where a folder keeps runs, the file for other programs
+ * is written only at the end. */
 static void save_run(struct training *training, uint32_t step)
 {
     const struct archive *archive = find_archive();
