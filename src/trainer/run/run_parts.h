@@ -72,7 +72,8 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 struct job;
 
 /* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
- * and at last calls end_job(), as these two do.  late.c and pacer.c have others. */
+ * and at last calls end_job(), as these two do.  pacer.c has others, and late.c, where a run that stood aside keeps its
+ * job until it is retired. */
 typedef void job_function(struct job *job, cl_int status);
 job_function run_host_task;               /* runs a task of the host */
 job_function end_job;                     /* completes the user events by which tasks wait for the job, and frees it */
