@@ -99,7 +99,7 @@ while read -r file wrong; do
     refuse 1 "$TMP/$file.safetensors is not a valid safetensors file: $wrong" check "$TMP/$file.safetensors"
 done <<'END'
 cut its tensors take 736364 bytes of data, but 291632 follow the header
-header its first 8 bytes announce a header of 8360 bytes, ... but only 92 follow
+header its first 8 bytes announce a header of 8360 bytes, but only 92 follow: it is cut short
 five it has 5 bytes, expected at least 8
 huge its first 8 bytes announce a header of 9223372036854775807 bytes, expected at most 100000000
 json its JSON header must start with { at byte 8

@@ -173,10 +173,12 @@ static json_t *read_json_header(struct reader *file, uint64_t *data)
     if (file->size < 8)
         REFUSE(file->path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
     read_at(file, &length, 8, 0);
-    if (length > MOST_HEADER_BYTES || length > file->size - 8)
-        REFUSE(file->path,
-               "its first 8 bytes announce a header of %llu bytes, expected at most %d, but only %llu follow",
-               (unsigned long long)length, MOST_HEADER_BYTES, (unsigned long long)(file->size - 8));
+    if (length > MOST_HEADER_BYTES)
+        REFUSE(file->path, "its first 8 bytes announce a header of %llu bytes, expected at most %d",
+               (unsigned long long)length, MOST_HEADER_BYTES);
+    if (length > file->size - 8)
+        REFUSE(file->path, "its first 8 bytes announce a header of %llu bytes, but only %llu follow: it is cut short",
+               (unsigned long long)length, (unsigned long long)(file->size - 8));
     char *text = allocate((size_t)length + 1, 1);
     read_at(file, text, (size_t)length, 8);
     if (text[0] != '{')
