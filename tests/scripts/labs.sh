@@ -14,7 +14,7 @@
 # lab needs nothing here: it is found by its folder's number.
 . tests/lib/helpers.sh
 . tests/lib/copy.sh
-. tutorials/labs/copies.sh
+. tutorials/labs/lib/copies.sh
 
 # ---- patches and graders --------------------------------------------------------------------------------------------
 
@@ -152,10 +152,10 @@ done
 
 shows_usage() { # PROGRAM: without arguments it prints the comment at its head, no line of shell behind that, and ends
     sh "tutorials/labs/$1" >"$TMP/err" 2>&1
-    [ $? -eq 2 ] && grep -q "^$1 " "$TMP/err" && lacks '^set -u' "$TMP/err"
+    [ $? -eq 2 ] && grep -q "^${1#lib/} " "$TMP/err" && lacks '^set -u' "$TMP/err"
 }
-for program in lab.sh board.sh autograde.sh; do
-    check "$program without arguments shows its usage" shows_usage $program
+for program in lab.sh lib/board.sh lib/autograde.sh; do
+    check "${program#lib/} without arguments shows its usage" shows_usage $program
 done
 tutorials/labs/lab.sh check 99 >"$TMP/err" 2>&1
 exit_code 'a lab that is not there is not proved' $? 2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# league.sh - entries that attack the judge of the league (tutorials/labs/board.sh).
+# league.sh - entries that attack the judge of the league (tutorials/labs/lib/board.sh).
 #
 # This script checks that no attack scores, that each is refused by a sentence that says why, and that no file of the
 # judge is read or changed.  It also checks that honest entries score, and that judging them again gives the same
@@ -16,7 +16,7 @@ SECONDS_OF_ALL=120
 SECONDS_OF_ONE=10
 export BOARD BUDGET DRAWS BITS SECONDS_OF_ALL SECONDS_OF_ONE
 
-board=tutorials/labs/board.sh
+board=tutorials/labs/lib/board.sh
 entries=$TMP/entries
 secret=$TMP/secret
 mkdir -p "$entries"
@@ -140,7 +140,7 @@ $(cat)
     fi
 }
 sandbox=
-if sh tutorials/labs/sandbox.sh --works; then
+if sh tutorials/labs/lib/sandbox.sh --works; then
     sandbox=yes
 fi
 why='no list: it does not build'

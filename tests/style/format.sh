@@ -17,7 +17,8 @@
 finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style/long_lines.awk \
     src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
     tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
-    tutorials/labs/*.sh data/gallery/*.sh data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
+    tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh \
+    data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
 
 # ---- layout ---------------------------------------------------------------------------------------------------------
 

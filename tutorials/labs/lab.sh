@@ -25,7 +25,8 @@
 #     ...
 #     Score: 1/13
 
-# A lab is a folder NN-name:
+# lib has what lab.sh reads, the programs of autograders and of the league, and the league's rules.  A lab is a folder
+# NN-name:
 #
 #     README.md        the story, what to read, the task, hints; its table of points is the grader's
 #     starter.patch    what is taken out of the tree, or broken in it, or an empty file to fill
@@ -53,13 +54,13 @@ LIMIT=60 # seconds of a student's program
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 
-. "$LABS/usage.sh"
+. "$LABS/lib/usage.sh"
 . "$TOP/tests/lib/json.sh"
 . "$TOP/tests/lib/copy.sh"
-. "$LABS/copies.sh"
-. "$LABS/grading.sh"
-. "$LABS/predict.sh"
-. "$LABS/proving.sh"
+. "$LABS/lib/copies.sh"
+. "$LABS/lib/grading.sh"
+. "$LABS/lib/predict.sh"
+. "$LABS/lib/proving.sh"
 
 die() { # SENTENCE
     echo "lab: $*" >&2

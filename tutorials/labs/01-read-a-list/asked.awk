@@ -1,6 +1,6 @@
 # asked.awk - draws which tasks and which tensor the questions of lab 1 are about, from what facts.awk says of the list.
 #
-#     awk -v seed=N -f ../draw.awk -f asked.awk FACTS
+#     awk -v seed=N -f ../lib/draw.awk -f asked.awk FACTS
 #
 # prints one line,
 #

@@ -16,7 +16,7 @@ export LC_ALL
 YARD=${YARD:-./yard}
 SEED=${SEED:-1}
 here=$(dirname "$0")
-draw=$here/../draw.awk
+draw=$here/../lib/draw.awk
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

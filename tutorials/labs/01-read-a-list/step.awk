@@ -1,7 +1,7 @@
 # step.awk - the list of lab 1: three layers, their updates on the host or on the device, and one activation that leaves
 # the device for a while.
 #
-#     awk -v seed=N -f ../draw.awk -f step.awk     prints a step file, such as
+#     awk -v seed=N -f ../lib/draw.awk -f step.awk     prints a step file, such as
 #
 #     device gpu memory=1M share
 #     ...

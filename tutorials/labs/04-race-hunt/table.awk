@@ -1,6 +1,6 @@
 # table.awk - reads `yard plan --print` of a list, and prints it as a table of lab 4, perhaps without one of its waits.
 #
-#     awk -v list=N -v lose=1 -v seed=SEED -f ../draw.awk -f table.awk PRINT
+#     awk -v list=N -v lose=1 -v seed=SEED -f ../lib/draw.awk -f table.awk PRINT
 #
 # SEED says which wait is lost; with lose=0 none is.  The two lines of a task in PRINT, such as
 #

@@ -16,7 +16,7 @@ YARD=${YARD:-./yard}
 SEED=${SEED:-1}
 WHOLE=${WHOLE-}
 here=$(dirname "$0")
-draw=$here/../draw.awk
+draw=$here/../lib/draw.awk
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -32,7 +32,7 @@ table() { # NTH lose|whole VARIABLE=VALUE...: prints the list that random.awk dr
         set -- "$@" -v "$variable"
         shift
     done
-    awk -v seed=$seed "$@" -f "$draw" -f "$here/../random.awk" >"$work/list"
+    awk -v seed=$seed "$@" -f "$draw" -f "$here/../lib/random.awk" >"$work/list"
     "$YARD" plan --list "$work/list" --clip 0 --print >"$work/print" </dev/null || exit 1
     awk -v list="$nth" -v lose=$lose -v seed=$seed -f "$draw" -f "$here/table.awk" "$work/print"
 }

@@ -1,6 +1,6 @@
 # options.awk - takes options from a file of an entry of the league, those alone that an entry may set.
 #
-#     awk -v names='mesh|zero' -f tutorials/labs/options.awk FILE
+#     awk -v names='mesh|zero' -f tutorials/labs/lib/options.awk FILE
 #
 # prints each line NAME = VALUE anew, so that nothing else of FILE comes through:
 #

@@ -1,6 +1,6 @@
 # devices.awk - how many devices a mesh has: the product of its numbers.
 #
-#     awk -f tutorials/labs/devices.awk MESHES
+#     awk -f tutorials/labs/lib/devices.awk MESHES
 #
 # A line "dp=2,pp=4" gives the line "8".
 {

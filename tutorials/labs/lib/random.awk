@@ -1,6 +1,6 @@
 # random.awk - random step files for graders.
 #
-#     awk -v seed=N [-v NAME=VALUE ...] -f tutorials/labs/draw.awk -f tutorials/labs/random.awk
+#     awk -v seed=N [-v NAME=VALUE ...] -f tutorials/labs/lib/draw.awk -f tutorials/labs/lib/random.awk
 #
 #     n=TASKS     how many (default 21)
 #     lanes=L     compute lanes of device a (3)

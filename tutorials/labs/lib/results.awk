@@ -1,6 +1,6 @@
 # results.awk - the record of a grade (see grading.sh) as a line of JSON for an autograder.
 #
-#     awk -F '\t' -v form=plain|autolab|gradescope -f tutorials/labs/results.awk RECORD
+#     awk -F '\t' -v form=plain|autolab|gradescope -f tutorials/labs/lib/results.awk RECORD
 #
 # A record                                     and its line, with form=plain
 #

@@ -1,6 +1,6 @@
 # json_string.awk - a text becomes a string of JSON: a "b" becomes "a \"b\"", and the end of a line \n.
 #
-#     printf '%s\n' "$text" | awk -f tutorials/labs/json_string.awk
+#     printf '%s\n' "$text" | awk -f tutorials/labs/lib/json_string.awk
 #
 # The text has no control characters but tabs and ends of lines.
 {

@@ -4,7 +4,7 @@
 #
 #     sandbox.sh --works     exit code 0: this machine has such a place
 #
-#     $ tutorials/labs/sandbox.sh . /tmp/new --model tiny --print-list >list.txt
+#     $ tutorials/labs/lib/sandbox.sh . /tmp/new --model tiny --print-list >list.txt
 #
 # with a pass in /tmp/new/mine/mine.c builds this tree with src/techniques/mine/mine.c.  What make says is on stderr.
 #

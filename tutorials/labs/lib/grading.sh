@@ -162,7 +162,7 @@ draw_list() { # LOW HIGH VARIABLES...
     list_seed=$(draw 1 100000)
     tasks=$(draw "$1" "$2")
     shift 2
-    awk -v seed="$list_seed" -v n="$tasks" "$@" -f "$LABS/draw.awk" -f "$LABS/random.awk"
+    awk -v seed="$list_seed" -v n="$tasks" "$@" -f "$LABS/lib/draw.awk" -f "$LABS/lib/random.awk"
 }
 
 # ---- a grade ---------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ put_on_record() { # GOT OF TITLE WHY
 }
 
 quoted() { # TEXT: prints it as a string of JSON, which cannot have most control characters: they become question marks
-    printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk -f "$LABS/json_string.awk"
+    printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk -f "$LABS/lib/json_string.awk"
 }
 
 lost_parts() { # prints the numbers of the parts without points, each after a space
@@ -226,7 +226,7 @@ score() { # prints "POINTS/MOST"
 }
 
 in_json() { # FORM: prints the record in this form
-    awk -F '\t' -v form="$1" -f "$LABS/results.awk" "$record"
+    awk -F '\t' -v form="$1" -f "$LABS/lib/results.awk" "$record"
 }
 
 give_result() { # prints the score, and with JSON= the line for autograders

@@ -1,6 +1,6 @@
 # unpack.awk - writes the files of a patch that adds one folder to src/techniques, and prints the folder's name.
 #
-#     awk -v to=DIR -f tutorials/labs/unpack.awk PATCH
+#     awk -v to=DIR -f tutorials/labs/lib/unpack.awk PATCH
 #
 # board.sh unpacks entries of the league by it, and not by `patch`, which knows links, renames and other folders.  Of
 #

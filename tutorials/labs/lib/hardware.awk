@@ -1,7 +1,7 @@
 # hardware.awk - draws the hardware of a judgement of the league: that of FILE, with each rate and each time multiplied
 # by a number from 0.8 to 1.25.
 #
-#     awk -v seed=S -v nth=N -f tutorials/labs/draw.awk -f tutorials/labs/hardware.awk FILE
+#     awk -v seed=S -v nth=N -f tutorials/labs/lib/draw.awk -f tutorials/labs/lib/hardware.awk FILE
 #
 # prints the N-th draw of seed S.  All lines but those of rates and times stay as they are, so that
 #

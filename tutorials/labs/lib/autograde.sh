@@ -3,15 +3,15 @@
 # one line of JSON on stdout, in the form FORM: plain (the default), autolab or gradescope.  What else the grader says
 # is on stderr.  Exit code 2, and no line: the machine cannot grade, and the student is not to blame.
 #
-#     $ SEED=4711 tutorials/labs/autograde.sh 7 lab7.tar
+#     $ SEED=4711 tutorials/labs/lib/autograde.sh 7 lab7.tar
 #     {"scores": {"GPipe: the period": 2, ...}, "score": 13, "of": 13}
 #
 # SEED draws the hidden cases; the default is 1.  In labs 1 and 4 it is the copy's own seed, where none is named.
 set -u
 FORM=${FORM:-plain}
 
-labs=$(cd "$(dirname "$0")" && pwd)
-. "$labs/usage.sh"
+lib=$(cd "$(dirname "$0")" && pwd)
+. "$lib/usage.sh"
 
 [ $# -eq 2 ] || show_usage >&2
 case $FORM in
@@ -28,7 +28,7 @@ rm -rf "${tree:-$work}/build" "${tree:-$work}/yard" # only sources count
 ulimit -t 900 # seconds of a process
 : >"$work/report"
 if [ -n "$tree" ]; then
-    JSON=$FORM timeout -k 5 1200 "$labs/lab.sh" grade "$1" "$tree" >"$work/report"
+    JSON=$FORM timeout -k 5 1200 "$lib/../lab.sh" grade "$1" "$tree" >"$work/report"
     if [ $? -eq 2 ]; then # the machine cannot grade
         exit 2
     fi
@@ -40,7 +40,7 @@ case $json in
 '{"score'*) sed '$d' "$work/report" >&2 ;;
 *)
     cat "$work/report" >&2
-    json=$(JSON=$FORM "$labs/lab.sh" nothing "$1" "the archive has no Makefile, or grading took over 20 minutes" |
+    json=$(JSON=$FORM "$lib/../lab.sh" nothing "$1" "the archive has no Makefile, or grading took over 20 minutes" |
         tail -n 1) ;;
 esac
 printf '%s\n' "$json"

@@ -15,7 +15,7 @@
 # It prints a row for each entry, with the mean over all draws, and "bits": has a short real training the bits that it
 # has without techniques?
 #
-#     $ tutorials/labs/board.sh fast.options fast.patch
+#     $ tutorials/labs/lib/board.sh fast.options fast.patch
 #       1.      410.123 ms  bits same   fast.options
 #          fast.patch refused: its program hands over no list: ...
 
@@ -39,8 +39,8 @@ export LC_ALL
 . "$(dirname "$0")/usage.sh"
 [ $# -gt 0 ] || show_usage
 here=$PWD # where the files of entries are looked for
-cd "$(dirname "$0")/../.." || exit 2
-labs=tutorials/labs
+cd "$(dirname "$0")/../../.." || exit 2
+lib=tutorials/labs/lib
 . tests/lib/json.sh
 . tests/lib/copy.sh
 SEED=${SEED:-1}
@@ -77,7 +77,7 @@ said() { # FILE: what the judge's program says is wrong, without its files
 # ---- options --------------------------------------------------------------------------------------------------------
 
 take_options() { # FILE NAMES: prints the file's options, or rejects the entry where it has others than those of NAMES
-    awk -v names="$2" -f $labs/options.awk "$1" 2>"$own/fault" || reject "$(cat "$own/fault")"
+    awk -v names="$2" -f $lib/options.awk "$1" 2>"$own/fault" || reject "$(cat "$own/fault")"
 }
 
 # FUNCTION ARGUMENT... NTH simulates a step on the draw with that number, and leaves $own/answer.
@@ -102,7 +102,7 @@ simulate_options() { # OPTIONS NTH
 }
 
 devices_of() { # OPTIONS: how many the mesh has; "mesh = dp=2,pp=4" gives 8, no mesh nothing
-    sed -n 's/^mesh = //p' "$1" | tail -n 1 | awk -f $labs/devices.awk
+    sed -n 's/^mesh = //p' "$1" | tail -n 1 | awk -f $lib/devices.awk
 }
 
 train_small() { # OPTIONS DEVICES FOLDER: trains a small model shortly, and saves it there
@@ -166,7 +166,7 @@ make_models() { # OPTIONS: what the entry says of the model's list
 }
 
 simulate_list() { # LIST NTH
-    if ! awk -f $labs/league.awk "$own/model.open" "$own/host.open" "$own/model.$2" "$own/host.$2" "$1" \
+    if ! awk -f $lib/league.awk "$own/model.open" "$own/host.open" "$own/model.$2" "$own/host.$2" "$1" \
         >"$own/judged.txt" 2>"$own/fault"; then
         reject "$(head -n 1 "$own/fault")"
         return 1
@@ -220,7 +220,7 @@ make_stage() {
 unpack_pass() { # its files go to $TMP/new
     rm -rf "$TMP/new" "$TMP/new.box"
     mkdir "$TMP/new"
-    folder=$(awk -v to="$TMP/new" -f $labs/unpack.awk "$own/entry" 2>"$own/fault")
+    folder=$(awk -v to="$TMP/new" -f $lib/unpack.awk "$own/entry" 2>"$own/fault")
     if [ -s "$own/fault" ]; then
         reject "$(head -n 1 "$own/fault")"
     elif [ -z "$folder" ]; then
@@ -238,7 +238,7 @@ run_pass() { # prints the list that the program of the unpacked pass hands over;
     sed -n 's/^#[=+] *//p' "$own/entry" >"$TMP/stage/league/options"
     chmod -R a+rX "$TMP/new" "$TMP/stage/league"
     {
-        sh $labs/sandbox.sh "$TMP/stage" "$TMP/new" $BOARD $BUDGET --hardware league/hardware.txt \
+        sh $lib/sandbox.sh "$TMP/stage" "$TMP/new" $BOARD $BUDGET --hardware league/hardware.txt \
             --config league/options --print-list 2>&1 >&3 3>&- | head -c 100000 >"$own/words"
     } 3>&1 | head -c $((most + 1))
 }
@@ -258,7 +258,7 @@ must_be_list() { # FILE
 }
 
 judge_pass() { # NAME: prints "MS -"
-    if ! sh $labs/sandbox.sh --works; then
+    if ! sh $lib/sandbox.sh --works; then
         reject 'this machine has no sandbox (unprivileged namespaces), so no pass is judged'
         return 1
     fi
@@ -306,7 +306,7 @@ judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
 
 cp "$HARDWARE" "$own/hardware.open" || exit 2
 for nth in $draws; do
-    awk -v seed="$SEED" -v nth="$nth" -f $labs/draw.awk -f $labs/hardware.awk "$HARDWARE" >"$own/hardware.$nth"
+    awk -v seed="$SEED" -v nth="$nth" -f $lib/draw.awk -f $lib/hardware.awk "$HARDWARE" >"$own/hardware.$nth"
 done
 for entry in "$@"; do
     case $entry in
@@ -314,4 +314,4 @@ for entry in "$@"; do
     *) judge_entry "$here/$entry" ;;
     esac
 done >"$own/table"
-sort -n "$own/table" | awk -f $labs/table.awk
+sort -n "$own/table" | awk -f $lib/table.awk
