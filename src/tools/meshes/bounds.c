@@ -9,13 +9,32 @@
  *                   stage 1     F F F B B B        the work of stage 1, one F before it, and one B after it
  *
  *               With clipping a step's turns lie between two updates.  Without it, only the work counts.
- *               Where dp > 1, also all that a link carries in a step; and the way from a stage's first forward to the
- *               next step's: work up to the first gradients that can travel, then gradients and new values:
- *
- *                   work      F F F B B B[2 1 0]          F
- *                   link                 [2][1][ 0 ][2][1][ 0 ]     units, as long as their bytes take
+ *               Where dp > 1, also all that a link carries in a step, and the cycle, see below
  *     memory    parameters, gradients and optimizer, divided by dp where ZeRO shares them out; or, in place of the
  *               gradients, the tapes that the order keeps at the same time
+ *
+ * The cycle is the time from a stage's first forward to that of the next step, on the rank that begins it before all
+ * others: work up to the first gradients that can travel, then gradients and new values:
+ *
+ *     work      F F F B B B[2 1 0]          F
+ *     link                 [2][1][ 0 ][2][1][ 0 ]     units, as long as their bytes take
+ *
+ * The last backward goes from the stage's last unit to its first, unit 0.  When the backward of unit u begins, no
+ * gradient of units 0 to u can have travelled.  From then on all of these must travel, so the cycle takes at least, for
+ * each u,
+ *
+ *     work - (B[0] + ... + B[u]) + (bytes[0] + ... + bytes[u]) * byte_seconds       B[u]: the backward of unit u
+ *
+ * Say that one micro-batch takes 1 s forward and 2 s backward in each of three units, and that the bytes of unit 0, the
+ * large embedding, take 4 s, those of the others 1 s.  The cycle takes at least 11 s (two characters are a second):
+ *
+ *     compute                     F F F B2B2B1B1B0B0
+ *     u = 2     9 - 6 + 6 =  9          2 1 0 0 0 0
+ *     u = 1     9 - 4 + 5 = 10                  1 0 0 0 0
+ *     u = 0     9 - 2 + 4 = 11                      0 0 0 0
+ *
+ * With clipping the norm waits for the gradients of all ranks, which share a link.  New values come after it, and are
+ * left out here.  Without clipping new values follow in the same order, and the rank waits for its own bytes alone.
  */
 #include "bounds.h"
 #include "planning/predict/plan.h"
@@ -25,8 +44,8 @@
 
 /* ---- the sketch -------------------------------------------------------------------------------------------------- */
 
-/* The unit of each task, by position: tasks of no layer are the embedding's before and after all layers, else the
- * head's. */
+/* The unit of each task, by position.  Tasks without a layer belong to the embedding if they come before the first
+ * forward or after the last backward of a layer, and else to the head. */
 static int *find_units(const struct list *list, int layers)
 {
     int *unit = allocate(list->n, sizeof *unit);
@@ -44,8 +63,8 @@ static int *find_units(const struct list *list, int layers)
     return unit;
 }
 
-/* When the task ends at the earliest, if all before it end then: after its lane's last task, and after those whose
- * results it needs.  (Waits for bytes are left out: they depend on where tensors lie.) */
+/* The earliest end of the task, given those of all tasks before it.  It waits for its lane's last task, and for those
+ * whose results it needs.  (Waits for bytes are left out: they depend on where tensors lie.) */
 static double earliest_end(const struct trainer *trainer, const struct task *task, const double *end,
                            const double *lane_end)
 {
@@ -57,8 +76,8 @@ static double earliest_end(const struct trainer *trainer, const struct task *tas
     return begin + task_seconds(costs_of(trainer), task, &source);
 }
 
-/* Notes by unit how long the forward and the backward of the first micro-batch keep the first rank's compute lane,
- * also while they wait for what other ranks send. */
+/* Notes by unit how long the forward and the backward of the first micro-batch occupy the first rank's compute lane.
+ * Waits for what other ranks send count, too. */
 static void note_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
     const struct list *list = trainer->train_list;
@@ -129,7 +148,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     struct settings settings = *like;
     struct problem *problem;
     settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
-    settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
+    settings.batch = 2 * micro_batch; /* the times of the last one would contain the end of a step */
     settings.micro_batch = micro_batch;
     settings.host_memory = NO_LIMIT;
     settings.clip = 1; /* so that no update comes between the tasks of a backward */
@@ -177,7 +196,7 @@ struct stage {
     bool has_started;     /* true: the first forward has been counted */
 };
 
-/* The output of a stage is kept by the one that gets it, not by the one that made it. */
+/* Sums the work of the stage's units.  Its output is on the tape of the next stage. */
 static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sketch, int number)
 {
     const bool is_last = number == n_stages(mesh) - 1;
@@ -196,7 +215,7 @@ static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sket
 
 /* ---- a candidate: time ------------------------------------------------------------------------------------------- */
 
-/* A backward in halves is known only as a whole, which counts with the second half. */
+/* Adds the turn's time.  Only the time of both halves of a backward together is known; it counts with the second. */
 static void count_turn(struct load *load, struct stage *stage, enum computation computation)
 {
     if (!stage->has_started)
@@ -251,34 +270,15 @@ static double counted_bytes(const struct unit_work *unit, const struct mesh *mes
     return (double)(least * (size_t)mesh->dp * ELEMENT_BYTES);
 }
 
-/* The seconds of a link in which a rank gets a byte of each parameter's gradient, or of its new value, from the others:
- * it has a share of the bytes, and gets the others' gradients for it, and the others' shares. */
+/* Link seconds per byte of gradients, or of new values: each rank receives all but its own 1/dp. */
 static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketch)
 {
     return (double)(mesh->dp - 1) / mesh->dp * sketch->link_byte_seconds;
 }
 
-/* The seconds from the first forward of a stage to the next step's, on the rank that begins it before all others.  The
- * last backward goes from the stage's last unit to its first, unit 0.  When that of unit u begins, no gradient of units
- * 0 to u can have travelled.  From then on all of these must travel, so the cycle takes at least, for each u,
- *
- *     work - (B[0] + ... + B[u]) + (bytes[0] + ... + bytes[u]) * byte_seconds       B[u]: the backward of unit u
- *
- * Say that one micro-batch takes 1 s forward and 2 s backward in each of three units, and that the bytes of unit 0, the
- * large embedding, take 4 s, those of the others 1 s.  The cycle takes at least 11 s (two characters are a second):
- *
- *     compute                     F F F B2B2B1B1B0B0
- *     u = 2     9 - 6 + 6 =  9          2 1 0 0 0 0
- *     u = 1     9 - 4 + 5 = 10                  1 0 0 0 0
- *     u = 0     9 - 2 + 4 = 11                      0 0 0 0
- *
- * With clipping the norm waits for the gradients of all ranks, which share a link; new values come after it, and are
- * left out here.  Without clipping new values follow in the same order, and the rank waits for its own bytes alone.
- *
- * bytes         those that count, by unit
- * byte_seconds  what a byte takes: of the gradients of all ranks, or of the rank's own gradients and new values
- * form->splits  it is not known which unit's gradients come first, but none comes before the last second half begins,
- *               so only the last u counts */
+/* The cycle of a stage (see above).  bytes: those that count, by unit.  byte_seconds: what one of them takes, with all
+ * that must travel for it.  Where backwards are in halves, it is not known which unit's gradients come first, but none
+ * comes before the last second half begins: then only the last u counts. */
 static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
                           double byte_seconds, const struct step_form *form)
 {
@@ -298,7 +298,8 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
                          const struct load *loads, const struct step_form *form)
 {
     const double byte_seconds = seconds_a_byte(mesh, sketch);
-    double turns = 0, carried = 0; /* seconds: of a step's turns and what they wait for; of all that a link carries */
+    double turns = 0;   /* seconds of a step's turns, and of what they wait for */
+    double carried = 0; /* seconds of all that a link carries in a step */
     double *bytes = allocate((size_t)stages[n_stages(mesh) - 1].end, sizeof *bytes); /* those that count, by unit */
     for (int number = 0; number < n_stages(mesh); number++) {
         const struct load *load = &loads[pp_of(mesh, number)];
@@ -355,6 +356,14 @@ static void bound_memory(struct mesh_candidate *candidate, const struct load *lo
 
 /* ---- a candidate: both ------------------------------------------------------------------------------------------- */
 
+/* Sets what the first stage of a device waits for: `previous` is the device before it, `stage` that one's stage. */
+static void set_waits(struct load *load, const struct load *previous, const struct stage *stage,
+                      const struct step_form *form)
+{
+    load->before = previous->before + stage->sum.forward;
+    load->after = previous->after + (form->splits ? 0 : stage->sum.backward);
+}
+
 /* The stages of the mesh, and what each device has of them before its first turn.  The caller frees the stages. */
 static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sketch, struct load *loads,
                                 const struct step_form *form)
@@ -365,11 +374,8 @@ static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sk
         struct load *load = &loads[pp_of(mesh, number)];
         stages[number] = sum_stage(mesh, sketch, number);
         load->parameters += stages[number].sum.parameter_bytes;
-        if (number == 0 || number >= mesh->pp)
-            continue;
-        const struct stage *earlier = &stages[number - 1];
-        load->before = load[-1].before + earlier->sum.forward;
-        load->after = load[-1].after + (form->splits ? 0 : earlier->sum.backward);
+        if (number > 0 && number < mesh->pp)
+            set_waits(load, &loads[number - 1], &stages[number - 1], form);
     }
     return stages;
 }

@@ -12,8 +12,8 @@ struct mesh_candidate {
     const struct turn_order *turn_order;
     const char *pipeline; /* the order's name, or its text */
     int micro_batch, micros;
-    enum recompute recompute; /* the bounds are for neither of these two */
-    enum swap swap;
+    enum recompute recompute; /* the bounds assume that this is off */
+    enum swap swap;           /* the same */
     /* set by set_bounds() */
     double least_seconds; /* what a step takes at least */
     double least_state;   /* bytes of parameters, gradients and optimizer on the fullest device */

@@ -34,7 +34,7 @@ static inline bool is_bound(const struct series *series) { return series->kind =
 
 struct plot {
     char unit[64];         /* what losses are measured in, as the picture writes it */
-    char *smoothing;       /* what training losses are instead of single ones, as it is said; NULL: single ones */
+    char *smoothing;       /* words for what is drawn, "mean of 16 steps"; NULL: single training losses */
     bool log;              /* is the axis of losses logarithmic? */
     bool one_floor;        /* is there one series of a floor, which is that of all runs? */
     struct series *series; /* those with losses */
@@ -54,8 +54,8 @@ void empty_plot(struct plot *plot); /* frees what it has */
  * series of their own. */
 void smooth_losses(struct plot *plot, double by);
 
-void begin_at(struct plot *plot, double step);  /* leaves out the points before that step, and series without others */
-void choose_unit(struct plot *plot, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
+void begin_at(struct plot *plot, double step);  /* leaves out points before that step, and series without later ones */
+void choose_unit(struct plot *plot, bool bits); /* bits per byte, if asked for or needed to compare runs */
 
 /* Prepares a logarithmic axis: losses become those above their floors, if each run has one. */
 void take_logarithms(struct plot *plot);
@@ -88,10 +88,10 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
 int x_of_step(const struct frame *frame, double step, int parts);
 int y_of_loss(const struct frame *frame, double loss, int parts);
 
-/* Is it a floor or rate so far below the curves that it is only named? */
+/* Is it a floor or rate so far below the curves that only the legend has it? */
 bool is_below_axis(const struct frame *frame, const struct series *series);
 
-/* How many losses of the kinds from `first` on the axis does not show because they are below it. */
+/* How many losses lie below the axis, of the kind `first` and of later kinds. */
 size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first);
 const char *tick_text(char out[32], const struct plot_axis *axis, int i);
 
@@ -100,7 +100,7 @@ const char *tick_text(char out[32], const struct plot_axis *axis, int i);
 /* The file of a series' run without its folder, unless another run's file has the same name. */
 const char *run_name(const struct plot *plot, const struct series *of);
 
-/* What a series is, and its last and lowest value: both lie in arrays of the caller's. */
+/* What a series is, and its last and lowest value.  Both functions return `out`. */
 const char *series_title(char out[128], const struct plot *plot, const struct series *series);
 const char *series_values(char out[128], const struct frame *frame, const struct series *series);
 

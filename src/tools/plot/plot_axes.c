@@ -26,7 +26,8 @@ static void add_tick(struct plot_axis *axis, double tick)
     axis->n++;
 }
 
-/* Replaces the ticks by those with these digits, 0 behind the last one, of each `every`th power of ten. */
+/* Replaces the ticks by multiples of powers of ten: `digits` has the factors, and 0 behind the last one.  every: of how
+ * many powers that follow each other only one is used. */
 static void set_decade_ticks(struct plot_axis *axis, const double *digits, int every)
 {
     const int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
@@ -36,8 +37,8 @@ static void set_decade_ticks(struct plot_axis *axis, const double *digits, int e
             add_tick(axis, *digit * pow(10, power));
 }
 
-/* Takes the ticks 1, 1.5, 2, 3, 4, 5, 7 of each power of ten, or 1, 2, 5, or 1, 3, or 1, as so many ticks allow, or
- * those of every few powers. */
+/* Places as many ticks as possible, but at most `wanted`: 1, 1.5, 2, 3, 4, 5 and 7 times each power of ten, or 1, 2 and
+ * 5 times, or 1 and 3 times, or the powers alone, or some of the powers. */
 static void place_logarithmic_ticks(struct plot_axis *axis, int wanted)
 {
     static const double digits[][8] = {{1, 1.5, 2, 3, 4, 5, 7}, {1, 2, 5}, {1, 3}, {1}};
@@ -105,7 +106,7 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
     free(sorted);
 }
 
-/* One value lies in the middle of its axis. */
+/* If all values are the same, the axis is widened around them. */
 static void add_margins(struct plot_axis *axis)
 {
     if (axis->high - axis->low < 1e-9 * fmax(fabs(axis->high), 1e-9)) {
@@ -152,8 +153,9 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
             widen_by_series(frame, plot, series);
     widen_by_bounds(frame, plot);
     add_margins(&frame->step);
+    /* If the first step is near 0, the axis begins at 0. */
     if (frame->step.low > 0 && frame->step.low <= 0.05 * frame->step.high)
-        frame->step.low = 0; /* where a run begins has a number */
+        frame->step.low = 0;
     add_margins(&frame->loss);
     const double low = frame->loss.low, high = frame->loss.high;
     frame->loss.low = plot->log ? low * pow(low / high, air) : low - air * (high - low);
@@ -164,7 +166,7 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* 0 at the axis' low end, 1 at its high one; at most one length beyond either. */
+/* Where the value lies: 0 at the axis' low end, 1 at its high end; from -1 to 2. */
 static double share(const struct plot_axis *axis, double value)
 {
     if (!axis->log)

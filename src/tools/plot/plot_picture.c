@@ -16,8 +16,30 @@
 #define QUIET 0xff5f6770u
 #define RULE 0xffdfe3e8u
 
-/* Okabe and Ito's colours but for yellow, which colour-blind readers tell apart too, and dark ones: all can be seen as
- * a thin line. */
+enum {                   /* pixels */
+       LEFT = 72,        /* from the picture's edge to the curves: room for numbers of losses */
+       TOP = 48,         /* above the curves: room for the unit */
+       BELOW = 56,       /* below the curves: room for numbers of steps, and for a line of text */
+       GAP = 28,         /* between the curves and the legend */
+       LEGEND = 268,     /* the width of the legend */
+       EDGE = 8,         /* between the picture's edge and the legend */
+       TICK_WIDTH = 100, /* from number to number, about, on the axis of steps */
+       TICK_HEIGHT = 48, /* the same on the axis of losses */
+       TICK_GAP = 6,     /* between the curves and numbers of steps */
+       LOSS_GAP = 8,     /* between the curves and numbers of losses */
+       UNIT_LEFT = 48,   /* from the unit's beginning to the curves */
+       TITLE = 26, /* from the curves to the titles of the axes: up to the top of the unit, down to that of "step" */
+       LINE_HEIGHT = 20,    /* of the legend */
+       HALF_LETTER = 8,     /* from the top of a line to the middle of its letters */
+       CLOSER = 3,          /* a line in small letters is that much closer to the line above it */
+       RUN_GAP = 10,        /* between the runs of the legend */
+       SAMPLE = 24,         /* a series' line in the legend */
+       INDENT = SAMPLE + 8, /* from the beginning of that line to the text beside it */
+       DISC = 8 * SPOT      /* the width of a point's disc, in sixteenths of a pixel */
+};
+
+/* Colours by Okabe and Ito, which colour-blind readers can tell apart, without yellow; then six others.  All can be seen
+ * as thin lines. */
 static uint32_t run_colour(const struct series *series)
 {
     static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9,
@@ -25,8 +47,8 @@ static uint32_t run_colour(const struct series *series)
     return colours[series->run_number % COUNT(colours)];
 }
 
-/* Single steps are pale where a run has many, since they jump, or has validations, which tell more: then those of all
- * runs, so that none looks bolder. */
+/* Losses of single steps jump, so they are pale behind their means.  Without means they are pale in all runs if one run
+ * has more than MANY, or has validation losses. */
 static bool is_pale(const struct plot *plot, const struct series *series)
 {
     enum { MANY = 200 };
@@ -62,18 +84,19 @@ static void draw_axes(struct canvas *canvas, const struct frame *frame, const ch
         const int y = y_of_loss(frame, frame->loss.tick[i], 1);
         fill_rect(canvas, frame->x, y, frame->width, 1, RULE);
         tick_text(text, &frame->loss, i);
-        draw_text(canvas, frame->x - text_width(NORMAL_1X, text) - 8, y - 8, NORMAL_1X, text, INK);
+        draw_text(canvas, frame->x - text_width(NORMAL_1X, text) - LOSS_GAP, y - HALF_LETTER, NORMAL_1X, text, INK);
     }
     for (int i = 0; i < frame->step.n; i++) {
         const int x = x_of_step(frame, frame->step.tick[i], 1);
         fill_rect(canvas, x, frame->y, 1, frame->height, RULE);
         tick_text(text, &frame->step, i);
-        draw_text(canvas, x - text_width(NORMAL_1X, text) / 2, frame->y + frame->height + 6, NORMAL_1X, text, INK);
+        draw_text(canvas, x - text_width(NORMAL_1X, text) / 2, frame->y + frame->height + TICK_GAP, NORMAL_1X, text,
+                  INK);
     }
     fill_rect(canvas, frame->x, frame->y, 1, frame->height, INK);
     fill_rect(canvas, frame->x, frame->y + frame->height, frame->width, 1, INK);
-    draw_text(canvas, frame->x - 48, frame->y - 26, NORMAL_1X, unit, INK);
-    draw_text(canvas, frame->x + (frame->width - text_width(NORMAL_1X, "step")) / 2, frame->y + frame->height + 26,
+    draw_text(canvas, frame->x - UNIT_LEFT, frame->y - TITLE, NORMAL_1X, unit, INK);
+    draw_text(canvas, frame->x + (frame->width - text_width(NORMAL_1X, "step")) / 2, frame->y + frame->height + TITLE,
               NORMAL_1X, "step", INK);
 }
 
@@ -82,7 +105,7 @@ static void draw_axes(struct canvas *canvas, const struct frame *frame, const ch
 static void draw_curve(struct canvas *canvas, const struct plot *plot, const struct frame *frame,
                        const struct series *series)
 {
-    enum { FEW = 40, DISC = 8 * SPOT };
+    enum { FEW = 40 };
     const struct clip clip = {.x = frame->x + 1, .y = frame->y, .width = frame->width - 1, .height = frame->height};
     const struct clip whole = {.width = canvas->width, .height = canvas->height};
     const bool shows_points = series->n == 1 || (series->kind == VAL && series->n <= FEW); /* one may stand alone */
@@ -98,15 +121,15 @@ static void draw_curve(struct canvas *canvas, const struct plot *plot, const str
     free(spots);
 }
 
-/* Dashes from x on. */
+/* Draws a dashed line from x on. */
 static void draw_dashes(struct canvas *canvas, int x, int y, int width, uint32_t colour)
 {
-    enum { DASH = 10, GAP = 6 };
-    for (int at = 0; at < width; at += DASH + GAP)
+    enum { DASH = 10, PAUSE = 6 };
+    for (int at = 0; at < width; at += DASH + PAUSE)
         fill_rect(canvas, x + at, y, MIN(DASH, width - at), 1, colour);
 }
 
-/* In the order of their kinds: validation is in front of all. */
+/* Draws the series in the order of their kinds, so that validation losses are in front. */
 static void draw_curves(struct canvas *canvas, const struct plot *plot, const struct frame *frame)
 {
     for (int kind = 0; kind < SERIES_KINDS; kind++)
@@ -121,14 +144,14 @@ static void draw_curves(struct canvas *canvas, const struct plot *plot, const st
         }
 }
 
-/* Says how many losses are out of sight: where a curve leaves the picture at the bottom. */
+/* Says how many losses lie below the axis, where curves leave the picture. */
 static void tell_below(struct canvas *canvas, const struct plot *plot, const struct frame *frame)
 {
     const size_t n = count_below(frame, plot, EACH_STEP);
     if (n == 0)
         return;
     char *text = format_string("%zu loss%s below the axis", n, n == 1 ? " is" : "es are");
-    draw_text(canvas, frame->x, frame->y + frame->height + 26, SMALL_1X, text, QUIET);
+    draw_text(canvas, frame->x, frame->y + frame->height + TITLE, SMALL_1X, text, QUIET);
     free(text);
 }
 
@@ -139,33 +162,31 @@ struct legend {
     const struct plot *plot;
     const struct frame *frame;
     int x, y, end; /* where its next line begins, and where its lines end on the right */
-    int bottom;    /* what would lie below has no room */
+    int bottom;    /* no text lies below it */
 };
 
 static void write_line(struct legend *legend, int indent, enum font font, const char *text, uint32_t colour)
 {
     char *shown = make_printable(copy_string(text), ONE_LINE);
     draw_text_within(legend->canvas, legend->x + indent, legend->y, font, shown, colour, legend->end);
-    legend->y += 20;
+    legend->y += LINE_HEIGHT;
     free(shown);
 }
 
-enum { SAMPLE = 24, INDENT = SAMPLE + 8 }; /* pixels */
-
-/* A piece of the series' line. */
+/* Draws a piece of the series' line, as wide as SAMPLE. */
 static void draw_sample(struct legend *legend, const struct series *series)
 {
     const uint32_t colour = line_colour(legend->plot, series);
     const struct clip clip = {.width = legend->canvas->width, .height = legend->canvas->height};
-    const struct spot ends[] = {{legend->x * SPOT, (legend->y + 8) * SPOT},
-                                {(legend->x + SAMPLE) * SPOT, (legend->y + 8) * SPOT}};
+    const int y = legend->y + HALF_LETTER;
+    const struct spot ends[] = {{legend->x * SPOT, y * SPOT}, {(legend->x + SAMPLE) * SPOT, y * SPOT}};
     const struct spot middle = {(ends[0].x + ends[1].x) / 2, ends[0].y};
     if (is_bound(series))
-        draw_dashes(legend->canvas, legend->x, legend->y + 8, SAMPLE + 2, colour);
+        draw_dashes(legend->canvas, legend->x, y, SAMPLE + 2, colour);
     else
         draw_stroke(legend->canvas, &clip, ends, COUNT(ends), line_thickness(legend->plot, series), colour);
     if (series->kind == VAL)
-        draw_stroke(legend->canvas, &clip, &middle, 1, 8 * SPOT, colour);
+        draw_stroke(legend->canvas, &clip, &middle, 1, DISC, colour);
 }
 
 static void write_series(struct legend *legend, const struct series *series)
@@ -185,13 +206,13 @@ static void write_series(struct legend *legend, const struct series *series)
     write_line(legend, INDENT, NORMAL_1X, title, INK);
     if (series->kind == EACH_STEP)
         return;
-    legend->y -= 3;
+    legend->y -= CLOSER;
     char *small = same ? format_string("the same as %s", run_name(legend->plot, same)) : copy_string(values);
     write_line(legend, INDENT, SMALL_1X, small, QUIET);
     free(small);
 }
 
-/* All that is of the run; its floor is left out if it is that of all. */
+/* Writes the run's name and its series.  Its floor is left out if it is the floor of all runs. */
 static void write_run(struct legend *legend, size_t run)
 {
     const struct plot *plot = legend->plot;
@@ -206,11 +227,12 @@ static void write_run(struct legend *legend, size_t run)
             named = true;
             write_series(legend, series);
         }
-    legend->y += named ? 10 : 0;
+    if (named)
+        legend->y += RUN_GAP;
 }
 
-/* The run's name, beside its last kind of line: for many runs.  A run all of whose curves are those of earlier runs is
- * said to be the same. */
+/* Writes only the run's name, beside one of its lines: that of its validation losses, if it has any.  If each of its
+ * curves lies under the curve of an earlier run, the text is such as "b.jsonl = a.jsonl". */
 static void write_name(struct legend *legend, size_t run)
 {
     const struct plot *plot = legend->plot;
@@ -234,7 +256,7 @@ static void write_name(struct legend *legend, size_t run)
 
 static void write_legend(struct legend *legend)
 {
-    enum { RUN = 124 }; /* the height of most runs */
+    enum { RUN = 124 }; /* pixels: the height of most runs */
     size_t runs = 0;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         runs = MAX(runs, series->run_number + 1);
@@ -242,10 +264,10 @@ static void write_legend(struct legend *legend)
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         if (is_bound(series) && legend->plot->one_floor) {
             write_series(legend, series);
-            legend->y += 10;
+            legend->y += RUN_GAP;
         }
     for (size_t run = 0; run < runs; run++) {
-        if (legend->y + 40 > legend->bottom && run + 1 < runs) {
+        if (legend->y + 2 * LINE_HEIGHT > legend->bottom && run + 1 < runs) {
             char *text = format_string("and %zu more runs", runs - run);
             write_line(legend, 0, NORMAL_1X, text, QUIET);
             free(text);
@@ -260,7 +282,6 @@ static void write_legend(struct legend *legend)
 
 struct canvas *draw_picture(const struct plot *plot, int width, int height)
 {
-    enum { LEFT = 72, TOP = 48, GAP = 28, BELOW = 56, LEGEND = 268 };
     const int legend_width = MIN(LEGEND, width / 4);
     struct canvas *canvas = new_canvas(width, height);
     struct frame frame = {
@@ -269,10 +290,10 @@ struct canvas *draw_picture(const struct plot *plot, int width, int height)
                             .plot = plot,
                             .frame = &frame,
                             .x = frame.x + frame.width + GAP,
-                            .y = TOP - 8,
-                            .end = width - 8,
-                            .bottom = height - 8};
-    fit_axes(&frame, plot, frame.width / 100, frame.height / 48);
+                            .y = TOP - HALF_LETTER,
+                            .end = width - EDGE,
+                            .bottom = height - EDGE};
+    fit_axes(&frame, plot, frame.width / TICK_WIDTH, frame.height / TICK_HEIGHT);
     fill_rect(canvas, 0, 0, width, height, PAPER);
     draw_axes(canvas, &frame, plot->unit);
     draw_curves(canvas, plot, &frame);

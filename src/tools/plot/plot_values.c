@@ -7,7 +7,7 @@
 
 /* ---- smoothing --------------------------------------------------------------------------------------------------- */
 
-/* Each n points that follow each other give their mean, which stands at the step in their middle. */
+/* Replaces the points by the means of each n neighbours.  A mean belongs to the step in their middle. */
 static void take_means(struct series *series, size_t n)
 {
     double sum = 0;
@@ -24,7 +24,8 @@ static void take_means(struct series *series, size_t n)
     series->n -= n - 1;
 }
 
-/* A step has the weight 1 - share, the one before it that times share, and so on; the weights' sum is divided by. */
+/* Replaces each loss by a weighted mean of it and of all losses before it.  It has the weight 1 - share, and each earlier
+ * loss has `share` times the weight of the loss after it.  The weighted sum is divided by the sum of the weights. */
 static void take_exponential_means(struct series *series, double share)
 {
     double sum = 0, weights = 0;
@@ -108,7 +109,7 @@ void begin_at(struct plot *plot, double step)
 
 /* ---- bits per byte ---------------------------------------------------------------------------------------------- */
 
-/* Losses per token are not comparable where a token has another length. */
+/* Do the runs have tokens of different lengths?  Then their losses per token are not comparable. */
 static bool has_several_lengths(const struct plot *plot)
 {
     for (size_t i = 1; i < plot->n; i++)
@@ -161,7 +162,7 @@ static const struct series *bound_of(const struct plot *plot, size_t run)
     return NULL;
 }
 
-/* Has each run a floor, or another bound?  If only some have, those who know of one are told. */
+/* Has each run a floor or a rate?  If only some have one, this tells why none is subtracted. */
 static bool all_have_bounds(const struct plot *plot)
 {
     const struct series *with = NULL, *without = NULL;
