@@ -9,7 +9,7 @@
 # folder's commands and options.  The objects are the same each time; only the table of folders is compiled again.
 #
 #     $TMP/whole       what the whole program has saved        $TMP/yard    a program that was built without a folder
-#     $TMP/options     the options of the whole program        $TMP/names   what each folder registers
+#     $TMP/help-names  options, commands of the whole program  $TMP/names   what each folder registers
 #     $TMP/commands    its commands                            $TMP/order   an order of folders
 #
 # To see it fail: in modules.awk, leave out the call of print_words().
@@ -150,29 +150,29 @@ builds_without() { # FOLDER: checks that it does, and trains; what goes along wi
     check "the program without $1 trains with the same bits" trains_alike "$TMP/whole"
 }
 
+help_names() { # PROGRAM: all options and commands of its help
+    all_options "$1"
+    commands "$1"
+}
+
+look_up() { # FOLDER NAMES: for each option and command of the folder, a line "there: NAME" or "missing: NAME"
+    for name in $(options_of "$1" | sed 's/^/--/') $(commands_of "$1"); do
+        if grep -qx -- "$name" "$2"; then
+            echo "there: $name"
+        else
+            echo "missing: $name"
+        fi
+    done
+}
+
 names_are_known() { # FOLDER: a check that the whole program has all that it registers
-    {
-        for option in $(options_of "$1"); do
-            grep -qx -- "--$option" "$TMP/options" || echo "not in the whole program: --$option"
-        done
-        for command in $(commands_of "$1"); do
-            grep -qx "$command" "$TMP/commands" || echo "not in the whole program: $command"
-        done
-    } >"$TMP/wrong"
+    look_up "$1" "$TMP/help-names" | grep '^missing' >"$TMP/wrong"
     no_complaints "$TMP/wrong" "the whole program has what $1 registers"
 }
 
 help_is_without() { # FOLDER: a check that the help has none of the folder's options, and that its command is gone
-    all_options "$TMP/yard" >"$TMP/options-left"
-    commands "$TMP/yard" >"$TMP/commands-left"
-    {
-        for option in $(options_of "$1"); do
-            grep -qx -- "--$option" "$TMP/options-left" && echo "left: --$option"
-        done
-        for command in $(commands_of "$1"); do
-            grep -qx "$command" "$TMP/commands-left" && echo "left: $command"
-        done
-    } >"$TMP/wrong"
+    help_names "$TMP/yard" >"$TMP/names-left"
+    look_up "$1" "$TMP/names-left" | grep '^there' >"$TMP/wrong"
     no_complaints "$TMP/wrong" "its help has nothing of $1"
 }
 
@@ -193,7 +193,7 @@ refuse_command() { # COMMAND FOLDER: it has gone with the folder; the sentence n
     refuse_without "there is no command \"$1\"$because" "$1"
 }
 
-all_options "$YARD" >"$TMP/options"
+help_names "$YARD" >"$TMP/help-names"
 commands "$YARD" >"$TMP/commands"
 "$YARD" train --help | option_names | sort -u >"$TMP/train-options"
 enough 50 "$TMP/train-options" 'options of train' >"$TMP/wrong"

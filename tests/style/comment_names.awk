@@ -30,12 +30,22 @@ function note_code(line,   before, name) {
     }
 }
 
-function note_pointed(line,   found) { # that the code has "task->accesses"
+# Fills found[1], found[2] ... with what the line has of "task->accesses", and returns how many: a->b->c has a->b and
+# b->c.
+function find_pointed(line, found,   count) {
+    count = 0
     while (match(line, /[a-z_]+->[a-z_]+/)) {
-        found = substr(line, RSTART, RLENGTH)
-        is_pointed[found] = 1
-        line = substr(line, RSTART + index(found, ">")) # in a->b->c there are a->b and b->c
+        count++
+        found[count] = substr(line, RSTART, RLENGTH)
+        line = substr(line, RSTART + index(found[count], ">"))
     }
+    return count
+}
+
+function note_pointed(line,   found, count, i) { # that the code has "task->accesses"
+    count = find_pointed(line, found)
+    for (i = 1; i <= count; i++)
+        is_pointed[found[i]] = 1
 }
 
 # A definition begins at the margin, and its first line does not end with a semicolon.
@@ -53,12 +63,12 @@ function base_name(path) {
     return path
 }
 
-function note_fields(line) {
-    while (match(line, /[a-z_]+->[a-z_]+/)) {
+function note_fields(line,   found, count, i) {
+    count = find_pointed(line, found)
+    for (i = 1; i <= count; i++) {
         n_fields++
-        fields[n_fields] = substr(line, RSTART, RLENGTH)
+        fields[n_fields] = found[i]
         field_place[n_fields] = FILENAME ":" FNR
-        line = substr(line, RSTART + RLENGTH)
     }
 }
 

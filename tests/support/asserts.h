@@ -28,7 +28,7 @@ static inline void check_close(const char *what, double found, double expected, 
 {
     if (found >= expected - distance && found <= expected + distance)
         return;
-    print_error("%s is %.17g, but expected is %.17g, give or take %g\n", what, found, expected, distance);
+    print_error("%s: expected %.17g, give or take %g, got %.17g\n", what, expected, distance, found);
     _fail(file, line);
 }
 
@@ -45,7 +45,7 @@ static inline void check_close(const char *what, double found, double expected, 
     check_at_most(#found " <= " #limit, (double)(found), (double)(limit), __FILE__, __LINE__)
 static inline void report_order(const char *words, double found, double limit, const char *file, int line)
 {
-    print_error("expected is %s, but these are %.17g and %.17g\n", words, found, limit);
+    print_error("expected %s, got %.17g and %.17g\n", words, found, limit);
     _fail(file, line);
 }
 
@@ -79,7 +79,7 @@ static inline void check_contains(const char *text, const char *part, const char
 {
     if (strstr(text, part))
         return;
-    print_error("expected is a text with \"%s\", but it is:\n%s\n", part, text);
+    print_error("expected a text with \"%s\", got:\n%s\n", part, text);
     _fail(file, line);
 }
 
@@ -89,7 +89,7 @@ static inline void check_begins_with(const char *text, const char *start, const 
 {
     if (strncmp(text, start, strlen(start)) == 0)
         return;
-    print_error("expected is a text that begins with \"%s\", but it is:\n%s\n", start, text);
+    print_error("expected a text that begins with \"%s\", got:\n%s\n", start, text);
     _fail(file, line);
 }
 

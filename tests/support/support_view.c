@@ -109,19 +109,19 @@ void expect_lit(const struct view *view)
 {
     for (int k = 0; k < view->n_tracks; k++) {
         const struct trace *trace = view->tracks[k]->trace;
-        const struct lit *lit = &view->selection.lit[k];
+        const struct highlight *highlight = &view->selection.highlights[k];
         const bool dims = view->selection.search[0] || (view->selection.critical && k == 0);
-        assert_int_equal(lit->lanes != NULL, dims);
+        assert_int_equal(highlight->lanes != NULL, dims);
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
             for (size_t i = 0; i < trace->bars[lane].n; i++) {
                 if (!is_lit(view, k, trace->bars[lane].all[i].record))
                     continue;
-                assert_below(n, lit->lanes[lane].n);
-                assert_int_equal(lit->lanes[lane].all[n], i);
+                assert_below(n, highlight->lanes[lane].n);
+                assert_int_equal(highlight->lanes[lane].all[n], i);
                 n++;
             }
-            assert_int_equal(n, lit->lanes[lane].n);
+            assert_int_equal(n, highlight->lanes[lane].n);
         }
     }
 }

@@ -76,7 +76,7 @@ static void hold_delayed(void *context, const struct task *task, struct task_fli
 
 /* ---- starting and stopping ------------------------------------------------------------------------------------- */
 
-static struct pace *lengthen(struct list *list, struct pace initial)
+static struct pace *start_pacing(struct list *list, struct pace initial)
 {
     struct pace *pace = copy_bytes(&initial, sizeof initial);
     pace->ended = allocate(((size_t)list->pool->slots.n + 1) * list->n, sizeof *pace->ended);
@@ -106,7 +106,7 @@ static double find_median(const double *seconds, size_t n)
     return middle;
 }
 
-struct pace *start_pacing(struct list *list, const double *seconds, double period, double scale)
+struct pace *start_padding(struct list *list, const double *seconds, double period, double scale)
 {
     if (scale <= 0) {
         double half_busy = 2 * time_real_step(list) / period;
@@ -115,16 +115,16 @@ struct pace *start_pacing(struct list *list, const double *seconds, double perio
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);
-    return lengthen(list, (struct pace){.pacer = {.hold_back = hold_padded, .scale = scale, .word = "paced"},
-                                        .seconds = copy_bytes(seconds, list->n * sizeof *seconds)});
+    return start_pacing(list, (struct pace){.pacer = {.hold_back = hold_padded, .scale = scale, .word = "paced"},
+                                            .seconds = copy_bytes(seconds, list->n * sizeof *seconds)});
 }
 
 void start_delays(struct list *list, uint64_t seed)
 {
-    lengthen(list, (struct pace){.pacer = {.hold_back = hold_delayed}, .seed = seed});
+    start_pacing(list, (struct pace){.pacer = {.hold_back = hold_delayed}, .seed = seed});
 }
 
-void stop_lengthening(struct list *list)
+void stop_pacing(struct list *list)
 {
     if (!list->running || !list->running->pacer)
         return;
@@ -153,31 +153,31 @@ static void check_pace_options(struct settings *settings)
 }
 
 /* Tasks are padded to the times that the list was simulated with. */
-static void pace_training(struct trainer *trainer)
+static void pad_training(struct trainer *trainer)
 {
     char text[32];
     struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *pace = start_pacing(trainer->train_list, simulation->steady, simulation->period, pace_options.scale);
+    struct pace *pace = start_padding(trainer->train_list, simulation->steady, simulation->period, pace_options.scale);
     inform("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * simulation->period,
            pace->pacer.scale, format_seconds(text, simulation->period * pace->pacer.scale));
     free_simulation(simulation);
 }
 
-static void start_pace(struct trainer *trainer)
+static void start_pacing_trainer(struct trainer *trainer)
 {
     if (!trainer->train_list || trainer->settings->demands.trial)
         return;
     if (pace_options.file)
-        pace_training(trainer);
+        pad_training(trainer);
     if (pace_options.delay_seed >= 0)
         start_delays(trainer->train_list, (uint64_t)pace_options.delay_seed);
 }
 
-static void stop(struct trainer *trainer)
+static void stop_pacing_trainer(struct trainer *trainer)
 {
     if (trainer->train_list)
-        stop_lengthening(trainer->train_list);
+        stop_pacing(trainer->train_list);
 }
 
 static const struct option options[] = {
@@ -208,8 +208,8 @@ static const struct option_rule rules[] = {
     {"serial", "pace", "tasks run one after another, as fast as they can"},
     {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
 static const struct hooks hooks = {
-    .lists_ready = start_pace,
-    .trainer_closing = stop,
+    .lists_ready = start_pacing_trainer,
+    .trainer_closing = stop_pacing_trainer,
 };
 const struct module module_pace = {
     .name = "pace",

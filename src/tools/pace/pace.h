@@ -21,16 +21,16 @@ struct pace {
  *
  * scale 0: a scale is chosen that is large enough in two ways.  A step, of `period` modelled seconds, is shown in at
  * least twice the time that its real work takes.  The median task is shown in at least 5 ms. */
-struct pace *start_pacing(struct list *list, const double *seconds, double period, double scale);
+struct pace *start_padding(struct list *list, const double *seconds, double period, double scale);
 
 /* Delays the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct list *list, uint64_t seed);
 
-void stop_lengthening(struct list *list); /* ends padding or delays */
+void stop_pacing(struct list *list); /* ends padding or delays */
 
 struct pace_options {
     const char *file;   /* a profile or hardware description; NULL: tasks are not padded */
-    double scale;       /* the argument of start_pacing(); set by tests, no option sets it */
+    double scale;       /* the argument of start_padding(); set by tests, no option sets it */
     int64_t delay_seed; /* -1: no delays */
 };
 extern struct pace_options pace_options;

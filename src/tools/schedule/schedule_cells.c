@@ -19,8 +19,11 @@ char *cell_text(const struct turn_cell *cell)
     const struct turn *first = &cell->turns[0], *second = &cell->turns[1];
     if (cell->n == 1)
         return turn_text(first);
-    return format_string("(%d%c%d;%d%c%d)%s", first->stage, turn_letters[first->computation], first->micro,
-                         second->stage, turn_letters[second->computation], second->micro, overlap);
+    char *forward = turn_text(first), *backward = turn_text(second);
+    char *text = format_string("(%s;%s)%s", forward, backward, overlap);
+    free(forward);
+    free(backward);
+    return text;
 }
 
 char *cell_place(const struct turn_cell *cell)

@@ -10,7 +10,7 @@ struct following {
     const struct schedule *schedule;
     enum head_weights head;
     size_t *next; /* by row: the first cell that has not been done */
-    bool *done;   /* by row: has the cell at `next` been done in this round? */
+    bool *done;   /* by row: did it do a cell in this round? */
 };
 
 /* Has the cell that does the turn been done? */
@@ -69,42 +69,71 @@ static _Noreturn void refuse_ring(const struct following *following)
               cell_text(other), cell_place(other));
 }
 
-/* Goes in rounds: in each of them a row does its next cell if what this cell needs was done in an earlier round. */
+static struct following begin_following(const struct schedule *schedule, enum head_weights head)
+{
+    return (struct following){.schedule = schedule,
+                              .head = head,
+                              .next = allocate(schedule->n, sizeof(size_t)),
+                              .done = allocate(schedule->n, sizeof(bool))};
+}
+
+static void end_following(struct following *following)
+{
+    free(following->next);
+    free(following->done);
+}
+
+/* A round: each row does its next cell if what this cell needs was done in an earlier round.  Returns how many rows did
+ * one. */
+static size_t do_round(struct following *following)
+{
+    struct turn need;
+    size_t n = 0;
+    for (size_t row = 0; row < following->schedule->n; row++) {
+        const struct turn_cell *cell = next_cell(following, row);
+        following->done[row] = cell && !find_unmet(following, cell, &need);
+        n += following->done[row];
+    }
+    if (n == 0)
+        refuse_ring(following);
+    for (size_t row = 0; row < following->schedule->n; row++)
+        following->next[row] += following->done[row];
+    return n;
+}
+
+static size_t count_cells(const struct schedule *schedule)
+{
+    size_t n = 0;
+    for (size_t row = 0; row < schedule->n; row++)
+        n += schedule->rows[row].n;
+    return n;
+}
+
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n)
 {
-    struct following following = {.schedule = schedule, .head = head};
-    struct turn need;
-    size_t total = 0;
-    following.next = allocate(schedule->n, sizeof *following.next);
-    following.done = allocate(schedule->n, sizeof *following.done);
-    for (size_t row = 0; row < schedule->n; row++)
-        total += schedule->rows[row].n;
+    struct following following = begin_following(schedule, head);
+    const size_t total = count_cells(schedule);
     const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
     *n = 0;
     while (*n < total) {
-        const size_t before = *n;
-        for (size_t row = 0; row < schedule->n; row++) {
-            const struct turn_cell *cell = next_cell(&following, row);
-            following.done[row] = cell && !find_unmet(&following, cell, &need);
+        do_round(&following);
+        for (size_t row = 0; row < schedule->n; row++)
             if (following.done[row]) {
-                all[*n] = cell;
+                all[*n] = &schedule->rows[row].cells[following.next[row] - 1];
                 (*n)++;
             }
-        }
-        for (size_t row = 0; row < schedule->n; row++)
-            following.next[row] += following.done[row];
-        if (*n == before)
-            refuse_ring(&following);
     }
-    free(following.next);
-    free(following.done);
+    end_following(&following);
     return all;
 }
 
 void refuse_if_waits_are_endless(const struct schedule *schedule, enum head_weights head)
 {
-    size_t n;
-    free(order_cells(schedule, head, &n));
+    struct following following = begin_following(schedule, head);
+    size_t left = count_cells(schedule);
+    while (left > 0)
+        left -= do_round(&following);
+    end_following(&following);
 }
 
 /* PyTorch keeps the losses of the last stage in the order in which its forwards come, and backwards take a loss by the

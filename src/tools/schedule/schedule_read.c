@@ -115,7 +115,9 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
         const struct tensor *tensor = task->accesses[i].tensor->storage;
         if (!(task->accesses[i].mode & ACCESS_WRITE))
             continue;
-        const struct turn *turn = &cell->turns[cell->n == 2 && tensor->class != MEM_ACTIVATIONS];
+        const struct turn *turn = &cell->turns[0];
+        if (cell->n == 2 && tensor->class != MEM_ACTIVATIONS)
+            turn = &cell->turns[1];
         reading->makers[tensor->id] = (struct maker){
             .is_known = true,
             .is_forward = turn->computation == FORWARD,

@@ -127,31 +127,51 @@ static void write_tensors(const struct writing *writing, int stage)
     }
 }
 
+/* Appends the output gradient of the stage, which the stage after it sends. */
+static void add_output_gradient(const struct writing *writing, const struct turn *turn, char **reads)
+{
+    if (turn->stage < writing->schedule->stages - 1)
+        append_text(reads, ",y%d.%d", turn->stage, turn->micro);
+}
+
+/* Appends the sum of the stage's weight gradients, which the turn begins or adds to. */
+static void add_weight_gradients(struct writing *writing, int stage, char **reads, char **writes)
+{
+    if (writing->began[stage])
+        append_text(reads, ",g%d", stage);
+    append_text(writes, ",g%d", stage);
+    writing->began[stage] = true;
+}
+
 /* Appends the names of what the turn reads, and of what it writes: ",w0,a0.1". */
 static void add_operands(struct writing *writing, const struct turn *turn, char **reads, char **writes)
 {
     const int k = turn->stage, u = turn->micro;
-    const bool input = turn->computation == BACKWARD || turn->computation == INPUT_GRADIENT;
-    const bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
-    if (turn->computation != WEIGHT_GRADIENT)
+    switch (turn->computation) {
+    case FORWARD:
         append_text(reads, ",w%d", k);
-    if (turn->computation == FORWARD)
+        if (k > 0)
+            append_text(reads, ",x%d.%d", k, u);
         append_text(writes, ",a%d.%d", k, u);
-    else
-        append_text(reads, ",a%d.%d", k, u);
-    if (turn->computation == FORWARD && k > 0)
-        append_text(reads, ",x%d.%d", k, u);
-    if (input && k < writing->schedule->stages - 1)
-        append_text(reads, ",y%d.%d", k, u);
-    if (input)
+        break;
+    case INPUT_GRADIENT:
+        append_text(reads, ",w%d,a%d.%d", k, k, u);
+        add_output_gradient(writing, turn, reads);
         append_text(writes, ",d%d.%d", k, u);
-    if (turn->computation == WEIGHT_GRADIENT)
-        append_text(reads, ",d%d.%d", k, u);
-    if (weights && writing->began[k])
-        append_text(reads, ",g%d", k);
-    if (weights)
-        append_text(writes, ",g%d", k);
-    writing->began[k] |= weights;
+        break;
+    case WEIGHT_GRADIENT:
+        append_text(reads, ",a%d.%d,d%d.%d", k, u, k, u);
+        add_weight_gradients(writing, k, reads, writes);
+        break;
+    case BACKWARD:
+        append_text(reads, ",w%d,a%d.%d", k, k, u);
+        add_output_gradient(writing, turn, reads);
+        append_text(writes, ",d%d.%d", k, u);
+        add_weight_gradients(writing, k, reads, writes);
+        break;
+    case COMPUTATIONS:
+        break;
+    }
 }
 
 /* What the turn has made goes to the neighbour that waits for it.  Each way has a lane of its own. */

@@ -35,12 +35,9 @@ void free_bpe(struct bpe *bpe)
 
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 {
-    static char wrong_length[48]; /* the caller gets a pointer to it */
     struct token *token = &bpe->tokens[id];
-    if (n == 0 || n > MOST_TOKEN_BYTES) {
-        snprintf(wrong_length, sizeof wrong_length, "has no bytes, or more than %d", MOST_TOKEN_BYTES);
-        return wrong_length;
-    }
+    if (n == 0 || n > MOST_TOKEN_BYTES)
+        return "has no bytes, or more than 1024"; /* MOST_TOKEN_BYTES */
     if (token->bytes && (token->n != n || memcmp(token->bytes, bytes, n) != 0))
         return "has a number whose token has other bytes";
     if (!token->bytes)
@@ -108,7 +105,10 @@ const char *add_added(struct bpe *bpe, const struct added *added, const char *te
     bpe->added = grow(bpe->added, &bpe->cap_added, bpe->n_added + 1, sizeof *bpe->added);
     bpe->added[bpe->n_added++] = *added;
     bpe->tokens[added->token].is_added = true;
-    add_to_tree(&bpe->trees[(added->kinds & IS_NORMALIZED) != 0], text, n, added->token);
+    struct added_tree *tree = &bpe->trees[0];
+    if (added->kinds & IS_NORMALIZED)
+        tree = &bpe->trees[1];
+    add_to_tree(tree, text, n, added->token);
     return NULL;
 }
 
@@ -144,16 +144,16 @@ int find_added(const struct bpe *bpe, const char *text)
         if (token->n == strlen(text) && memcmp(token->bytes, text, token->n) == 0)
             return bpe->added[i].token;
     }
-    return -1;
+    return NONE;
 }
 
 /* ---- encoding: merging a word ----------------------------------------------------------------------------------- */
 
 /* The tokens of a word are a linked list, in which a token is known by the place of its first byte. */
-enum { JOINED = -1 };
+enum { MERGED_AWAY = -1 };
 enum { WINDOW_BYTES = 1 << 16 };
 struct linked_token {
-    int token;               /* JOINED: a merge joined it to the token before it */
+    int token;               /* MERGED_AWAY: a merge joined it to the token before it */
     uint32_t previous, next; /* places of its neighbours; of the first token: 0; of the last: the word's length */
 };
 /* A short word that was met before, and its tokens. */
@@ -206,7 +206,7 @@ static void join(struct encoder *encoder, const struct merge *merge, uint32_t pl
 {
     struct linked_token *left = &encoder->word[place], *right = &encoder->word[left->next];
     left->token = merge->result;
-    right->token = JOINED;
+    right->token = MERGED_AWAY;
     left->next = right->next;
     if (left->next < n)
         encoder->word[left->next].previous = place;
@@ -269,7 +269,7 @@ static void merge_long_word(struct encoder *encoder, const char *bytes, size_t n
 
 /* ---- encoding: all words ---------------------------------------------------------------------------------------- */
 
-/* Encodes a piece of a word between whose bytes and the bytes around it no token lies. */
+/* Encodes a piece of a word.  No token reaches across an end of the piece. */
 static void encode_piece(struct encoder *encoder, const char *bytes, size_t n)
 {
     if (n > CACHED_BYTES) {

@@ -29,7 +29,7 @@
 
 #include "trainer/data/tokens.h"
 
-enum { MOST_TOKEN_BYTES = 1024 };
+enum { MOST_TOKEN_BYTES = 1024 }; /* set_token() says it in words */
 
 struct token {
     char *bytes;
@@ -90,7 +90,7 @@ const char *bpe_decode(const struct bpe *bpe, int32_t token, size_t *n);
  * is left out is then cut into words as any other text.  false: a byte or a merge needs one of them, and all stay. */
 bool drop_tokens(struct bpe *bpe, int n);
 
-/* The number of the added token that stands for this text, "<|endoftext|>"; -1: there is none. */
+/* The number of the added token that stands for this text, "<|endoftext|>"; NONE: there is none. */
 int find_added(const struct bpe *bpe, const char *text);
 void free_bpe(struct bpe *bpe);
 

@@ -117,7 +117,7 @@ struct vocabulary {
 static int number_of(const struct vocabulary *vocabulary, const char *name)
 {
     const json_t *number = json_object_get(vocabulary->numbers, name);
-    return number ? (int)json_integer_value(number) : -1;
+    return number ? (int)json_integer_value(number) : NONE;
 }
 
 /* An added token may be in the vocabulary too; then it must have the same number there. */
@@ -229,12 +229,12 @@ static void add_added_token(struct bpe *bpe, const struct vocabulary *vocabulary
                  "%s asks for %s with the added token \"%.80s\", which is not computed here, and a text would "
                  "become other tokens; take the tokenizer of another model",
                  vocabulary->path, not_computed[i], content);
-    struct added a = {.token = number_of(vocabulary, content)};
+    struct added token = {.token = number_of(vocabulary, content)};
     if (json_is_true(json_object_get(added, "special")))
-        a.kinds |= IS_SPECIAL;
+        token.kinds |= IS_SPECIAL;
     if (json_is_true(json_object_get(added, "normalized")))
-        a.kinds |= IS_NORMALIZED;
-    const char *problem = add_added(bpe, &a, content, strlen(content));
+        token.kinds |= IS_NORMALIZED;
+    const char *problem = add_added(bpe, &token, content, strlen(content));
     if (problem)
         fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", vocabulary->path, content, problem);
 }

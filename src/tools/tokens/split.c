@@ -105,13 +105,13 @@ struct cutting {
 
 static void cut_words(const struct cutting *cutting, const char *part, size_t n)
 {
-    enum { TOLD_AFTER = 1 << 20 }; /* bytes, a power of two */
+    enum { TOLD_AFTER = 1 << 20 }; /* bytes */
     size_t at = 0;
     while (at < n) {
         size_t length = word_length(cutting->bpe->class_of, part + at, n - at);
         cutting->visitor->word(cutting->visitor->context, part + at, length);
         const size_t before = (size_t)(part - cutting->text->bytes) + at;
-        if ((before ^ (before + length)) >= TOLD_AFTER) /* the word ends in another block of this size */
+        if ((before + length) / TOLD_AFTER > before / TOLD_AFTER) /* the word ends in a later block of this size */
             show_busy(cutting->visitor->activity, cutting->begun, (double)before / (double)cutting->text->n);
         at += length;
     }

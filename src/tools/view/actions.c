@@ -13,7 +13,7 @@ static void pan(struct view *view, double share)
     look_at(view, view->sight.from + by, view->sight.to + by);
 }
 
-/* The time at the mouse stays where it is; when the mouse is not there, that in the middle. */
+/* The time at the mouse keeps its place.  If the mouse is not on the rows, the time in the middle does. */
 static void zoom(struct view *view, double factor)
 {
     struct box rows = places_of(view).rows;

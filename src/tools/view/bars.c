@@ -144,7 +144,7 @@ static void draw_gap(const struct brush *brush, size_t i, int x)
         int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
         const struct box box = {left, brush->y + (brush->height - high) / 2, right - left, high};
         hatch(brush->view, &box, blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7), cause_stripes(gap.cause[k]));
-        brush->seen->cause[gap.cause[k]] |= right > left;
+        brush->contents->cause[gap.cause[k]] |= right > left;
     }
 }
 
@@ -213,7 +213,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
         return;
     const int width = running.to - running.from;
     note_colour(brush, running.task);
-    brush->seen->unfinished[running.waits] = true;
+    brush->contents->unfinished[running.waits] = true;
     fill(brush->view, running.from, brush->y, width, brush->height, running.colour);
     if (!running.waits)
         draw_holes(brush, &running);
@@ -323,13 +323,13 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
     const struct box rows = places_of(view).rows;
     const struct track *track = view->tracks[row->track];
     const int air = air_of(view, row);
-    const struct lit *lit = &view->selection.lit[row->track];
+    const struct highlight *highlight = &view->selection.highlights[row->track];
     const double visible_ns =
         SEEN_WIDTH * view->scale * (view->sight.to - view->sight.from) / rows.w / track->trace->header.pace_scale;
     return (struct brush){.view = view,
                           .track = track,
                           .bars = &track->trace->bars[row->index],
-                          .lit = lit->lanes ? &lit->lanes[row->index] : NULL,
+                          .lit = highlight->lanes ? &highlight->lanes[row->index] : NULL,
                           .index = row->track,
                           .left = rows.x,
                           .right = rows.x + rows.w,
@@ -339,10 +339,10 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
                               (uint64_t)fmin(ceil(visible_ns), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
-void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen)
+void draw_lane(const struct view *view, const struct view_row *row, struct contents *contents)
 {
     struct brush brush = make_brush(view, row);
-    brush.seen = seen;
+    brush.contents = contents;
     uint32_t firsts[MOST_PIXELS + 1];
     const bool spans = is_far_out(view, view->tracks[row->track]) && !brush.lit;
     fill_firsts(&brush, spans, firsts);

@@ -14,10 +14,10 @@ int edge_x(const struct brush *brush, uint64_t clock)
 
 void note_colour(const struct brush *brush, uint32_t task)
 {
-    if (!brush->seen)
+    if (!brush->contents)
         return;
-    brush->seen->kind[brush->track->kind[task]] = true;
-    brush->seen->plain |= is_plain(brush->view, brush->track, task);
+    brush->contents->kind[brush->track->kind[task]] = true;
+    brush->contents->plain |= is_plain(brush->view, brush->track, task);
 }
 
 uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)

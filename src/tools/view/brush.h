@@ -11,9 +11,9 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     const struct lit_bars *lit; /* those of its bars that are lit; NULL: all are */
     int index;                  /* the track's index */
     int left, right, y, height;
-    const uint32_t *firsts; /* [right - left + 1] the first bar that starts at each pixel or after it; or NULL */
-    uint64_t visible_ns;    /* by the clock: bars that last as long are wide enough to be seen */
-    struct seen *seen;      /* what has been drawn is added to it; NULL: nothing new is drawn */
+    const uint32_t *firsts;    /* [right - left + 1] the first bar that starts at each pixel or after it; or NULL */
+    uint64_t visible_ns;       /* by the clock: bars that last as long are wide enough to be seen */
+    struct contents *contents; /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
 /* ---- brush.c ---------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,8 @@
 
 #include <math.h>
 
-/* Squares of channels are nearly light.  Above a fifth of white's light, black stands out more than white. */
+/* The light of a channel is nearly proportional to its square.  On colours with more than a fifth of white's light,
+ * black is easier to read than white. */
 uint32_t readable_on(uint32_t colour)
 {
     const uint32_t red = colour >> 16 & 255;
@@ -40,8 +41,8 @@ static const struct {
              {"upload", 0xffbdce90},
              {"download", 0xff20006f}};
 
-/* Okabe and Ito's seven, and nine that a search found: they are far from those, from each other and from the first
- * ones that come again, in every kind of colour vision, and none is nearly black. */
+/* Okabe and Ito's seven colours, and nine that a search found.  In every kind of colour vision, these differ much from
+ * the seven, from each other, and from the lighter colours of the next micro-batches.  None is nearly black. */
 static const uint32_t micro_batches[] = {0xff0072b2, 0xffe69f00, 0xff009e73, 0xff56b4e9, 0xffcc79a7, 0xffd55e00,
                                          0xfff0e442, 0xff8800ff, 0xffc8281e, 0xffbbff99, 0xff784682, 0xff28fabe,
                                          0xffbb55ff, 0xff88bb66, 0xffd228be, 0xff3c6e46};

@@ -53,7 +53,7 @@ static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t
     return longest;
 }
 
-/* The same of lit bars: from the one at place `first` of all that are lit, up to the one at `end`. */
+/* The same of lit bars: those at the places [first, end) of the list of lit bars. */
 static const struct bar *longest_lit_bar(const struct brush *brush, size_t first, size_t end)
 {
     const struct bar *bars = brush->bars->all;
@@ -94,7 +94,7 @@ struct merged_columns {
     uint16_t cut[MOST_PIXELS];
 };
 
-/* Two fifths of its height are left of a lane that is hardly busy: so its tasks are seen, also between hatched gaps. */
+/* A lane that is hardly busy keeps two fifths of its height, so that its tasks are seen, also between hatched gaps. */
 static int most_cut(const struct brush *brush) { return brush->height * 3 / 10; }
 
 /* What counts as the busy share of a column with this bar: while others are dimmed, a lit one is drawn in full. */
@@ -126,7 +126,7 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
     for (int k = 0; k < width; k++)
         columns->cut[columns->n + k] = (uint16_t)((1 - busy) * columns->most_cut);
     columns->n += width;
-    brush->seen->pale |= busy < 0.5;
+    brush->contents->pale |= busy < 0.5;
     return bars[end - 1].end > to ? end - 1 : end;
 }
 
@@ -190,7 +190,7 @@ int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)
     const int cut = (int)((1 - busy) * most_cut(brush));
     fill(brush->view, x, brush->y + cut, width, brush->height - 2 * cut,
          blend(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
-    brush->seen->pale |= busy < 0.5;
+    brush->contents->pale |= busy < 0.5;
     return MAX(edge_x(brush, bar->end), x + width);
 }
 
@@ -222,9 +222,9 @@ static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t
             continue;
         fill(brush->view, x, top + from, right - x, to - from, group_colour(brush->view, brush->track, k));
         if (brush->view->colour == BY_KIND)
-            brush->seen->kind[k] = true;
+            brush->contents->kind[k] = true;
         else
-            brush->seen->plain |= k == GROUPS - 1;
+            brush->contents->plain |= k == GROUPS - 1;
     }
 }
 

@@ -84,10 +84,10 @@ static inline int column_width(const struct view *view, size_t n)
 /* Asks the CPU to bring these bytes into its cache, while the program goes on. */
 static inline void fetch_ahead(const void *bytes) { __builtin_prefetch(bytes); }
 
-/* Draws a lane, and adds what it draws to `seen`. */
-void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen);
+/* Draws a lane, and adds what it draws to `contents`. */
+void draw_lane(const struct view *view, const struct view_row *row, struct contents *contents);
 void draw_lane_names(const struct view *view, const struct view_row *row); /* once more, over what lies over the bars */
-void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen);
+void draw_memory(const struct view *view, const struct view_row *row, struct contents *contents);
 
 /* The budget of the row's device; 0: it is not on the axis. */
 double budget_in_sight(const struct view *view, const struct view_row *row);

@@ -78,7 +78,7 @@ static char *lane_names(const struct view *view, const struct view_row *device)
     return text;
 }
 
-/* The device's name, such as that of its driver, unless that says no more than the one above it. */
+/* The device's name, such as that of its driver; "" if this is its id, or the name of the device above it. */
 static const char *name_of_device(const struct view *view, const struct view_row *row)
 {
     const struct trace_device *device = &view->tracks[row->track]->trace->devices[row->index];
@@ -162,7 +162,7 @@ static void draw_row_label(const struct view *view, const struct view_row *row)
 /* What the rows hold; it may reach too far to the left or right. */
 static void draw_contents(struct view *view)
 {
-    view->layout.seen = (struct seen){.kind = {false}};
+    view->layout.contents = (struct contents){.kind = {false}};
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         if (!is_in_sight(view, row))
@@ -170,9 +170,9 @@ static void draw_contents(struct view *view)
         if (has_content(row))
             draw_borders(view, view->tracks[row->track], row->y, row->height);
         if (row->kind == ROW_LANE)
-            draw_lane(view, row, &view->layout.seen);
+            draw_lane(view, row, &view->layout.contents);
         else if (row->kind == ROW_MEMORY)
-            draw_memory(view, row, &view->layout.seen);
+            draw_memory(view, row, &view->layout.contents);
         else
             fill(view, 0, row->y, view->width, row->height, paper_of(row));
     }

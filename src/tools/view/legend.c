@@ -178,9 +178,9 @@ static void draw_colours(const struct view *view, struct legend_place *at)
         n++;
     for (size_t i = 0; i < n; i += colour_stride(view))
         if (colour_name(view, i, text) && text[0] &&
-            (view->colour != BY_KIND || lists_all(view) || view->layout.seen.kind[i]))
+            (view->colour != BY_KIND || lists_all(view) || view->layout.contents.kind[i]))
             draw_item(view, at, text, BOX, colour_number(view, (int64_t)i));
-    if (lists_all(view) ? view->has_plain[view->colour] : view->layout.seen.plain)
+    if (lists_all(view) ? view->has_plain[view->colour] : view->layout.contents.plain)
         draw_item(view, at, "none", BOX, colour_number(view, NONE));
 }
 
@@ -194,7 +194,7 @@ static void draw_causes(const struct view *view, struct legend_place *at)
     bool any = false;
     begin_paragraph(view, at, idle_title);
     for (enum cause i = 0; i < CAUSES; i++)
-        if (lists_all(view) || view->layout.seen.cause[i]) {
+        if (lists_all(view) || view->layout.contents.cause[i]) {
             draw_item(view, at, plainer[i] ? plainer[i] : cause_name[i],
                       cause_stripes(i) == SPARSE ? SPARSE_BOX : HATCHED_BOX, cause_colour(i));
             any = true;
@@ -218,7 +218,7 @@ static void draw_classes(const struct view *view, struct legend_place *at)
     if (!any)
         return;
     for (size_t i = 0; i < trace->header.n_classes; i++)
-        if (lists_all(view) ? view->has_class[i] : view->layout.seen.class[i])
+        if (lists_all(view) ? view->has_class[i] : view->layout.contents.class[i])
             draw_item(view, at, trace->header.memory[i], BOX, class_colour(i));
 }
 
@@ -229,7 +229,7 @@ enum unfinished { RUNS, WAITS };
 static bool shows_unfinished(const struct view *view, enum unfinished wanted)
 {
     if (view->canvas)
-        return view->layout.seen.unfinished[wanted];
+        return view->layout.contents.unfinished[wanted];
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         struct trace_running now;
@@ -280,7 +280,7 @@ static void add_sign(struct signs *signs, bool seen, struct sign sign)
 static void add_signs_of_tasks(const struct view *view, struct signs *signs)
 {
     const uint32_t bar = colour_number(view, 0);
-    const bool pale = view->layout.seen.pale || !view->canvas;
+    const bool pale = view->layout.contents.pale || !view->canvas;
     add_sign(signs, shows_loss(view), (struct sign){"loss", FLAT_LINE, LOSS});
     add_sign(signs, shows_borders(view), (struct sign){"a step begins", UPRIGHT_LINE, BORDER});
     add_sign(signs, shows_budget(view), (struct sign){"budget", DASHES, ACCENT});

@@ -141,57 +141,58 @@ bool is_lit(const struct view *view, int track, size_t record)
            bsearch(&record, view->selection.path, view->selection.n_path, sizeof *view->selection.path, by_record);
 }
 
-static void forget_lit_of(struct lit *lit)
+static void forget_highlight(struct highlight *highlight)
 {
-    for (uint32_t i = 0; i < lit->n_lanes; i++)
-        free(lit->lanes[i].all);
-    free(lit->lanes);
-    *lit = (struct lit){.lanes = NULL};
+    for (uint32_t i = 0; i < highlight->n_lanes; i++)
+        free(highlight->lanes[i].all);
+    free(highlight->lanes);
+    *highlight = (struct highlight){.lanes = NULL};
 }
 
 void forget_lit(struct view *view)
 {
     for (int k = 0; k < MOST_TRACKS; k++)
-        forget_lit_of(&view->selection.lit[k]);
+        forget_highlight(&view->selection.highlights[k]);
 }
 
-static void add_lit_bar(struct lit *lit, uint32_t lane, size_t bar)
+static void add_lit_bar(struct highlight *highlight, uint32_t lane, size_t bar)
 {
-    struct lit_bars *lane_bars = &lit->lanes[lane];
+    struct lit_bars *lane_bars = &highlight->lanes[lane];
     lane_bars->all = grow(lane_bars->all, &lane_bars->cap, lane_bars->n + 1, sizeof *lane_bars->all);
     lane_bars->all[lane_bars->n++] = (uint32_t)bar;
 }
 
 /* Adds the bars on the critical path, of tasks that the search finds.  found: by task. */
-static void add_lit_path(const struct view *view, struct lit *lit, const struct trace *trace, const bool *found)
+static void add_lit_path(const struct view *view, struct highlight *highlight, const struct trace *trace,
+                         const bool *found)
 {
     for (size_t i = 0; i < view->selection.n_path; i++) {
         const size_t record = view->selection.path[i];
         const uint32_t task = trace->records[record].task;
         if (found[task])
-            add_lit_bar(lit, trace->tasks[task].lane, bar_of(trace, record));
+            add_lit_bar(highlight, trace->tasks[task].lane, bar_of(trace, record));
     }
 }
 
 /* Adds all bars of tasks that the search finds. */
-static void add_all_lit_bars(struct lit *lit, const struct trace *trace, const bool *found)
+static void add_all_lit_bars(struct highlight *highlight, const struct trace *trace, const bool *found)
 {
     for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
         for (size_t i = 0; i < trace->bars[lane].n; i++)
             if (found[trace->bars[lane].all[i].task])
-                add_lit_bar(lit, lane, i);
+                add_lit_bar(highlight, lane, i);
 }
 
-static void add_lit_bars(const struct view *view, struct lit *lit, int track)
+static void add_lit_bars(const struct view *view, struct highlight *highlight, int track)
 {
     const struct trace *trace = view->tracks[track]->trace;
     bool *found = allocate(trace->header.n_tasks, sizeof *found);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
-        found[i] = strcasestr(trace->tasks[i].name, lit->search) != NULL;
-    if (lit->critical)
-        add_lit_path(view, lit, trace, found);
+        found[i] = strcasestr(trace->tasks[i].name, highlight->search) != NULL;
+    if (highlight->critical)
+        add_lit_path(view, highlight, trace, found);
     else
-        add_all_lit_bars(lit, trace, found);
+        add_all_lit_bars(highlight, trace, found);
     free(found);
 }
 
@@ -201,21 +202,21 @@ void fill_lit(struct view *view)
 {
     const struct view_selection *selection = &view->selection;
     for (int k = 0; k < view->n_tracks; k++) {
-        struct lit *lit = &view->selection.lit[k];
+        struct highlight *highlight = &view->selection.highlights[k];
         const struct track *track = view->tracks[k];
         const bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
-        const bool same = !critical && !lit->critical && strcmp(lit->search, selection->search) == 0 &&
-                          lit->changes == track->changes;
-        if (lit->lanes && dims && same)
+        const bool same = !critical && !highlight->critical && strcmp(highlight->search, selection->search) == 0 &&
+                          highlight->changes == track->changes;
+        if (highlight->lanes && dims && same)
             continue;
-        forget_lit_of(lit);
+        forget_highlight(highlight);
         if (!dims)
             continue;
-        lit->n_lanes = track->trace->header.n_lanes;
-        lit->lanes = allocate(lit->n_lanes, sizeof *lit->lanes);
-        lit->critical = critical;
-        lit->changes = track->changes;
-        snprintf(lit->search, sizeof lit->search, "%s", selection->search);
-        add_lit_bars(view, lit, k);
+        highlight->n_lanes = track->trace->header.n_lanes;
+        highlight->lanes = allocate(highlight->n_lanes, sizeof *highlight->lanes);
+        highlight->critical = critical;
+        highlight->changes = track->changes;
+        snprintf(highlight->search, sizeof highlight->search, "%s", selection->search);
+        add_lit_bars(view, highlight, k);
     }
 }

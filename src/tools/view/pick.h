@@ -35,7 +35,7 @@ void fill_critical_path(struct view *view); /* updates view->selection.path */
 
 /* Is the record lit, by the search and the critical path? */
 bool is_lit(const struct view *view, int track, size_t record);
-void fill_lit(struct view *view); /* updates view->selection.lit */
+void fill_lit(struct view *view); /* updates view->selection.highlights */
 void forget_lit(struct view *view);
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */

@@ -112,8 +112,9 @@ static bool tells_of(const struct view *view, const struct view_row *row)
     return row->kind == ROW_MEMORY && row->track == region->track && row->index == region->device;
 }
 
-/* What is bad about a place of the table: above all the pixels that it hides of what it is about, then the columns
- * [left, right) of the stretch or place, then the way there.  Of a place's row nothing is to be hidden. */
+/* How bad a place of the table is.  Worst are pixels that it hides of the rows which it is about: of a stretch's rows
+ * those in the columns [left, right), and of a place's row all.  Then other pixels of these columns count, and then the
+ * distance from them. */
 static int64_t badness(const struct view *view, const struct box *box, int left, int right)
 {
     int64_t hidden = 0;
@@ -169,8 +170,8 @@ struct box place_panel(const struct view *view, struct box size)
     return best.box;
 }
 
-/* The height that a table may have: that of the rows, and so that a place's row is not hidden, what is above or below
- * it, if that is not too little. */
+/* The height that a table may have: that of all rows.  The table of a place must not hide the place's row, so it has the
+ * height of the rows above or below, if this is not too little. */
 static int room_for_panel(const struct view *view)
 {
     const struct box rows = places_of(view).rows;

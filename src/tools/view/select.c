@@ -35,7 +35,7 @@ static void fill_work(const struct trace *trace, uint32_t lane, uint64_t from, u
     }
 }
 
-/* How much of what its lane reaches at most the work did; NAN: not known. */
+/* The rate of the work, as a share of the highest rate of its lane; NAN: not known. */
 static double share_of_peak(const struct stretch_work *work, const struct trace_lane *lane)
 {
     const bool computes = work->flops > 0;

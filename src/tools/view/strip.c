@@ -5,6 +5,14 @@
 #include <inttypes.h>
 #include <math.h>
 
+enum {                     /* dots */
+       SMALL_LINE = 17,    /* from one line to the next, where the lower one has small letters */
+       SMALL_LETTERS = 14, /* the height of a line of small letters */
+       BESIDE = 8,         /* between the overview or the ruler and the text on its left */
+       TICK = 6,           /* the length of the ruler's ticks */
+       TICK_GAP = 5        /* from a tick to its text */
+};
+
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
 uint32_t step_at_overview(const struct view *view, int x)
@@ -97,7 +105,8 @@ static void draw_loss(const struct view *view)
         y = to_y;
         first = false;
     }
-    put_small(view, MARGIN * dot, box.y + box.h - 14 * dot, box.x, LOSS, "loss %.3f", last_loss(view->tracks[0]));
+    put_small(view, MARGIN * dot, box.y + box.h - SMALL_LETTERS * dot, box.x, LOSS, "loss %.3f",
+              last_loss(view->tracks[0]));
 }
 
 /* ---- the strip --------------------------------------------------------------------------------------------------- */
@@ -121,14 +130,15 @@ static void draw_overview(const struct view *view)
     const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
     const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
     const bool loss = shows_loss(view);
-    const int dot = view->scale, y = loss ? box.y - 2 * dot : box.y + box.h / 2 - 17 * dot;
+    const int dot = view->scale, y = loss ? box.y - 2 * dot : box.y + box.h / 2 - SMALL_LINE * dot;
     char text[32];
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, fmax(2 * middle, 1));
     fill(view, box.x, box.y + box.h, box.w, dot, BORDER);
     put_text(view, MARGIN * dot, y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
     if (middle > 0)
-        put_small(view, MARGIN * dot, y + 17 * dot, box.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
+        put_small(view, MARGIN * dot, y + SMALL_LINE * dot, box.x - BESIDE * dot, SOFT, "median %s",
+                  format_ns(text, middle));
     if (loss)
         draw_loss(view);
 }
@@ -149,10 +159,10 @@ static void draw_ticks(const struct view *view)
         const int x = (int)x_of(view, at);
         char text[48];
         format_axis(view, text, at, tick);
-        fill(view, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
-        const int wide = small_width(view, text) + 5 * dot;
+        fill(view, x, bottom - TICK * dot, dot, TICK * dot, BORDER);
+        const int wide = small_width(view, text) + TICK_GAP * dot;
         if (x + wide < ruler.x + ruler.w && !is_covered(&times, x, wide))
-            put_small(view, x + 5 * dot, bottom - 17 * dot, view->width, SOFT, "%s", text);
+            put_small(view, x + TICK_GAP * dot, bottom - SMALL_LINE * dot, view->width, SOFT, "%s", text);
     }
     fill(view, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
@@ -366,8 +376,8 @@ static void draw_anchor_beside(const struct view *view)
 {
     const struct box box = places_of(view).ruler;
     const int dot = view->scale;
-    put_small(view, MARGIN * dot, box.y + box.h - 17 * dot, box.x - 8 * dot, ACCENT, "time from step %" PRIu32,
-              view->sight.anchor);
+    put_small(view, MARGIN * dot, box.y + box.h - SMALL_LINE * dot, box.x - BESIDE * dot, ACCENT,
+              "time from step %" PRIu32, view->sight.anchor);
 }
 
 /* The overview has the same ground as the first line of the picture.  A line below it keeps the ruler's numbers of

@@ -140,7 +140,7 @@ struct view_row {
 };
 static inline bool has_content(const struct view_row *row) { return row->kind == ROW_LANE || row->kind == ROW_MEMORY; }
 
-struct seen { /* what the picture has, as far as it is drawn: kinds of the first trace's bars, causes of gaps */
+struct contents { /* what the picture has, as far as it is drawn: kinds of the first trace's bars, causes of gaps */
     bool kind[KINDS], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
@@ -156,7 +156,7 @@ struct layout {
     int legend_lines, details_lines;
     bool low;                /* true: the window is so low that it has no overview, and a legend of two lines at most */
     bool no_room_for_memory; /* true: its rows would be too low to be read, so they are left out */
-    struct seen seen;
+    struct contents contents;
 };
 
 /* ---- what is selected ------------------------------------------------------------------------------------------ */
@@ -188,7 +188,7 @@ struct lit_bars { /* the indices of a lane's bars that are lit, ascending */
     size_t n, cap;
 };
 
-struct lit {                /* what is lit in a track while other bars are dimmed, and for what it was found */
+struct highlight {          /* what is lit in a track while other bars are dimmed, and for what it was found */
     struct lit_bars *lanes; /* [n_lanes] NULL: all bars are lit */
     uint32_t n_lanes;
     char search[32];
@@ -207,7 +207,7 @@ struct view_selection {
     bool critical;   /* true: only the critical path of the anchor step is lit */
     size_t *path;    /* the records of that path in the first trace, ascending */
     size_t n_path, cap_path;
-    struct lit lit[MOST_TRACKS];
+    struct highlight highlights[MOST_TRACKS];
 };
 
 /* ---- what the mouse does --------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@ struct memory_column { /* columns of pixels that show one amount */
 
 /* Draws the bytes of each class, one above the other; top: the bytes at the upper edge of the box. */
 static void draw_amount(const struct view *view, const struct memory_column *column, const struct box *box, double top,
-                        struct seen *seen)
+                        struct contents *contents)
 {
     double sum = 0;
     int y = box->y + box->h;
@@ -18,7 +18,7 @@ static void draw_amount(const struct view *view, const struct memory_column *col
         sum += (double)column->held->bytes[i];
         int to = box->y + box->h - (int)fmin(sum / top * box->h + 0.5, box->h);
         fill(view, column->x, to, column->width, y - to, class_colour(i));
-        seen->class[i] |= to < y;
+        contents->class[i] |= to < y;
         y = to;
     }
 }
@@ -43,7 +43,7 @@ static double upper_edge(const struct view *view)
 /* Each column of pixels shows the most that is held in its time; far out a span is a column.  As with bars, all is
  * found before it is drawn. */
 static void draw_areas(const struct view *view, const struct view_row *row, const struct box *box, double top,
-                       struct seen *seen)
+                       struct contents *contents)
 {
     const struct track *track = view->tracks[row->track];
     const struct memory_use *use = &track->trace->memory_use[row->index];
@@ -69,7 +69,7 @@ static void draw_areas(const struct view *view, const struct view_row *row, cons
         width = column_width(view, (next - before) / (size_t)width);
     }
     for (int i = 0; i < n; i++)
-        draw_amount(view, &columns[i], box, top, seen);
+        draw_amount(view, &columns[i], box, top, contents);
 }
 
 /* ---- the axis -------------------------------------------------------------------------------------------------- */
@@ -114,33 +114,45 @@ static void label_line(const struct view *view, const struct view_row *row, int 
     put_small(view, AT_RIGHT, y, right, colour, "%s", format_bytes(text, bytes));
 }
 
-/* Numbers stand beside the areas, not on them; a line too close to the budget's has none. */
-void draw_axis_labels(const struct view *view, const struct view_row *row)
+struct memory_axis { /* the axis of bytes of a row */
+    struct box box;
+    double top;    /* the bytes at the upper edge of the box */
+    double tick;   /* from line to line */
+    double budget; /* 0: it is not on the axis */
+};
+
+static struct memory_axis axis_of_row(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->tracks[row->track];
-    const struct box box = box_of(view, row);
-    const int dot = view->scale;
-    const double top = upper_edge(view);
-    const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
-    const int budget_y = y_of(&box, budget, top);
-    for (double at = tick; at < top; at += tick)
-        if (budget == 0 || (abs(y_of(&box, at, top) - budget_y) >= 12 * dot && box.h >= 24 * dot))
-            label_line(view, row, y_of(&box, at, top), at, SOFT);
-    if (budget > 0)
-        label_line(view, row, budget_y, budget, ACCENT);
+    struct memory_axis axis = {.box = box_of(view, row), .top = upper_edge(view)};
+    axis.tick = tick_of(view, &axis.box, axis.top);
+    axis.budget = shown_budget(view->tracks[row->track], row->index, axis.top);
+    return axis;
 }
 
-void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen)
+/* Numbers stand beside the areas, not on them; a line that is too close to the line of the budget has none. */
+void draw_axis_labels(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = view->tracks[row->track];
-    const struct box box = box_of(view, row);
+    const struct memory_axis axis = axis_of_row(view, row);
     const int dot = view->scale;
-    const double top = upper_edge(view);
-    const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
-    draw_areas(view, row, &box, top, seen);
-    for (double at = tick; at < top; at += tick)
-        shade(view, &(struct box){box.x, y_of(&box, at, top), box.w, dot}, INK, 0.25);
-    fill(view, box.x, box.y + box.h, box.w, dot, RULE);
-    for (int x = box.x; x < box.x + box.w && budget > 0; x += 8 * dot)
-        fill(view, x, y_of(&box, budget, top), 5 * dot, dot, ACCENT);
+    const int budget_y = y_of(&axis.box, axis.budget, axis.top);
+    for (double at = axis.tick; at < axis.top; at += axis.tick) {
+        const int y = y_of(&axis.box, at, axis.top);
+        if (axis.budget == 0 || (abs(y - budget_y) >= 12 * dot && axis.box.h >= 24 * dot))
+            label_line(view, row, y, at, SOFT);
+    }
+    if (axis.budget > 0)
+        label_line(view, row, budget_y, axis.budget, ACCENT);
+}
+
+void draw_memory(const struct view *view, const struct view_row *row, struct contents *contents)
+{
+    const struct memory_axis axis = axis_of_row(view, row);
+    const struct box *box = &axis.box;
+    const int dot = view->scale;
+    draw_areas(view, row, box, axis.top, contents);
+    for (double at = axis.tick; at < axis.top; at += axis.tick)
+        shade(view, &(struct box){box->x, y_of(box, at, axis.top), box->w, dot}, INK, 0.25);
+    fill(view, box->x, box->y + box->h, box->w, dot, RULE);
+    for (int x = box->x; x < box->x + box->w && axis.budget > 0; x += 8 * dot)
+        fill(view, x, y_of(box, axis.budget, axis.top), 5 * dot, dot, ACCENT);
 }

@@ -31,7 +31,7 @@ static void expect_ms(const struct board *board, double ms)
 {
     double now = number_of(board, "period_ms");
     if (fabs(now - ms) > 1e-9)
-        test_failed("the period is %g ms, but expected is %g\n", now, ms);
+        test_failed("the period: expected %g ms, got %g\n", ms, now);
 }
 
 static struct list *finished(const char *path)

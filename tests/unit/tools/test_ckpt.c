@@ -16,39 +16,31 @@
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 
-/* yard must end with this code and say `part` after these words, which have two paths in them. */
-static void expect_ckpt(const char *format, const char *first, const char *second, int code, const char *part)
-{
-    char words[1024];
-    snprintf(words, sizeof words, format, first, second);
-    expect_yard(code, part, "%s", words);
-}
-
 TEST(each_command_of_ckpt_says_what_it_did)
 {
     char *saved = small_state("commands");
     char *other = temp_path("other");
     char *bin = temp_path("m.bin");
     char *hf = temp_path("hf");
-    expect_ckpt("ckpt ls '%s'%s", saved, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
-    expect_ckpt("ckpt ls --json '%s'%s", saved, "", 0, "\"sections\": 3");
-    expect_ckpt("ckpt verify '%s'%s", saved, "", 0, "sound");
-    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other, 0, "dp=3,pp=1,tp=1, zero 3");
-    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other, 2, "is a folder with files in it");
-    expect_ckpt("ckpt diff '%s' '%s'", saved, other, 0, "0 of");
-    expect_ckpt("ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other, 2, "use tp=2");
-    expect_ckpt("ckpt reshard '%s' '%s' --plan --json", saved, other, 0, "\"from_offset\": 0");
-    expect_ckpt("ckpt export '%s' '%s'", saved, hf, 0, "Hugging Face's form");
-    expect_ckpt("ckpt export '%s' '%s'", other, bin, 0, "llm.c's form");
-    expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is not a folder");
-    expect_ckpt("ckpt lst '%s'%s", saved, "", 2, "say ls, verify, diff, reshard or export");
+    expect_yard(0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3", "ckpt ls '%s'", saved);
+    expect_yard(0, "\"sections\": 3", "ckpt ls --json '%s'", saved);
+    expect_yard(0, "sound", "ckpt verify '%s'", saved);
+    expect_yard(0, "dp=3,pp=1,tp=1, zero 3", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other);
+    expect_yard(2, "is a folder with files in it", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other);
+    expect_yard(0, "0 of", "ckpt diff '%s' '%s'", saved, other);
+    expect_yard(2, "use tp=2", "ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other);
+    expect_yard(0, "\"from_offset\": 0", "ckpt reshard '%s' '%s' --plan --json", saved, other);
+    expect_yard(0, "Hugging Face's form", "ckpt export '%s' '%s'", saved, hf);
+    expect_yard(0, "llm.c's form", "ckpt export '%s' '%s'", other, bin);
+    expect_yard(4, "is not a folder", "ckpt verify '%s'", bin);
+    expect_yard(2, "say ls, verify, diff, reshard or export", "ckpt lst '%s'", saved);
     char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;
     char *bytes = read_whole(file, &n);
     bytes[n - 1] ^= 1;
     overwrite(file, bytes, n);
-    expect_ckpt("ckpt verify '%s'%s", other, "", 1, "is damaged: tensor");
-    expect_ckpt("ckpt verify --json '%s'%s", other, "", 1, "\"sound\": false");
+    expect_yard(1, "is damaged: tensor", "ckpt verify '%s'", other);
+    expect_yard(1, "\"sound\": false", "ckpt verify --json '%s'", other);
     free(bytes);
     free(saved);
 }
@@ -64,16 +56,16 @@ TEST(a_folder_is_verified_whole)
         char *path = lasting("%s/step-%u", folder, step);
         write_random_state(path, &small_config, &mesh, step, 1, step);
     }
-    expect_ckpt("ckpt verify '%s'%s", folder, "", 0, "step-1: sound");
-    expect_ckpt("ckpt verify --json '%s'%s", folder, "", 0, "\"step\": 3");
+    expect_yard(0, "step-1: sound", "ckpt verify '%s'", folder);
+    expect_yard(0, "\"step\": 3", "ckpt verify --json '%s'", folder);
     char *bytes = read_whole(file, &n);
     bytes[n - 1] ^= 1;
     overwrite(file, bytes, n);
-    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "step-2/rank-0.safetensors is damaged: tensor");
-    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "step-1: sound");
+    expect_yard(1, "step-2/rank-0.safetensors is damaged: tensor", "ckpt verify '%s'", folder);
+    expect_yard(1, "step-1: sound", "ckpt verify '%s'", folder);
     overwrite(file, bytes, n - 1);
-    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "it is cut short");
-    expect_ckpt("ckpt ls '%s'%s", folder, "", 0, "is passed over");
+    expect_yard(1, "it is cut short", "ckpt verify '%s'", folder);
+    expect_yard(0, "is passed over", "ckpt ls '%s'", folder);
     free(bytes);
     free_mesh(&mesh);
 }
@@ -88,18 +80,18 @@ TEST(nothing_else_is_replaced)
     char *odd = lasting("%s-\377", saved), *slash = lasting("%s-slash/", saved);
     overwrite(file, "precious", 8);
     overwrite(other, "precious", 8);
-    expect_ckpt("ckpt reshard '%s' '%s'", saved, file, 4, "a file of that name is in the way");
-    expect_ckpt("ckpt export '%s' '%s'", saved, file, 4, "a file of that name is in the way");
-    expect_ckpt("ckpt export '%s' '%s'", saved, other, 2, "is a file of another kind");
-    expect_ckpt("ckpt export '%s' '%s'", saved, within, 2, "is a checkpoint, to which nothing is added");
-    expect_ckpt("ckpt reshard '%s' '%s'", saved, within, 2, "is a checkpoint, to which nothing is added");
-    expect_ckpt("train --model tiny --save '%s'%s", saved, "", 2, "is a checkpoint, to which nothing is added");
-    expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
-    expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
-    expect_ckpt("ckpt export '%s' '%s-hf/'", saved, saved, 0, "Hugging");
+    expect_yard(4, "a file of that name is in the way", "ckpt reshard '%s' '%s'", saved, file);
+    expect_yard(4, "a file of that name is in the way", "ckpt export '%s' '%s'", saved, file);
+    expect_yard(2, "is a file of another kind", "ckpt export '%s' '%s'", saved, other);
+    expect_yard(2, "is a checkpoint, to which nothing is added", "ckpt export '%s' '%s'", saved, within);
+    expect_yard(2, "is a checkpoint, to which nothing is added", "ckpt reshard '%s' '%s'", saved, within);
+    expect_yard(2, "is a checkpoint, to which nothing is added", "train --model tiny --save '%s'", saved);
+    expect_yard(0, "llm.c's form", "ckpt export '%s' '%s'", saved, bin);
+    expect_yard(0, "llm.c's form", "ckpt export '%s' '%s'", saved, bin);
+    expect_yard(0, "Hugging", "ckpt export '%s' '%s-hf/'", saved, saved);
     make_folder(slash);
-    expect_ckpt("ckpt reshard '%s' '%s'", saved, slash, 0, "written, in");
-    expect_ckpt("ckpt reshard --json '%s' '%s'", saved, odd, 0, "kept-?\"");
+    expect_yard(0, "written, in", "ckpt reshard '%s' '%s'", saved, slash);
+    expect_yard(0, "kept-?\"", "ckpt reshard --json '%s' '%s'", saved, odd);
     struct outcome outcome = run_child(check_checkpoint, saved);
     size_t n;
     char *text = read_whole(file, &n);

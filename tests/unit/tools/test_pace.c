@@ -87,7 +87,7 @@ static void expect_delays_change_nothing(const char *devices, bool apart)
     for (uint64_t seed = 1; seed <= DELAYED_RUNS; seed++) {
         start_delays(trainer->train_list, seed);
         float *values = train_again(trainer, STEPS, &same);
-        stop_lengthening(trainer->train_list);
+        stop_pacing(trainer->train_list);
         assert_int_equal(same, n);
         expect_same_bits(lasting("-d %s, apart %d, --delay-seed %d", devices, apart, (int)seed), values, expected, n);
         free(values);
@@ -139,7 +139,7 @@ static struct paced run_paced(double scale)
     float *expected = train_serial(paced.trainer, 4, &n);
     paced.simulation = must_simulate(list, paced.costs);
     paced.recording.times = allocate(5 * list->n, sizeof *paced.recording.times);
-    struct pace *pace = start_pacing(list, paced.simulation->steady, paced.simulation->period, scale);
+    struct pace *pace = start_padding(list, paced.simulation->steady, paced.simulation->period, scale);
     assert_close(pace->pacer.scale, scale, 0);
     struct observer keeper = {.ended = keep_times, .context = &paced.recording};
     add_observer(&keeper);
@@ -148,7 +148,7 @@ static struct paced run_paced(double scale)
     paced.overruns = pace->overruns;
     paced.tasks = pace->tasks;
     paced.seconds = 1e-9 * (double)pace->overrun_ns / pace->pacer.scale;
-    stop_lengthening(list);
+    stop_pacing(list);
     assert_int_equal(same, n);
     assert_int_equal(paced.recording.n, 4 * list->n);
     expect_same_bits("paced", values, expected, n);
@@ -235,11 +235,11 @@ TEST(the_scale_shows_the_median_task_for_5_ms)
     struct costs *costs = read_costs(write_hardware());
     struct simulation *simulation = must_simulate(trainer->train_list, costs);
     init_random(trainer->model, 1);
-    struct pace *pace = start_pacing(trainer->train_list, simulation->steady, simulation->period, 0);
+    struct pace *pace = start_padding(trainer->train_list, simulation->steady, simulation->period, 0);
     qsort(simulation->seconds, trainer->train_list->n, sizeof *simulation->seconds, ascending);
     assert_at_least(pace->pacer.scale * simulation->seconds[trainer->train_list->n / 2], 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->pacer.scale));
-    stop_lengthening(trainer->train_list);
+    stop_pacing(trainer->train_list);
     free_simulation(simulation);
     free_costs(costs);
     free_trainer(trainer);

@@ -38,7 +38,7 @@ static void expect_edge(const struct list *list, const struct expected *expected
     const struct edge *edge = find_edge(list, expected);
     if (edge && edge->kind == expected->kind && edge->wait == expected->wait)
         return;
-    test_failed("edge from %u%s to %u: expected is %s, but found is %s\n", expected->from,
+    test_failed("edge from %u%s to %u: expected %s, got %s\n", expected->from,
                 expected->previous ? " of the step before" : "", expected->to,
                 edge_words(expected->kind, expected->wait), edge ? edge_words(edge->kind, edge->wait) : "none");
 }

@@ -259,7 +259,7 @@ static float run_now_and_then(bool serial)
         execute(journey.list, number);
     drain(journey.list);
     execution.serial = false;
-    stop_lengthening(journey.list);
+    stop_pacing(journey.list);
     float result = *(float *)tensor_memory(tensor);
     end_journey(&journey);
     return result;
