@@ -38,8 +38,8 @@ enum {                   /* pixels */
        DISC = 8 * SPOT      /* the width of a point's disc, in sixteenths of a pixel */
 };
 
-/* Colours by Okabe and Ito, which colour-blind readers can tell apart, without yellow; then six others.  All can be seen
- * as thin lines. */
+/* Colours by Okabe and Ito, which colour-blind readers can tell apart, without yellow; then six others.  All can be
+ * seen as thin lines. */
 static uint32_t run_colour(const struct series *series)
 {
     static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9,

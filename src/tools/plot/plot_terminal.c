@@ -59,7 +59,7 @@ static void put_letter(struct screen *screen, const struct point *point, uint32_
         fill_rect(screen->letter, x / screen->across, y / screen->down, 1, 1, number);
 }
 
-/* Puts the series' letter at each of a few validation losses, or else in PLACES places, which differ from run to run. */
+/* Puts the series' letter at each of a few validation losses, or else in PLACES places, which differ between runs. */
 static void put_letters(struct screen *screen, const struct series *series, uint32_t number)
 {
     enum { PLACES = 5 };

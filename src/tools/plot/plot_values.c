@@ -24,8 +24,8 @@ static void take_means(struct series *series, size_t n)
     series->n -= n - 1;
 }
 
-/* Replaces each loss by a weighted mean of it and of all losses before it.  It has the weight 1 - share, and each earlier
- * loss has `share` times the weight of the loss after it.  The weighted sum is divided by the sum of the weights. */
+/* Replaces each loss by a weighted mean of it and of all losses before it.  It has the weight 1 - share, and each
+ * earlier loss has `share` times the weight of the loss after it.  The sum is divided by the sum of the weights. */
 static void take_exponential_means(struct series *series, double share)
 {
     double sum = 0, weights = 0;

@@ -170,8 +170,8 @@ struct box place_panel(const struct view *view, struct box size)
     return best.box;
 }
 
-/* The height that a table may have: that of all rows.  The table of a place must not hide the place's row, so it has the
- * height of the rows above or below, if this is not too little. */
+/* The height that a table may have: that of all rows.  The table of a place must not hide the place's row, so it has
+ * the height of the rows above or below, if this is not too little. */
 static int room_for_panel(const struct view *view)
 {
     const struct box rows = places_of(view).rows;

@@ -203,10 +203,10 @@ TEST(the_legend_has_the_classes_that_are_seen)
                         held[k] |= canvas->pixels[y * canvas->width + x] == class_colour(k);
         }
         for (size_t k = 0; k < trace->header.n_classes; k++)
-            assert_int_equal(view->layout.seen.class[k], held[k]);
+            assert_int_equal(view->layout.contents.class[k], held[k]);
         free_canvas(canvas);
     }
-    assert_false(view->layout.seen.class[2]); /* the list has no state of an optimizer */
+    assert_false(view->layout.contents.class[2]); /* the list has no state of an optimizer */
     end_view(view);
     free(path);
 }
@@ -241,7 +241,7 @@ TEST(the_legend_has_the_causes_that_are_seen)
                                          view_row->height / 3};
                 seen |= has_colour(canvas, gaps, cause_colour((enum cause)cause));
             }
-            assert_int_equal(view->layout.seen.cause[cause], seen);
+            assert_int_equal(view->layout.contents.cause[cause], seen);
             if (!seen)
                 others++;
         }
