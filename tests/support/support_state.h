@@ -3,7 +3,7 @@
 #define SUPPORT_STATE_H
 
 #include "support.h"
-#include "techniques/snapshot/snapshot_parts.h"
+#include "techniques/snapfile/snapfile_parts.h"
 
 /* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */
 struct random_case {

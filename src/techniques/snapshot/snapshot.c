@@ -40,9 +40,9 @@
  *
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
-#include "snapshot.h"
 #include "cl/shared.h" /* defines: SIDE_CPU, SIDE_DEVICE */
 #include "planning/predict/costs.h"
+#include "snapshot_parts.h"
 
 #include <math.h>
 

@@ -1,170 +1,57 @@
-/* snapshot_parts.h - what the files of this folder know of one another: where the bytes of a snapshot file lie, and how
- * it is read and written.  snapshot.h explains the words.
- *
- * Writing it:
- *
- *     open_snapfile_writer()
- *     for each iteration:
- *         snapfile_begin()           takes a slot
- *         snapfile_write()           for one payload after another
- *         snapfile_finish()          commits the iteration
- *     close_snapfile_writer()        after a drain
- */
+/* snapshot_parts.h - what the files of this folder know of one another: the rewrite of the list, the run, the report. */
 #ifndef SNAPSHOT_PARTS_H
 #define SNAPSHOT_PARTS_H
 
-#include "snapfile.h"
-#include "techniques/checkpoint/checkpoint.h"
-#include "trainer/file/bytes.h"  /* defines: reader */
-#include "trainer/step/tensor.h" /* defines: MOST_SLOTS */
+#include "planning/pass/pass.h"
+#include "snapshot.h"
+#include "techniques/snapfile/snapfile.h"
 
-#include <pthread.h>
+/* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
-/* ---- snapfile_layout.c: the file --------------------------------------------------------------------------------- */
-
-enum { SNAPFILE_PAGE = 4096, MANIFEST_AT = 2 * SNAPFILE_PAGE };
-enum { MAGIC_BYTES = 8, HASH_BYTES = sizeof(uint64_t) };
-enum { PAGE_HASH_AT = SNAPFILE_PAGE - HASH_BYTES }; /* a page ends with its hash */
-
-struct snapfile_plan { /* says what a run stores of an iteration */
-    const struct config *config;
-    const struct mesh *mesh;
-    struct slots *slots;        /* which iteration has which slot */
-    int64_t batch;              /* sequences of an iteration */
-    struct state_range *ranges; /* by payload: the part of the state that it has */
-    size_t n;
-};
-uint64_t payload_bytes(const struct state_range *range); /* what the payload takes in a slot */
-uint64_t hashes_bytes(size_t pieces);                    /* what the hashes of so many pieces take in a slot */
-
-/* The pieces that lie in these payloads.  Their file_offset counts from the slot's beginning.  Fails where the pieces
- * are not the whole state. */
-struct pieces *cut_stored(const struct snapfile_plan *plan);
-
-/* How a page begins, byte for byte, as the head of snapfile_layout.c draws it. */
-struct snapfile_page {
-    char magic[MAGIC_BYTES];
-    uint32_t version, endian;
-    uint64_t file_bytes, run_id, zero;
-    uint32_t slots, pieces;
-    uint64_t manifest_bytes, manifest_hash;
-    struct snapfile_commit commit;
-};
-extern const struct checkpoint_form snapfile_form;
-struct snapfile {
-    struct single_file base; /* its `bytes` is the size of a slot */
-    uint64_t run_id;         /* id of the run that writes the file, or that made its newest commit */
-    int slots;
-    uint64_t manifest_bytes, manifest_hash;
-    uint64_t slots_at;             /* offset of the first slot in the file */
-    struct snapfile_commit newest; /* the newest commit that can be recovered */
-    int page;                      /* the page that has it, 0 or 1; NONE: no page */
-    uint64_t last_seq;             /* the highest seq of a commit on any page */
+struct snapshot_edit { /* the rewrite of a list whose updates are to be stored */
+    struct list *list;
+    struct edit *edit;
+    struct snapshot_options options; /* a copy, whose place may be one that is only tried */
+    bool by_hand;                    /* the tasks of a step file say themselves how long they take */
 };
 
-/* The file of a checkpoint that was opened from a snapshot file, or is written to one. */
-struct snapfile *snapfile_of(const struct checkpoint *checkpoint);
+/* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
+size_t store_all(struct snapshot_edit *snapshot_edit);
 
-uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
-uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
-void fill_page(const struct snapfile *snapfile, const struct snapfile_commit *commit, char page[SNAPFILE_PAGE]);
+/* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
+ * the others by next_slot. */
+struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
 
-/* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with it; NULL: nothing.
- * Ends the program (EXIT_FAILED) if a newer yard wrote it. */
-const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE], const struct reader *reader);
+/* ---- snapshot_stored.c ------------------------------------------------------------------------------------------- */
 
-/* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
-bool is_snapshot(const char *path);
+/* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
+size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *pool);
 
-/* ---- snapfile_read.c: reading it --------------------------------------------------------------------------------- */
+/* Does the access write parameters or the optimizer's state? */
+bool writes_state(const struct access *access);
 
-/* Recovers a snapshot.  Where no commit is whole, newest.slot is NO_SLOT, and hashes and places of pieces mean
- * nothing. */
-struct checkpoint *read_snapshot(const char *path);        /* a run may be writing: a page that changes is read again */
-struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
+/* ---- snapshot_run.c: in a training ------------------------------------------------------------------------------- */
 
-/* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
-struct checkpoint *read_locked_snapshot(const char *path);
+/* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
+void start_snapshots(struct trainer *trainer);
 
-/* ---- snapfile_open.c, snapfile_write.c: a file that is being written --------------------------------------------- */
+/* Closes the file, which stays readable.  Nothing is in flight: drain first. */
+struct snapfile_counts close_snapshots(struct trainer *trainer);
 
-struct held_slot { /* a slot, for the last iteration that had it */
-    uint32_t iteration;
-    bool not_finite;  /* a value in it is not finite */
-    size_t payloads;  /* the number that have been written: they come in their order */
-    uint64_t *hashes; /* by piece, in the manifest's order */
-};
-typedef void *persist_bytes(void *to, const void *from, size_t n);
+/* Tells the iteration's commit, which waits for that, that its step has been reported.  The report's thread calls it.
+ * sound: the step's numbers are finite; a step is not committed where they are not. */
+void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
-struct snapfile_writer {     /* a file that is being written */
-    struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
-    int64_t batch;           /* sequences of an iteration */
-    size_t n;                /* payloads */
-    uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
-    int fd;
-    int direct_fd;          /* the same file, opened to write past the page cache; NONE: the system cannot */
-    char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
-    persist_bytes *persist; /* writes to `memory` */
-    struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
-    int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */
+/* *commits becomes those since the last call, in their order; the caller frees it.  Returns how many there are. */
+size_t take_commits(struct trainer *trainer, struct commit_times **commits);
+extern const struct hooks snapshot_hooks;
 
-    /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
-     * Which slot an iteration has is looked up without it, since `iteration` of struct slots is atomic.  The thread
-     * that writes reads `failed` without it, since no other sets it before the file is closed. */
-    pthread_mutex_t lock;
-    struct slots *slots; /* which iteration has which slot */
-    bool failed;
-    struct snapfile_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
+/* ---- snapshot_report.c: what people and `plan --json` are told --------------------------------------------------- */
 
-    /* used by the thread that writes; a slot also by the one that takes it */
-    struct held_slot held[MOST_SLOTS + 1];
-    int page;     /* the page that has the newest commit; NONE: no page */
-    uint64_t seq; /* the commit's */
-};
-
-/* ---- snapfile_open.c: opening it to write, and closing it -------------------------------------------------------- */
-
-/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
- * make_checkpoint() makes it; its step and samples are those at which the run begins.  A file whose layout and
- * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
- * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
- * returns, but not its slots.
- * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
-struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
-                                     const struct snapfile_plan *plan, struct snapfile_writer **out);
-
-/* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
-struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
-
-/* The new file takes the name of the old one.  argument: a struct snapfile_writer, for attempt().  snapfile_write.c
- * calls this function and the next one. */
-void take_name(void *argument);
-
-/* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
-bool give_up_if_lost(struct snapfile_writer *writer);
-
-/* ---- snapfile_write.c: the protocol ------------------------------------------------------------------------------ */
-
-/* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
- * then the iteration is dropped. */
-int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
-
-/* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
- * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
- * snapfile_finish() drops the iteration. */
-void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
-
-/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
- * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
-
-/* ---- snapfile_system.c: calls of the system ---------------------------------------------------------------------- */
-
-int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
-void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
-void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
-
-/* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
-char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
+/* Writes the report's fields, and its sentence on the list as the pass has left it.  other_period: the period with
+ * copies in the other place of enum snapshot_place, in seconds; NAN where it is not known.  Ends the program
+ * (EXIT_USAGE) where the devices' buffers do not fit. */
+void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
+                     struct pass_report *report);
 
 #endif

@@ -1,8 +1,7 @@
 /* snapshot_pass.c - --snapshot as a pass: its options, and its run.  The technique itself is in snapshot.c. */
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
-#include "snapshot.h"
-#include "snapshot_parts.h" /* defines: snapfile_form */
+#include "snapshot_parts.h"
 #include "trainer/settings/settings.h"
 
 #include <math.h>
@@ -162,7 +161,7 @@ static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
                                            {"print-list", "snapshot", "a step file cannot describe slots"}};
 const struct module module_snapshot = {
     .name = "snapshot",
-    .needs = "pass predict checkpoint",
+    .needs = "pass predict checkpoint snapfile",
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),
@@ -171,5 +170,4 @@ const struct module module_snapshot = {
     .n_rules = COUNT(rules),
     .check_settings = check_snapshot_options,
     .hooks = &snapshot_hooks,
-    .checkpoint_form = &snapfile_form,
 };

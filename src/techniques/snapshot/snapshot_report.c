@@ -2,7 +2,7 @@
  * when on, and what to change.
  */
 #include "planning/predict/forecast.h"
-#include "snapshot.h"
+#include "snapshot_parts.h"
 
 #include <math.h>
 

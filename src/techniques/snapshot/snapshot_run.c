@@ -14,11 +14,12 @@
  * Else the iteration is given up, which the run counts as dropped too.  After a step that is not sound no iteration is
  * committed.
  */
-#include "snapshot.h"
 #include "snapshot_parts.h"
 #include "techniques/checkpoint/resume.h"
 #include "trainer/train/log.h"
 #include "trainer/train/progress.h"
+
+#include <pthread.h>
 
 struct snapshot_run {
     struct snapfile_writer *file;

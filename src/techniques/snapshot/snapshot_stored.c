@@ -10,7 +10,7 @@
  * Bytes that were sent to a device may go on from there to the host, and come back.  So copies are followed in list
  * order.
  */
-#include "snapshot.h"
+#include "snapshot_parts.h"
 
 /* Bytes of a storage to which copies have brought what was sent. */
 struct arrival {

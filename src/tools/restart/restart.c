@@ -15,7 +15,7 @@
  * A child goes on from the newest commit in the snapshot file.  While the file has no new commit, the child begins as
  * the options say.
  */
-#include "techniques/snapshot/snapfile.h"
+#include "techniques/snapfile/snapfile.h"
 #include "techniques/snapshot/snapshot.h"
 #include "trainer/train/hooks.h"
 #include "trainer/train/train.h"

@@ -16,8 +16,8 @@
  *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends 2000, and prints how they were spread.
  */
+#include "techniques/snapfile/snapfile_parts.h"
 #include "techniques/snapshot/snapshot.h"
-#include "techniques/snapshot/snapshot_parts.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

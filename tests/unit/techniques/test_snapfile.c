@@ -1,6 +1,6 @@
 /* test_snapfile.c - snapshot files of runs that end at any moment, by a kill, a power cut, or a call that fails.
  *
- * It tests src/techniques/snapshot.  It checks that what was acknowledged is there afterwards, and that nothing torn is
+ * It tests src/techniques/snapfile.  It checks that what was acknowledged is there afterwards, and that nothing torn is
  * taken for an iteration.  It catches a sync that is left out or comes too late: with syncs that do nothing, iterations
  * must be lost.
  *

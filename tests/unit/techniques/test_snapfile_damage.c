@@ -1,6 +1,6 @@
 /* test_snapfile_damage.c - snapshot files that are damaged, cut, forged, or of another version.
  *
- * It tests snapfile_read.c and snapfile_layout.c of src/techniques/snapshot, and what `yard ckpt` says about such a
+ * It tests snapfile_read.c and snapfile_layout.c of src/techniques/snapfile, and what `yard ckpt` says about such a
  * file.  It checks that each damage is noticed.  It catches a bit that no hash covers, a length that the program
  * ignores, and a number that is believed although it asks for a terabyte of memory.
  *

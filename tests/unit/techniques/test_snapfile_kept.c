@@ -1,6 +1,6 @@
 /* test_snapfile_kept.c - what a snapshot file keeps, and who may read and write it.
  *
- * It tests src/techniques/snapshot.  It checks that what is stored comes back, also beside a run that writes.  It
+ * It tests src/techniques/snapfile.  It checks that what is stored comes back, also beside a run that writes.  It
  * catches a value that is lost, or stored although it is not finite; an iteration that is overwritten while a newer one
  * is damaged; a file that two runs write; and a reader that takes a half-written page for a damaged one.
  *

@@ -11,7 +11,7 @@
  */
 #include "planning/trace/trace.h"
 #include "techniques/checkpoint/resume.h"
-#include "techniques/snapshot/snapshot.h"
+#include "techniques/snapfile/snapfile_parts.h"
 #include "techniques/snapshot/snapshot_parts.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"

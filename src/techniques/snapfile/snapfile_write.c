@@ -27,7 +27,7 @@
  *
  * How the file is opened, and how writing begins with a file that is there already: snapfile_open.c.
  */
-#include "snapshot_parts.h"
+#include "snapfile_parts.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
  * and its name, and reads the file again from the disk.  The first reading may have come from memory, and the disk may
  * have lost the bytes.
  */
-#include "snapshot_parts.h"
+#include "snapfile_parts.h"
 #include "techniques/checkpoint/files.h"
 #include "trainer/file/locks.h"
 

@@ -25,7 +25,7 @@
  * The manifest is a checkpoint's (manifest_write.c), and says where in a slot each piece lies.  A slot ends with the
  * XXH64 of each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
-#include "snapshot_parts.h"
+#include "snapfile_parts.h"
 #include "techniques/checkpoint/files.h"
 
 #include <sys/stat.h>

@@ -7,7 +7,7 @@
  *
  * Where a system lacks one of the latter three, its function does nothing or returns that there is none.
  */
-#include "snapshot_parts.h"
+#include "snapfile_parts.h"
 
 #include <fcntl.h>
 #include <unistd.h>

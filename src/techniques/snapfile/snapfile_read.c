@@ -15,8 +15,9 @@
  * read and hashed once here, to choose the commit, and once more when it is loaded: in between a run may have begun to
  * write the slot again, and then the hash shows it.
  */
-#include "snapshot_parts.h"
+#include "snapfile_parts.h"
 #include "techniques/checkpoint/files.h"
+#include "trainer/base/module.h"
 
 #include <errno.h>
 #include <sys/file.h>
@@ -321,3 +322,8 @@ const struct checkpoint_form snapfile_form = {.name = "snapshot",
                                               .open = open_newest_snapshot,
                                               .to_json = snapshot_json,
                                               .print = print_snapshot};
+const struct module module_snapfile = {
+    .name = "snapfile",
+    .needs = "checkpoint",
+    .checkpoint_form = &snapfile_form,
+};
