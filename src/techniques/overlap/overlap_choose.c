@@ -15,7 +15,7 @@
  *
  * Source: that of overlap.c.
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 
 #include <math.h>
 

@@ -37,7 +37,7 @@
  *
  * Source: that of overlap.c.
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 
 #include "cl/shared.h" /* defines: side_bit */
 #include "trainer/run/run.h"
@@ -45,7 +45,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for, besides those of overlap_parts.h. */
+/* What lanes are for, besides those of overlap.h. */
 #define FOR_CHOSEN "chosen" /* copies of an update whose side the step chooses at the last moment */
 #define FOR_STATE "state"   /* copies of an optimizer's state when its update moves between device and host */
 

@@ -3,7 +3,7 @@
  *     predict_sides()    follows the rule through the forecast of the list with all updates on the device
  *     expect_sides()     the same, as a plan that is scored, and that fits as well as it can
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 
 #include <math.h>
 

@@ -16,7 +16,7 @@
  * A plan that needs more bytes than a device has is refused.  But where a pass that runs later makes room, the plan may
  * fit after it: which plans are taken then is a matter of its own (overlap_room.c).
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 #include "planning/pass/traits.h"
 #include "planning/search/choice_text.h"
 #include "trainer/train/hooks.h"

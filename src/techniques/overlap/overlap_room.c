@@ -19,7 +19,7 @@
  * with a shorter step.  With 256 MiB and all of --swap-what, a step of data/gallery/megatrain-options.txt takes 36.5 ms
  * with that plan, and 47.3 ms with the plain one.
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 #include "planning/pass/traits.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone.  And for
  * --overlap local: about how many buckets the running step can decide.
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 #include "planning/pass/remake.h"
 #include "planning/pass/traits.h"
 
