@@ -383,17 +383,17 @@ static void keep_order(struct update_mover *mover, size_t position, const struct
         mover->last_position = position;
 }
 
-struct moved move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
+struct moved_slice move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
                         const struct transport *transport)
 {
-    struct moved moved;
+    struct moved_slice moved_slice;
     struct tensor **on_host = allocate((size_t)slice->n_accesses, sizeof(struct tensor *));
     for (int i = 0; i < slice->n_accesses; i++)
         on_host[i] = transport->host_tensor(mover, update, slice, i);
-    moved.update = run_on_host(mover, slice, on_host); /* in place of `slice`, which lives until commit_edit() */
-    moved.last_copy = bring_up(mover, slice, on_host, transport->purpose);
+    moved_slice.update = run_on_host(mover, slice, on_host); /* in place of `slice`, which lives until commit_edit() */
+    moved_slice.last_copy = bring_up(mover, slice, on_host, transport->purpose);
     free(on_host);
-    return moved;
+    return moved_slice;
 }
 
 void move_update(struct update_mover *mover, size_t position)
@@ -402,8 +402,8 @@ void move_update(struct update_mover *mover, size_t position)
     struct task *update = mover->list->tasks[position];
     struct update_slices slices = cut_update(mover, update);
     for (size_t k = 0; k < slices.n; k++) {
-        struct moved moved = move_slice(mover, update, slices.tasks[k], &transport);
-        keep_order(mover, position, moved.update, moved.last_copy);
+        struct moved_slice moved_slice = move_slice(mover, update, slices.tasks[k], &transport);
+        keep_order(mover, position, moved_slice.update, moved_slice.last_copy);
     }
     free(slices.tasks);
 }

@@ -130,13 +130,13 @@ struct transport {
     const char *purpose; /* the purpose of the copies up */
 };
 
-struct moved {              /* a slice on the host */
+struct moved_slice {        /* a slice on the host */
     struct task *update;    /* its update */
     struct task *last_copy; /* the last copy up */
 };
 
 /* Puts the host's update in place of `slice`, which is a slice of `update`, with the copies down and up. */
-struct moved move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
+struct moved_slice move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
                         const struct transport *transport);
 
 /* ---- overlap_choose.c: a plan for each --overlap, and which is the best ------------------------------------------ */
@@ -172,6 +172,9 @@ struct update_survey { /* what is known of a list's updates, for a plan to be ch
 
 struct update_plans {
     struct update_plan by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
+    /* The following two are about passes that run later, and overlap_room.c fills them in. */
+    int *remade; /* what recompute will make again, as remake() takes it; NULL: nothing, as far as is known */
+    const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
 };
 
 /* Fills in the survey's decisions, after its buckets. */
@@ -239,9 +242,6 @@ struct update_planner { /* makes the plans of a list */
     struct local_rule rule;
     const struct run_facts *facts;
     bool is_from_file; /* the plan was read from the file of --overlap-plan */
-    /* overlap_room.c finds out the following two, about passes that run later. */
-    int *remade; /* what recompute will make again, as remake() takes it, in each plan that is tried; NULL: nothing */
-    const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
 };
 
 /* Moves updates to the sides of a plan, in the open edit; those about which the running step decides are listed on
@@ -251,23 +251,25 @@ void carry_out_plan(struct update_planner *planner, struct edit *edit, const str
 /* How a choice is scored: as a plan of this planner that leaves so many buckets to the running step. */
 struct scoring {
     struct update_planner *planner;
+    const int *remade; /* what recompute is assumed to make again, as remake() takes it; NULL: nothing */
     size_t n_left_to_step;
 };
 
 /* For the search, which scores choices by it.  work: what the search may spend after its starts. */
 struct question question_of(struct scoring *scoring, double work);
 
-/* A plan for each --overlap, the best that is found for budgets as they are now. */
-struct update_plans plans_within_budgets(struct update_planner *planner);
+/* A plan for each --overlap, the best that is found for budgets as they are now.  remade: as in struct scoring. */
+struct update_plans plans_within_budgets(struct update_planner *planner, const int *remade);
 
 /* Leaves to the running step as many buckets as may be on both sides.  The buckets that are released first are fixed to
- * the CPU, as few as that takes.  *expected becomes what the step is then expected to do; if nothing can be left to the
- * step, it stays as it is.  Writes to the report which it is, and why. */
-void leave_to_step(struct update_planner *planner, struct update_plan *expected, struct pass_report *report);
+ * the CPU, as few as that takes.  The plan of --overlap local becomes what the step is then expected to do; if nothing
+ * can be left to the step, it stays as it is.  Writes to the report which it is, and why. */
+void leave_to_step(struct update_planner *planner, struct update_plans *plans, struct pass_report *report);
 
 /* ---- overlap_room.c ---------------------------------------------------------------------------------------------- */
 
-/* A plan for each --overlap where a later pass makes room.  plain: those of plans_within_budgets(). */
+/* A plan for each --overlap where a later pass makes room.  plain: those of plans_within_budgets() with nothing made
+ * again.  The caller frees `remade` of what is returned. */
 struct update_plans plans_for_later_room(struct update_planner *planner, const struct update_plans *plain);
 
 /* ---- overlap_pass.c ---------------------------------------------------------------------------------------------- */

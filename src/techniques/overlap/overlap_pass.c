@@ -74,17 +74,17 @@ static void close_planner(struct update_planner *planner)
 {
     free_uses(planner->survey.uses);
     free(planner->survey.buckets.bucket_of);
-    free(planner->remade);
     free(planner);
 }
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
-/* If the file is there, its plan replaces *best, the plan that the search has found; else *best is written to it. */
-static void use_plan_file(struct update_planner *planner, const char *path, struct update_plan *best,
+/* If the file is there, its plan replaces the best one, which the search has found; else the best is written to it. */
+static void use_plan_file(struct update_planner *planner, const char *path, struct update_plans *plans,
                           struct pass_report *report)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LAST] = "L", [ON_DEVICE] = "D"};
+    struct update_plan *best = &plans->by_mode[planner->mode];
     const struct update_survey *survey = &planner->survey;
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
@@ -97,7 +97,7 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
         name[bucket] = survey->buckets.all[bucket].name;
     planner->is_from_file = read_choice(path, &text, best->side);
     if (planner->is_from_file) {
-        struct scoring scoring = {.planner = planner};
+        struct scoring scoring = {.planner = planner, .remade = plans->remade};
         const struct question question = question_of(&scoring, 0);
         try_plan(&question, best);
         append_text(&report->reason, "read from %s: ", path);
@@ -234,21 +234,21 @@ static struct update_plans plan_each_mode(struct update_planner *planner)
     struct update_survey *survey = &planner->survey;
     if (survey->timed)
         measure_buckets(survey);
-    const struct update_plans plans = plans_within_budgets(planner);
+    const struct update_plans plans = plans_within_budgets(planner, NULL);
     if (!survey->timed || !find_wanted(MAKES_ROOM, planner->facts))
         return plans;
     return plans_for_later_room(planner, &plans);
 }
 
-/* Replaces *chosen, the plan of the --overlap that is asked for, where a file or the running step says otherwise. */
-static void replace_plan(struct update_planner *planner, struct update_plan *chosen, struct pass_report *report)
+/* Replaces the plan of the --overlap that is asked for, where a file or the running step says otherwise. */
+static void replace_plan(struct update_planner *planner, struct update_plans *plans, struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
     const char *path = planner->facts->trial ? NULL : overlap_options.plan_file;
     if (path && survey->buckets.n > 0)
-        use_plan_file(planner, path, chosen, report);
+        use_plan_file(planner, path, plans, report);
     else if (planner->mode == OVERLAP_LOCAL && survey->timed)
-        leave_to_step(planner, chosen, report);
+        leave_to_step(planner, plans, report);
 }
 
 /* Rewrites the list; false: there is nothing to rewrite. */
@@ -268,8 +268,8 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
 {
     struct update_planner *planner = open_planner(list, costs, facts);
     struct update_plans plans = plan_each_mode(planner);
-    struct update_plan *chosen = &plans.by_mode[planner->mode];
-    replace_plan(planner, chosen, report);
+    replace_plan(planner, &plans, report);
+    const struct update_plan *chosen = &plans.by_mode[planner->mode];
     bool changed = rewrite_list(planner, chosen);
     report_moves(planner, chosen, changed, report);
     const struct reserved_room room = reserve_room(list, facts);
@@ -279,6 +279,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(CHECKED_AT_END, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
         refuse_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
+    free(plans.remade);
     close_planner(planner);
     return changed;
 }

@@ -34,7 +34,7 @@ static struct update_plans plans_without_budgets(struct update_planner *planner)
 {
     struct machine *machine = planner->survey.list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices);
-    struct update_plans plans = plans_within_budgets(planner);
+    struct update_plans plans = plans_within_budgets(planner, NULL);
     restore_limits(machine, limits, machine->n_devices);
     free(limits);
     return plans;
@@ -42,9 +42,10 @@ static struct update_plans plans_without_budgets(struct update_planner *planner)
 
 /* ---- no plan fits ------------------------------------------------------------------------------------------------ */
 
-static bool plan_fits(struct update_planner *planner, struct update_plan plan)
+/* remade: as in struct scoring. */
+static bool plan_fits(struct update_planner *planner, const int *remade, struct update_plan plan)
 {
-    struct scoring scoring = {.planner = planner};
+    struct scoring scoring = {.planner = planner, .remade = remade};
     const struct question question = question_of(&scoring, 0);
     try_plan(&question, &plan);
     return plan.score.excess_bytes <= 0;
@@ -55,15 +56,18 @@ static struct update_plans plans_if_none_fits(struct update_planner *planner)
     const struct update_survey *survey = &planner->survey;
     const struct pass *remaking = find_wanted(KNOWS_REMADE_TENSORS, planner->facts);
     const struct pass *room_maker = find_wanted(MAKES_UNKNOWN_ROOM, planner->facts);
-    const struct update_plans unlimited = plans_without_budgets(planner);
+    struct update_plans unlimited = plans_without_budgets(planner);
     if (!remaking) {
-        planner->room_maker = room_maker;
+        unlimited.room_maker = room_maker;
         return unlimited;
     }
-    planner->remade = traits_of(remaking)->remade_tensors(survey->uses, survey->list->pool);
-    if (room_maker || plan_fits(planner, unlimited.by_mode[planner->mode]))
+    int *remade = traits_of(remaking)->remade_tensors(survey->uses, survey->list->pool);
+    unlimited.remade = remade;
+    if (room_maker || plan_fits(planner, remade, unlimited.by_mode[planner->mode]))
         return unlimited;
-    return plans_within_budgets(planner); /* the recomputed set, by planner->remade */
+    struct update_plans recomputed = plans_within_budgets(planner, remade);
+    recomputed.remade = remade;
+    return recomputed;
 }
 
 /* ---- a plan fits ------------------------------------------------------------------------------------------------- */
@@ -99,10 +103,10 @@ static struct update_plans plans_if_one_fits(struct update_planner *planner, con
     if (mode != OVERLAP_PLAN && mode != OVERLAP_ALL_CPU)
         return *plain;
     const double shorter = plain->by_mode[mode].score.period * (1 - LEAST_GAIN);
-    const struct update_plans unlimited = plans_without_budgets(planner);
+    struct update_plans unlimited = plans_without_budgets(planner);
     if (!can_be_made_to_fit(planner, &unlimited.by_mode[mode], room_maker, shorter))
         return *plain;
-    planner->room_maker = room_maker;
+    unlimited.room_maker = room_maker;
     return unlimited;
 }
 

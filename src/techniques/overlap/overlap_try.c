@@ -28,8 +28,8 @@ static void carry_out_to_score(void *context, struct edit *edit, const unsigned 
     struct update_plan plan = {.n_left_to_step = scoring->n_left_to_step};
     choice_to_plan(choice, planner->survey.n_decisions, &plan);
     carry_out_plan(planner, edit, &plan);
-    if (planner->remade)
-        free(remake(edit, list->pool, planner->survey.uses, planner->remade, REMAKE_AT_BACKWARD));
+    if (scoring->remade)
+        free(remake(edit, list->pool, planner->survey.uses, scoring->remade, REMAKE_AT_BACKWARD));
     reserve_room(list, planner->facts);
 }
 
@@ -49,9 +49,9 @@ struct question question_of(struct scoring *scoring, double work)
                              .work = work};
 }
 
-struct update_plans plans_within_budgets(struct update_planner *planner)
+struct update_plans plans_within_budgets(struct update_planner *planner, const int *remade)
 {
-    struct scoring scoring = {.planner = planner};
+    struct scoring scoring = {.planner = planner, .remade = remade};
     const struct question question = question_of(&scoring, OVERLAP_WORK);
     struct update_plans plans = find_plans(&planner->survey, &question);
     if (planner->survey.timed)
@@ -83,12 +83,13 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 }
 
 /* Tries the list with the first n_fixed buckets on the CPU and all other updates on both sides.  Returns what the step
- * is then expected to do. */
-static struct update_plan try_fixed(struct update_planner *planner, const struct forecast *forecast, size_t n_fixed)
+ * is then expected to do.  remade: as in struct scoring. */
+static struct update_plan try_fixed(struct update_planner *planner, const int *remade, const struct forecast *forecast,
+                                    size_t n_fixed)
 {
     const struct update_survey *survey = &planner->survey;
     struct update_plan plan = {.n_left_to_step = survey->buckets.n - n_fixed};
-    struct scoring scoring = {.planner = planner, .n_left_to_step = plan.n_left_to_step};
+    struct scoring scoring = {.planner = planner, .remade = remade, .n_left_to_step = plan.n_left_to_step};
     const struct question question = question_of(&scoring, 0);
     predict_sides(survey, forecast, n_fixed, plan.side);
     try_plan(&question, &plan);
@@ -96,18 +97,19 @@ static struct update_plan try_fixed(struct update_planner *planner, const struct
 }
 
 /* Fixes the fewest buckets to the CPU with which all other updates have room on both sides; only some numbers are
- * tried.  *expected becomes what the step is then expected to do; if no number is enough, it stays as it is. */
-static void fix_as_few_as_fit(struct update_planner *planner, struct update_plan *expected)
+ * tried.  The plan of --overlap local becomes what the step is then expected to do; if no number is enough, it stays as
+ * it is. */
+static void fix_as_few_as_fit(struct update_planner *planner, struct update_plans *plans)
 {
     const struct update_survey *survey = &planner->survey;
     const size_t n = survey->buckets.n;
     struct forecast forecast = forecast_list(survey->list, survey->costs);
     bool fits = false;
     for (size_t n_fixed = 0; n_fixed < n && !fits; n_fixed += ceil_div(n, MOST_STARTS)) {
-        const struct update_plan both = try_fixed(planner, &forecast, n_fixed);
+        const struct update_plan both = try_fixed(planner, plans->remade, &forecast, n_fixed);
         fits = both.score.excess_bytes == 0;
         if (fits)
-            *expected = both;
+            plans->by_mode[OVERLAP_LOCAL] = both;
     }
     free_forecast(&forecast);
 }
@@ -128,13 +130,13 @@ static char *describe_fixed(const struct local_rule *rule, size_t n_fixed)
         rule->random ? "drawn at random" : "chosen", n_fixed);
 }
 
-void leave_to_step(struct update_planner *planner, struct update_plan *expected, struct pass_report *report)
+void leave_to_step(struct update_planner *planner, struct update_plans *plans, struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
     const struct task *first_update = survey->list->tasks[survey->buckets.all[0].first_update];
-    report->reason = reason_to_decide_now(first_update, planner->facts, planner->room_maker);
+    report->reason = reason_to_decide_now(first_update, planner->facts, plans->room_maker);
     if (report->reason)
         return;
-    fix_as_few_as_fit(planner, expected);
-    report->reason = describe_fixed(&planner->rule, survey->buckets.n - expected->n_left_to_step);
+    fix_as_few_as_fit(planner, plans);
+    report->reason = describe_fixed(&planner->rule, survey->buckets.n - plans->by_mode[OVERLAP_LOCAL].n_left_to_step);
 }
