@@ -4,7 +4,7 @@
  *     insert_behind(edit, producer);                       new tasks come after `producer` ...
  *     add_copy(list, lane, "swap.out", on_host, tensor);   ... by list.h's own functions
  *     repoint(edit, reader, tensor, back);
- *     commit_edit(edit);                                        or undo_edit(edit): the list is as it was
+ *     commit_edit(edit);                                   or undo_edit(edit): the list is as it was
  *
  * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
  *

@@ -20,12 +20,21 @@ void report_ms(struct pass_report *report, const char *key, const char *label, d
     append_text(&report->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", label, 1e3 * seconds);
 }
 
+void report_fact(struct pass_report *report, char *fact)
+{
+    if (!report->facts)
+        report->facts = json_array();
+    json_array_append_new(report->facts, json_string(fact));
+    free(fact);
+}
+
 void free_reports(struct pass_report *reports, size_t n)
 {
     for (struct pass_report *report = reports; report < reports + n; report++) {
         free(report->reason);
         free(report->numbers);
         free(report->gain);
+        json_decref(report->facts);
         json_decref(report->fields);
         if (report->after)
             the_forecaster()->free_forecast(report->after);
@@ -40,6 +49,8 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n)
             print_line(out, "pass %s declines: %s", report->pass->name, report->reason);
         else
             print_line(out, "pass %s: %s", report->pass->name, report->reason);
+        for (size_t i = 0; i < json_array_size(report->facts); i++)
+            print_line(out, "    %s", json_string_value(json_array_get(report->facts, i)));
         if (report->numbers)
             print_line(out, "    %s", report->numbers);
         if (report->gain)
@@ -53,6 +64,8 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
     for (const struct pass_report *report = reports; report < reports + n; report++) {
         json_t *entry = json_pack("{s:s, s:b, s:s}", "pass", report->pass->name, "declined", report->declined, "reason",
                                   report->reason);
+        if (report->facts)
+            json_object_set(entry, "facts", report->facts);
         json_object_update(entry, report->fields);
         json_array_append_new(list, entry);
     }

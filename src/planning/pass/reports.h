@@ -13,6 +13,7 @@ struct pass_report {
     const struct pass *pass;
     bool declined;
     char *reason;           /* a sentence on what was done, or why not; set by the pass, freed with the report */
+    json_t *facts;          /* an array of further sentences on that, each a line of its own; NULL: none */
     json_t *fields;         /* what else `plan --json` shows of the pass; NULL: nothing */
     char *numbers;          /* the times that report_ms() was told, as text; NULL: none */
     char *gain;             /* a sentence on what the pass changes in bytes and time; NULL: not known */
@@ -26,6 +27,9 @@ json_t *milliseconds(double seconds); /* the number of ms, for JSON; null for NA
 /* Adds a time to the pass's report.  `key` names it in JSON, `label` for people; where one of the two is NULL, the time
  * is left out there.  seconds: INFINITY if the list whose time it is does not fit; NAN if the time is not known. */
 void report_ms(struct pass_report *report, const char *key, const char *label, double seconds);
+
+/* Adds a sentence to the pass's report, as a line of its own.  It is the report's from now on, and freed with it. */
+void report_fact(struct pass_report *report, char *fact);
 
 void free_reports(struct pass_report *reports, size_t n);
 

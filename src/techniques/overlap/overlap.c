@@ -384,7 +384,7 @@ static void keep_order(struct update_mover *mover, size_t position, const struct
 }
 
 struct moved_slice move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
-                        const struct transport *transport)
+                              const struct transport *transport)
 {
     struct moved_slice moved_slice;
     struct tensor **on_host = allocate((size_t)slice->n_accesses, sizeof(struct tensor *));

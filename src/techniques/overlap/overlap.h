@@ -137,7 +137,7 @@ struct moved_slice {        /* a slice on the host */
 
 /* Puts the host's update in place of `slice`, which is a slice of `update`, with the copies down and up. */
 struct moved_slice move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
-                        const struct transport *transport);
+                              const struct transport *transport);
 
 /* ---- overlap_choose.c: a plan for each --overlap, and which is the best ------------------------------------------ */
 

@@ -41,6 +41,7 @@ static bool is_written(struct reader *reader)
 
 /* May a run be writing the file while it is read? */
 enum writers { RUN_MAY_WRITE, NO_RUN_WRITES };
+
 /* Reads page k, and returns why it is not valid, or NULL.  A page may be read half-written while a run writes it, so it
  * is read again until it is whole.  Where no run writes, a bad page stays bad. */
 static const char *read_page(struct reader *reader, enum writers writers, int k, struct snapfile *found)

@@ -79,41 +79,41 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* Makes the task run only where its iteration has a slot, and returns it. */
-static struct task *need_slot(const struct snapshot_edit *snapshot_edit, struct task *task)
+static struct task *need_slot(const struct rewrite *rewrite, struct task *task)
 {
     task->slot.needed = true;
-    task->when.every = (uint32_t)snapshot_edit->options.every;
+    task->when.every = (uint32_t)rewrite->options.every;
     return task;
 }
 
 /* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that may be skipped at
  * the last moment and others.  (In a step file the link may have no lane more.) */
-static struct task *add_snapshot(const struct snapshot_edit *snapshot_edit, struct tensor *to, struct tensor *from)
+static struct task *add_snapshot(const struct rewrite *rewrite, struct tensor *to, struct tensor *from)
 {
-    struct list *list = snapshot_edit->list;
+    struct list *list = rewrite->list;
     if (from->device->is_host)
-        return need_slot(snapshot_edit, add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
-    return need_slot(snapshot_edit, add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
+        return need_slot(rewrite, add_copy(list, from->device->lanes[LANE_CPU], "snapshot", to, from));
+    return need_slot(rewrite, add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
 /* Stores the tensor by way of a buffer on its device. */
-static void add_snapshot_by_device(const struct snapshot_edit *snapshot_edit, struct tensor *to, struct tensor *tensor)
+static void add_snapshot_by_device(const struct rewrite *rewrite, struct tensor *to, struct tensor *tensor)
 {
-    struct list *list = snapshot_edit->list;
-    struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, snapshot_edit->options.slots);
+    struct list *list = rewrite->list;
+    struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, rewrite->options.slots);
     struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
-    need_slot(snapshot_edit, add_copy(list, lane, "snapshot.device", buffers, tensor));
-    struct task *snapshot = add_snapshot(snapshot_edit, to, buffers);
+    need_slot(rewrite, add_copy(list, lane, "snapshot.device", buffers, tensor));
+    struct task *snapshot = add_snapshot(rewrite, to, buffers);
     snapshot->slot.aside = true;
 }
 
 /* Adds copies into the buffers: of the tensors that `slice` wrote, in the order of the accesses of `update`, each on
  * the host's alignment.  `slice` is the update itself, or on the host a slice of it, which writes the same part of each
  * tensor. */
-static void copy_written(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update,
+static void copy_written(const struct rewrite *rewrite, struct tensor *buffers, const struct task *update,
                          const struct task *slice, enum snapshot_place place)
 {
-    struct pool *pool = snapshot_edit->list->pool;
+    struct pool *pool = rewrite->list->pool;
     size_t begin = slice->slice_begin - update->slice_begin; /* in the buffer */
     for (int i = 0; i < update->n_accesses; i++) {
         struct tensor *tensor = slice->accesses[i].tensor;
@@ -121,43 +121,43 @@ static void copy_written(const struct snapshot_edit *snapshot_edit, struct tenso
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (place == IN_DEVICE && !tensor->device->is_host)
-            add_snapshot_by_device(snapshot_edit, to, tensor);
+            add_snapshot_by_device(rewrite, to, tensor);
         else
-            add_snapshot(snapshot_edit, to, tensor);
+            add_snapshot(rewrite, to, tensor);
         begin += round_up(update->accesses[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
 
 /* Adds the task that writes what an update stored in the buffers to the disk. */
-static void add_persist(const struct snapshot_edit *snapshot_edit, struct tensor *buffers, const struct task *update)
+static void add_persist(const struct rewrite *rewrite, struct tensor *buffers, const struct task *update)
 {
-    struct list *list = snapshot_edit->list;
+    struct list *list = rewrite->list;
     struct lane *disk = list->pool->machine->host->lanes[LANE_DISK];
-    struct task *persist = need_slot(snapshot_edit, add_host(list, disk, "persist", NULL, NULL));
+    struct task *persist = need_slot(rewrite, add_host(list, disk, "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->slot.aside = true;
     persist->state = update->state;
-    if (snapshot_edit->by_hand)
+    if (rewrite->by_hand)
         persist->seconds = given_seconds(persist);
 }
 
 /* Tasks that are added from now on store what the update writes, and come right behind the task `last`.  Returns the
  * host's buffers for it, which have `bytes` bytes. */
-static struct tensor *begin_storing(const struct snapshot_edit *snapshot_edit, const struct task *update,
-                                    struct task *last, size_t bytes)
+static struct tensor *begin_storing(const struct rewrite *rewrite, const struct task *update, struct task *last,
+                                    size_t bytes)
 {
-    struct list *list = snapshot_edit->list;
-    insert_behind(snapshot_edit->edit, last);
+    struct list *list = rewrite->list;
+    insert_behind(rewrite->edit, last);
     tag_tasks(list, update->layer, update->micro, ROLE_SNAPSHOT);
-    return new_buffers(list->pool, list->pool->machine->host, bytes, snapshot_edit->options.slots);
+    return new_buffers(list->pool, list->pool->machine->host, bytes, rewrite->options.slots);
 }
 
 /* Adds the tasks that store the `bytes` bytes that an update writes. */
-static void store_update(const struct snapshot_edit *snapshot_edit, struct task *update, size_t bytes)
+static void store_update(const struct rewrite *rewrite, struct task *update, size_t bytes)
 {
-    struct tensor *buffers = begin_storing(snapshot_edit, update, update, bytes);
-    copy_written(snapshot_edit, buffers, update, update, snapshot_edit->options.place);
-    add_persist(snapshot_edit, buffers, update);
+    struct tensor *buffers = begin_storing(rewrite, update, update, bytes);
+    copy_written(rewrite, buffers, update, update, rewrite->options.place);
+    add_persist(rewrite, buffers, update);
 }
 
 /* ---- an update that is in the list on both sides: skip it at first ----------------------------------------------- */
@@ -192,60 +192,59 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
  * All copies go straight to the host: what stands aside would look at the side word too late. */
-static void store_either(const struct snapshot_edit *snapshot_edit, struct task *update, struct task *last, size_t n,
-                         size_t bytes)
+static void store_either(const struct rewrite *rewrite, struct task *update, struct task *last, size_t n, size_t bytes)
 {
-    const struct list *list = snapshot_edit->list;
+    const struct list *list = rewrite->list;
     struct tensor *word = side_word_of(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
-    struct tensor *buffers = begin_storing(snapshot_edit, update, last, bytes);
+    struct tensor *buffers = begin_storing(rewrite, update, last, bytes);
     for (size_t i = update->index + 1; i < n; i++) {
         const struct task *slice = list->tasks[i];
         size_t from = list->n;
         if (slice->origin != update->origin)
             continue;
-        copy_written(snapshot_edit, buffers, update, slice, IN_HOST);
+        copy_written(rewrite, buffers, update, slice, IN_HOST);
         need_side(list, from, word, SIDE_CPU, slice);
     }
     size_t from = list->n;
-    copy_written(snapshot_edit, buffers, update, update, IN_HOST);
+    copy_written(rewrite, buffers, update, update, IN_HOST);
     need_side(list, from, word, SIDE_DEVICE, update);
-    add_persist(snapshot_edit, buffers, update);
+    add_persist(rewrite, buffers, update);
 }
 
 /* ---- all of a list ----------------------------------------------------------------------------------------------- */
 
 /* Adds the commit, which stays the last task of the list, since all others are inserted before it.  So with --serial
  * the report, for which the commit waits, comes before it. */
-static void add_commit(const struct snapshot_edit *snapshot_edit)
+static void add_commit(const struct rewrite *rewrite)
 {
-    struct list *list = snapshot_edit->list;
+    struct list *list = rewrite->list;
     struct device *host = list->pool->machine->host;
     tag_role(list, ROLE_SNAPSHOT);
-    struct task *task = need_slot(snapshot_edit, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
+    struct task *task = need_slot(rewrite, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->slot.aside = true;
     task->slot.returns = true;
-    if (snapshot_edit->by_hand)
+    if (rewrite->by_hand)
         task->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
 
-size_t store_all(struct snapshot_edit *snapshot_edit)
+size_t store_all(struct rewrite *rewrite)
 {
-    struct list *list = snapshot_edit->list;
+    struct list *list = rewrite->list;
     size_t n = list->n, updates = 0;
     size_t *bytes = bytes_to_store(list->tasks, n, list->pool);
-    list->pool->slots.n = snapshot_edit->options.slots;
-    add_commit(snapshot_edit);
+    list->pool->slots.n = rewrite->options.slots;
+    add_commit(rewrite);
     for (size_t i = 0; i < n; i++) {
         struct task *update = list->tasks[i];
         if (!bytes[i])
             continue;
         struct task *last = last_on_host(list, n, update);
         if (last)
-            store_either(snapshot_edit, update, last, n, bytes[i]);
+            store_either(rewrite, update, last, n, bytes[i]);
         else
-            store_update(snapshot_edit, update, bytes[i]);
+            store_update(rewrite, update, bytes[i]);
         updates++;
     }
     free(bytes);

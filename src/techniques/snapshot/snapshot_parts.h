@@ -8,7 +8,7 @@
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
-struct snapshot_edit { /* the rewrite of a list whose updates are to be stored */
+struct rewrite { /* the rewrite of a list whose updates are to be stored */
     struct list *list;
     struct edit *edit;
     struct snapshot_options options; /* a copy, whose place may be one that is only tried */
@@ -16,7 +16,7 @@ struct snapshot_edit { /* the rewrite of a list whose updates are to be stored *
 };
 
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
-size_t store_all(struct snapshot_edit *snapshot_edit);
+size_t store_all(struct rewrite *rewrite);
 
 /* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
  * the others by next_slot. */
@@ -48,7 +48,7 @@ extern const struct hooks snapshot_hooks;
 
 /* ---- snapshot_report.c: what people and `plan --json` are told --------------------------------------------------- */
 
-/* Writes the report's fields, and its sentence on the list as the pass has left it.  other_period: the period with
+/* Writes the report's fields, and its sentences on the list as the pass has left it.  other_period: the period with
  * copies in the other place of enum snapshot_place, in seconds; NAN where it is not known.  Ends the program
  * (EXIT_USAGE) where the devices' buffers do not fit. */
 void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,

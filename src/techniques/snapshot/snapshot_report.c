@@ -61,23 +61,22 @@ static double longest_hold(const struct simulation *simulation)
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-struct telling { /* the argument of tell_times() */
+struct snapshot_report { /* the argument of report_times() */
     struct pass_report *report;
     const struct snapshot_options *options;
     const struct costs *costs;
     double other_period; /* the period with copies in the other place; seconds */
 };
 
-/* What is subtracted before a quotient is rounded up, so that one which ought to be whole stays so. */
+/* A quotient of times that should be 3 may come out as 3.0000000001.  So this is subtracted before it is rounded up. */
 static const double ROUNDING = 1e-6;
 
-/* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
- * links need for one iteration. */
-static void advise(const struct telling *telling, const struct simulation *simulation, double disk, double links,
-                   const struct outcome *first)
+/* Adds to a sentence on dropped iterations how often an iteration can be stored without any being dropped.  disk, links:
+ * the seconds that the disk and the links need for one iteration. */
+static void advise(const struct snapshot_report *snapshot_report, const struct simulation *simulation, double disk,
+                   double links, const struct outcome *first, char **text)
 {
-    char **text = &telling->report->reason;
-    int under_way = telling->options->slots - 1; /* iterations at a time: the newest commit keeps one slot */
+    int under_way = snapshot_report->options->slots - 1; /* iterations at a time: the newest commit keeps one slot */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;
@@ -85,7 +84,7 @@ static void advise(const struct telling *telling, const struct simulation *simul
     /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
      * slot must be free. */
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
-    double advised = fmax(ceil(apart / fmin(simulation->period, telling->other_period) - ROUNDING), 1);
+    double advised = fmax(ceil(apart / fmin(simulation->period, snapshot_report->other_period) - ROUNDING), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
         append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,
@@ -121,27 +120,29 @@ static void sum_seconds(const struct simulation *simulation, double *disk, doubl
     }
 }
 
-/* Adds to the report what the simulation says of commits: a simulation_look, argument: struct telling. */
-static void tell_times(void *argument, const struct simulation *simulation)
+/* Adds to the report what the simulation says of commits: a simulation_look, argument: struct snapshot_report. */
+static void report_times(void *argument, const struct simulation *simulation)
 {
-    const struct telling *telling = argument;
-    const struct snapshot_options *options = telling->options;
-    json_t *dropped = json_object_get(telling->report->fields, "dropped");
-    char **text = &telling->report->reason;
+    const struct snapshot_report *snapshot_report = argument;
+    const struct snapshot_options *options = snapshot_report->options;
+    struct pass_report *report = snapshot_report->report;
+    json_t *dropped = json_object_get(report->fields, "dropped");
     double disk, links; /* seconds for an iteration */
     struct outcome first = outcome_at(simulation, options->every);
     sum_seconds(simulation, &disk, &links);
-    add_commits(options, simulation, json_object_get(telling->report->fields, "commits"), dropped);
-    if (disk > 0 && (!telling->costs || simulation->list->pool->machine->host->described.disk))
-        append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
+    add_commits(options, simulation, json_object_get(report->fields, "commits"), dropped);
+    if (disk > 0 && (!snapshot_report->costs || simulation->list->pool->machine->host->described.disk))
+        report_fact(report, format_string("the disk needs %.3f ms for them", 1e3 * disk));
     else
-        append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
-    append_text(text, "; step %d is recoverable after %.3f ms, durable after %.3f ms", options->every,
-                1e3 * first.recoverable, 1e3 * first.durable);
-    append_text(text, "; %zu of %d steps dropped", json_array_size(dropped), options->iterations / options->every);
+        report_fact(report, copy_string("no link disk says how fast the disk is, so it counts as if it took no time"));
+    report_fact(report, format_string("step %d is recoverable after %.3f ms, durable after %.3f ms", options->every,
+                                      1e3 * first.recoverable, 1e3 * first.durable));
+    char *text =
+        format_string("%zu of %d steps dropped", json_array_size(dropped), options->iterations / options->every);
     if (json_array_size(dropped))
-        advise(telling, simulation, disk, links, &first);
-    report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(simulation));
+        advise(snapshot_report, simulation, disk, links, &first, &text);
+    report_fact(report, text);
+    report_ms(report, "held_ms", "the next update is held for at most", longest_hold(simulation));
 }
 
 /* Bytes that are stored in each slot, and the ways by which they come there. */
@@ -178,18 +179,20 @@ static struct ways measure_ways(const struct list *list)
 }
 
 /* Says which bytes go by way of the device under --snapshot-in device. */
-static void describe_place(const struct ways *ways, char **text)
+static void describe_place(const struct ways *ways, struct pass_report *report)
 {
     char bytes[32];
     if (ways->on_device > 0)
-        append_text(text, ", by way of %s on the device", format_bytes(bytes, ways->on_device));
+        append_text(&report->reason, ", by way of %s on the device", format_bytes(bytes, ways->on_device));
     else
-        append_text(text, "; --snapshot-in device has no effect here");
+        report_fact(report, copy_string("--snapshot-in device has no effect here"));
     if (ways->chosen > 0)
-        append_text(text, ": %s go straight to the host, since --overlap local decides in the step who updates them",
-                    format_bytes(bytes, ways->chosen));
+        report_fact(report, format_string("%s go straight to the host, since --overlap local decides in the step who "
+                                          "updates them",
+                                          format_bytes(bytes, ways->chosen)));
     if (ways->on_host > 0)
-        append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, ways->on_host));
+        report_fact(report,
+                    format_string("%s are on the host when they are updated", format_bytes(bytes, ways->on_host)));
 }
 
 void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
@@ -198,7 +201,8 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
     const struct snapshot_options *options = &snapshot_options;
     const bool in_device = options->place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
-    struct telling telling = {.report = report, .options = options, .costs = costs, .other_period = other_period};
+    struct snapshot_report snapshot_report = {
+        .report = report, .options = options, .costs = costs, .other_period = other_period};
     char bytes[32];
     report->fields =
         json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
@@ -211,12 +215,11 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
     report->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),
                                    ways.updates, options->slots, options->file);
     if (in_device)
-        describe_place(&ways, &report->reason);
-    report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, tell_times, &telling));
+        describe_place(&ways, report);
+    report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, report_times, &snapshot_report));
     if (facts->clipped)
-        append_text(&report->reason,
-                    "; --clip holds all updates until the last backward has ended, so nothing is stored "
-                    "before; --clip 0 stores each layer right after its backward");
+        report_fact(report, copy_string("--clip holds all updates until the last backward has ended, so nothing is "
+                                        "stored before; --clip 0 stores each layer right after its backward"));
     if (in_device && report->after->excess_bytes > 0)
         refuse_too_large(list->pool->machine, report->after, "--snapshot-in device", facts, SAME_LIST);
     report_ms(report, "host_ms", "with copies in the host a step takes",

@@ -113,12 +113,12 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
 
 /* ---- swap_positions.c -------------------------------------------------------------------------------------------- */
 
-/* A rule: bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses alone. */
+/* A rule: bytes are held for a copy `copy_times` times as long as the copy takes. */
 struct hold_rule {
-    double copy_times; /* AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
+    double copy_times; /* USES_ALONE: for no copy; AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
-enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
+enum { USES_ALONE = 0, AS_LONG_AS_THERE_IS_ROOM = 1000000 };
 
 /* The list as it is now, which may have repeated tasks. */
 struct timed_list {

@@ -34,7 +34,8 @@ static int decision_number(const struct gap *gap) { return gap->tensor->persiste
 enum { PAGE = 4096 }; /* bytes */
 
 /* The order of decisions; 0: one decision is about both gaps.  Replicas have tensors of the same name, layer and
- * micro-batch, but their shards may differ by some bytes, so sizes are compared in pages.  Low layers wait longest. */
+ * micro-batch, but their shards may differ by some bytes, so sizes are compared in pages.  Of gaps that are otherwise
+ * alike, those of low layers are longest, and come first. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *maker_a = a->maker, *maker_b = b->maker;
@@ -71,16 +72,17 @@ enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
 
 /* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the
  * gap before, in order of decisions. */
-static void add_decision(struct swapper *swapper, struct gap_facts *facts, const struct gap_facts *last)
+static void add_decision(struct swapper *swapper, struct gap_facts *gap_facts, const struct gap_facts *last)
 {
-    const struct tensor *tensor = facts->gap->tensor;
+    const struct tensor *tensor = gap_facts->gap->tensor;
     struct decision *decision = &swapper->decisions[swapper->n];
-    const bool has_both = swapper->may_swap && facts->may_remake;
+    const bool has_both = swapper->may_swap && gap_facts->may_remake;
     decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
     decision->group = (int)swapper->n;
-    if (last && last->decision != NO_DECISION && strcmp(last->gap->tensor->name, tensor->name) == 0)
+    if (last && last->has_decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decisions[last->decision].group;
-    facts->decision = swapper->n;
+    gap_facts->has_decision = true;
+    gap_facts->decision = swapper->n;
     swapper->n++;
     swapper->end[round_of[tensor->class]] = swapper->n;
 }
@@ -91,20 +93,23 @@ static void collect_decisions(struct swapper *swapper)
     const size_t n = swapper->gaps.n;
     struct gap_facts **sorted = allocate(n + 1, sizeof(struct gap_facts *));
     for (size_t i = 0; i < n; i++)
-        sorted[i] = &swapper->facts[i];
+        sorted[i] = &swapper->gap_facts[i];
     SORT(sorted, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
     const bool has_moves = swapper->n_moves > 0; /* else the clock's order is the list's */
-    swapper->decisions[LAYOUT] = (struct decision){.options = has_moves ? N_LAYOUTS : N_HOLD_RULES, .group = NONE};
+    swapper->decisions[LAYOUT] =
+        (struct decision){.options = has_moves ? N_LAYOUTS : N_LAYOUTS_AS_LISTED, .group = NONE};
     swapper->n = 1;
     const struct gap_facts *last = NULL;
     for (size_t i = 0; i < n; i++) {
-        struct gap_facts *facts = sorted[i];
-        if (last && compare_gaps(last->gap, facts->gap) == 0)
-            facts->decision = last->decision;
-        else if (swapper->may_swap || facts->may_remake)
-            add_decision(swapper, facts, last);
-        last = facts;
+        struct gap_facts *gap_facts = sorted[i];
+        if (last && compare_gaps(last->gap, gap_facts->gap) == 0) {
+            gap_facts->has_decision = last->has_decision;
+            gap_facts->decision = last->decision;
+        } else if (swapper->may_swap || gap_facts->may_remake) {
+            add_decision(swapper, gap_facts, last);
+        }
+        last = gap_facts;
     }
     free(sorted);
 }
@@ -122,6 +127,7 @@ static struct gap_facts look_at_gap(const struct swapper *swapper, const struct 
 }
 
 enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
+
 /* A swapper of the list; call close_swapper() at the end.  classes: those of the tensors that may leave, a bit per enum
  * memory_class. */
 static struct swapper open_swapper(struct list *list, const struct costs *costs, unsigned classes,
@@ -133,9 +139,9 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
     swapper.fates = keep_all(&swapper.gaps);
-    swapper.facts = allocate(swapper.gaps.n + 1, sizeof *swapper.facts);
+    swapper.gap_facts = allocate(swapper.gaps.n + 1, sizeof *swapper.gap_facts);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        swapper.facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
+        swapper.gap_facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
     fill_moves(&swapper);
     collect_decisions(&swapper);
     return swapper;
@@ -145,7 +151,7 @@ static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
     free(swapper->moves);
-    free(swapper->facts);
+    free(swapper->gap_facts);
     free(swapper->fates);
     free(swapper->decisions);
 }
@@ -216,7 +222,7 @@ static double work_after(const struct swapper *swapper, const struct score *best
  * fits ends it. */
 static struct score search_rounds(struct swapper *swapper, unsigned char *best, double least_period)
 {
-    struct score score = {INFINITY, INFINITY, INFINITY};
+    struct score score = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct question question = {.list = swapper->gaps.list,
                                 .costs = swapper->costs,
                                 .activity = "looking for what to swap",

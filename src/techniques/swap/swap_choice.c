@@ -6,14 +6,39 @@
  */
 #include "swap_parts.h"
 
-/* How long bytes are held for copies, from which the copies' positions follow.  A row has copy_times and margin. */
-static const struct hold_rule hold_rules[N_HOLD_RULES] = {
-    {1, 0}, {2, 0}, [LAYOUT_OF_FEWEST_BYTES] = {0, 0}, {AS_LONG_AS_THERE_IS_ROOM, 0}, {1, 0.03}, {1, 0.12},
+/* How long bytes are held for copies, from which the copies' positions follow.  The first four rules trade bytes for
+ * time.  Addresses leave holes between tensors, which a rule counts as free bytes, so that in a tight budget the first
+ * rule may hold more than fits: the last two are the same rule with a margin for few holes, and for many. */
+
+/* A copy that waits for no other ends in time. */
+static const struct hold_rule in_time = {.copy_times = 1};
+/* So does one that waits for another copy that takes as long. */
+static const struct hold_rule in_time_after_another = {.copy_times = 2};
+/* The device holds the fewest bytes, but tasks wait for all copies. */
+static const struct hold_rule late = {.copy_times = USES_ALONE};
+/* The link has the most time, for lists in which many copies come at once. */
+static const struct hold_rule early = {.copy_times = AS_LONG_AS_THERE_IS_ROOM};
+static const struct hold_rule in_time_with_few_holes = {.copy_times = 1, .margin = 0.03};
+static const struct hold_rule in_time_with_many_holes = {.copy_times = 1, .margin = 0.12};
+
+struct layout {
+    bool by_clock; /* the tasks are in the clock's order; false: as listed */
+    const struct hold_rule *hold;
 };
-
-static enum task_order order_of(unsigned char layout) { return layout < N_HOLD_RULES ? AS_LISTED : BY_CLOCK; }
-
-static const struct hold_rule *hold_rule_of(unsigned char layout) { return &hold_rules[layout % N_HOLD_RULES]; }
+static const struct layout layouts[N_LAYOUTS] = {
+    [FIRST_LAYOUT] = {.hold = &in_time},
+    {.hold = &in_time_after_another},
+    [LAYOUT_OF_FEWEST_BYTES] = {.hold = &late},
+    {.hold = &early},
+    {.hold = &in_time_with_few_holes},
+    {.hold = &in_time_with_many_holes},
+    [N_LAYOUTS_AS_LISTED] = {.by_clock = true, .hold = &in_time},
+    {.by_clock = true, .hold = &in_time_after_another},
+    {.by_clock = true, .hold = &late},
+    {.by_clock = true, .hold = &early},
+    {.by_clock = true, .hold = &in_time_with_few_holes},
+    {.by_clock = true, .hold = &in_time_with_many_holes},
+};
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
@@ -71,14 +96,15 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 
 /* The action that a choice means for a gap.  Where the chosen action is not possible it is the other one, or, if that
  * is not possible either, KEEP_TENSOR. */
-static enum action action_of(const struct swapper *swapper, const struct gap_facts *facts, const unsigned char *choice)
+static enum action action_of(const struct swapper *swapper, const struct gap_facts *gap_facts,
+                             const unsigned char *choice)
 {
-    if (facts->decision == NO_DECISION || facts->decision >= swapper->admitted ||
-        choice[facts->decision] == KEEP_TENSOR)
+    const size_t decision = gap_facts->decision;
+    if (!gap_facts->has_decision || decision >= swapper->admitted || choice[decision] == KEEP_TENSOR)
         return KEEP_TENSOR;
     if (!swapper->may_swap)
-        return facts->may_remake ? REMAKE_TENSOR : KEEP_TENSOR;
-    return facts->may_remake && choice[facts->decision] == REMAKE_TENSOR ? REMAKE_TENSOR : SWAP_TENSOR;
+        return gap_facts->may_remake ? REMAKE_TENSOR : KEEP_TENSOR;
+    return gap_facts->may_remake && choice[decision] == REMAKE_TENSOR ? REMAKE_TENSOR : SWAP_TENSOR;
 }
 
 /* Makes all fates anew, with the actions that the choice means.  Once a tensor has been made again, its later gaps are
@@ -99,13 +125,13 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
     fill_none(first_reader, gaps->uses->n_tensors);
     for (size_t i = 0; i < gaps->n; i++) {
         const struct gap *gap = &gaps->gaps[i];
-        enum action action = action_of(swapper, &swapper->facts[i], choice);
+        enum action action = action_of(swapper, &swapper->gap_facts[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
             action = KEEP_TENSOR;
         if (*since == NONE && action == REMAKE_TENSOR)
             *since = gap->end;
-        swapper->fates[i] = (struct fate){.gap = gap, .action = action, .copy_seconds = swapper->facts[i].seconds};
+        swapper->fates[i] = (struct fate){.gap = gap, .action = action, .copy_seconds = swapper->gap_facts[i].seconds};
     }
     return first_reader;
 }
@@ -217,8 +243,8 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct hold_rule *hold_rule = hold_rule_of(choice[LAYOUT]);
-    if (order_of(choice[LAYOUT]) == BY_CLOCK)
+    const struct layout *layout = &layouts[choice[LAYOUT]];
+    if (layout->by_clock)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
@@ -226,9 +252,9 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct span *spans = find_gaps_again(swapper, uses);
     const struct timed_list timed = {list->pool, uses, spans};
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
-    if (hold_rule->copy_times > 0 && swapper->gaps.bare.spans)
+    if (layout->hold->copy_times > USES_ALONE && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            set_copy_positions(&machine->devices[i], hold_rule, &timed, &swaps);
+            set_copy_positions(&machine->devices[i], layout->hold, &timed, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(spans);

@@ -5,21 +5,20 @@
 #include "planning/search/search.h"
 #include "swap.h"
 
-/* The decision about the layout.  It is one decision about two things, so that the search, which gives a decision each
- * of its options once, tries all pairs of the two. */
-enum { LAYOUT = 0, NO_DECISION = LAYOUT }; /* NO_DECISION: none is about the gap, as LAYOUT is about no gap */
+enum { LAYOUT = 0 }; /* the number of the decision about the layout; the others are about gaps */
 
-enum task_order { AS_LISTED, BY_CLOCK, TASK_ORDERS };
-
-/* The options of LAYOUT are first all rules of hold_rules[], a table in swap_choice.c, with the tasks AS_LISTED, and
- * then the same rules with the tasks BY_CLOCK: see order_of() and hold_rule_of(). */
-enum { FIRST_LAYOUT = 0, LAYOUT_OF_FEWEST_BYTES = 2, N_HOLD_RULES = 6, N_LAYOUTS = TASK_ORDERS * N_HOLD_RULES };
+/* A *layout* says in which order the tasks are, and where copies come.  It is one decision about two things, so that
+ * the search, which gives a decision each of its options once, tries all pairs of the two.  The options are the rows of
+ * layouts[], a table in swap_choice.c.  Those with the tasks in the clock's order come last, since not all lists have
+ * one. */
+enum { FIRST_LAYOUT = 0, LAYOUT_OF_FEWEST_BYTES = 2, N_LAYOUTS_AS_LISTED = 6, N_LAYOUTS = 12 };
 
 struct gap_facts { /* a gap, as the search sees it */
     const struct gap *gap;
     double seconds; /* time of a copy of its tensor, one way */
     bool may_remake;
-    size_t decision; /* the number of the decision that is about this gap; NO_DECISION: its tensor is kept */
+    bool has_decision; /* false: no decision is about this gap, and its tensor is kept */
+    size_t decision;   /* the number of the decision that is about it */
 };
 
 struct task_move { /* a task goes to where it begins by the clock */
@@ -30,8 +29,8 @@ struct swapper {
     struct gaps gaps;        /* the gaps of the list as the pass finds it */
     struct task_move *moves; /* one after another they bring a pipeline's tasks into the clock's order */
     size_t n_moves;
-    struct gap_facts *facts; /* one for each gap */
-    struct fate *fates;      /* one for each gap, by the choice that was applied last */
+    struct gap_facts *gap_facts; /* one for each gap */
+    struct fate *fates;          /* one for each gap, by the choice that was applied last */
     const struct costs *costs;
     bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
     bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */

@@ -101,14 +101,14 @@ static char *sum_up(const struct fate *fates, size_t n)
     char bytes[32];
     for (const struct fate *fate = fates; fate < fates + n; fate++) {
         const double bytes_of_x = (double)fate->gap->tensor->bytes;
-        if (fate->action == SWAP_TENSOR && fate->back)
-            n_swapped++;
-        if (fate->action == REMAKE_TENSOR && fate->back)
-            n_remade++;
         if (fate->action == SWAP_TENSOR && fate->leaves)
             copied += bytes_of_x;
-        if (fate->action == SWAP_TENSOR && fate->back)
+        if (fate->action == SWAP_TENSOR && fate->back) {
+            n_swapped++;
             copied += bytes_of_x;
+        }
+        if (fate->action == REMAKE_TENSOR && fate->back)
+            n_remade++;
     }
     return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));
 }

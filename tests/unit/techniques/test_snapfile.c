@@ -314,7 +314,7 @@ static void close_from(int first)
         close(fd);
 }
 
-/* What it is thrown out of leaks in part: tests/lib/leaks.supp. */
+/* A power cut ends live() in its midst, so that some of its memory is never freed: see tests/lib/leaks.supp. */
 static void run_life(void)
 {
     int first_fd = dup(0);

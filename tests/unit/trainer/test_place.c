@@ -90,7 +90,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     free_list_and_machine(list);
 }
 
-/* What is to be raised is what the budget comes from: a limit of the process only where nobody has set a smaller
+/* A refusal names the option that sets the budget.  A limit of the process is named only where nobody has set a smaller
  * budget. */
 TEST(the_option_that_would_make_room_is_named)
 {
@@ -324,7 +324,7 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
 
 /* ---- guards behind slabs ----------------------------------------------------------------------------------------- */
 
-TEST(canary_sees_writes_past_a_slab)
+TEST(guards_see_writes_past_a_slab)
 {
     struct machine *machine = open_one();
     struct device *device = &machine->devices[0];
