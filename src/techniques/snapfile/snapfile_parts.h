@@ -1,5 +1,5 @@
-/* snapfile_parts.h - what the files of this folder know of one another: where the bytes of a snapshot file lie, and what
- * a run keeps of a file that it writes.  snapfile.h explains the words.
+/* snapfile_parts.h - what the files of this folder know of one another: where the bytes of a snapshot file lie, and
+ * what a run keeps of a file that it writes.  snapfile.h explains the words.
  */
 #ifndef SNAPFILE_PARTS_H
 #define SNAPFILE_PARTS_H

@@ -1,4 +1,4 @@
-/* snapshot_parts.h - what the files of this folder know of one another: the rewrite of the list, the run, the report. */
+/* snapshot_parts.h - what the files of this folder know of one another: the list's rewrite, the run, the report. */
 #ifndef SNAPSHOT_PARTS_H
 #define SNAPSHOT_PARTS_H
 

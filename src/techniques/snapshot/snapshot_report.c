@@ -71,8 +71,8 @@ struct snapshot_report { /* the argument of report_times() */
 /* A quotient of times that should be 3 may come out as 3.0000000001.  So this is subtracted before it is rounded up. */
 static const double ROUNDING = 1e-6;
 
-/* Adds to a sentence on dropped iterations how often an iteration can be stored without any being dropped.  disk, links:
- * the seconds that the disk and the links need for one iteration. */
+/* Adds to a sentence on dropped iterations how often an iteration can be stored without any being dropped.  disk and
+ * links: the seconds that each needs for one iteration. */
 static void advise(const struct snapshot_report *snapshot_report, const struct simulation *simulation, double disk,
                    double links, const struct outcome *first, char **text)
 {
