@@ -54,7 +54,7 @@ struct tally {
     size_t at_task, at_reader, conservative, declared_twice, listed;
 };
 
-/* What no audit can find, and why. */
+/* Mistakes that no audit can find, and why. */
 static const struct exception {
     const char *task;
     enum access_mode is, said;
@@ -78,7 +78,7 @@ static bool is_listed(const struct task *task, enum access_mode is, enum access_
     return false;
 }
 
-/* What a task declares of the bytes of its access k, by all of its accesses. */
+/* The access that a task declares to the bytes of its access k, by all of its accesses. */
 static enum access_mode declared(const struct task *task, int k)
 {
     const struct tensor *tensor = task->accesses[k].tensor;

@@ -330,7 +330,7 @@ static void expect_pauses(const struct trace *trace, size_t least)
     }
 }
 
-/* What `yard trace` reads lasts as long as what ran. */
+/* The trace that `yard trace` reads is as long as the run. */
 static void expect_cut(const char *path, const struct trace *trace)
 {
     struct trace *cut = trace_open_modelled(path);

@@ -158,7 +158,7 @@ TEST(mistakes_name_line_and_word)
     }
 }
 
-/* What is refused is not offered, and what is offered is taken. */
+/* A role that is refused is not offered, and each that is offered is taken. */
 TEST(each_role_that_a_refusal_offers_is_taken)
 {
     char offer[256] = "expected a role: forward";

@@ -202,7 +202,7 @@ TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
     }
 }
 
-/* What an iteration reads in its slot it has written itself: another iteration's value is in another slot. */
+/* An iteration reads from its slot only its own values: another iteration's value is in another slot. */
 TEST(verify_sees_a_read_of_a_slot_before_its_write)
 {
     struct list *list =
@@ -246,7 +246,7 @@ TEST(tasks_wait_for_those_that_are_named)
     expect_period(GPU "task a host.cpu 2 every=2\ntask b gpu.compute 1 after=a\n", 1.5, 2);
 }
 
-/* What is meant is written, though the name alone would mean another task. */
+/* The file names the awaited task, although its name alone would mean another task. */
 TEST(who_is_awaited_has_a_name_of_its_own)
 {
     struct paper paper = new_paper(1, &slow_speeds);
@@ -275,7 +275,7 @@ TEST(who_is_awaited_has_a_name_of_its_own)
     end_paper(&paper);
 }
 
-/* What follows from a held update goes along with it. */
+/* Tasks that follow from a held update are held with it. */
 TEST(what_waits_for_an_update_is_held_with_it)
 {
     struct list *list = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"

@@ -233,7 +233,7 @@ TEST(passes_do_to_a_step_file_what_its_comment_says)
     free_list_and_machine(list);
 }
 
-/* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks,
+/* Lists that no model has, of 100 bytes a tensor, and what recompute makes of them.  repeated: how many tasks,
  * 0 where it declines. */
 TEST(recompute_takes_lists_that_no_model_has)
 {

@@ -210,7 +210,7 @@ TEST(what_follows_the_pattern_repeats_it)
     assert_above(longer, 0); /* where four steps were not enough */
 }
 
-/* What a copy gets of its link while it runs: 1/k of the time in which k copies of its link run. */
+/* The share of its link that a copy gets while it runs: 1/k of the time in which k copies of its link run. */
 static double share_of(const struct simulation *simulation, size_t node, const int *link)
 {
     size_t n = simulation->list->n;
@@ -232,7 +232,7 @@ static double share_of(const struct simulation *simulation, size_t node, const i
     return got;
 }
 
-/* What stands on a copy lane becomes a copy of as many bytes.  (The edges are there already.) */
+/* A task on a copy lane becomes a copy of as many bytes.  (The edges are there already.) */
 static void make_copy(struct paper *paper, struct task *task)
 {
     struct device *device = task->lane->device, *to = task->lane->kind == LANE_UPLOAD ? device : paper->host;

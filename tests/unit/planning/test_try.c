@@ -242,7 +242,7 @@ static bool is_ordered(const struct list *list)
     return ordered;
 }
 
-/* What follows from a wait for a task that may be skipped, verify() leaves out for others. */
+/* A wait for a task that may be skipped orders no other tasks: verify() leaves out what would follow from it. */
 static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
 {
     struct problem *problem = verify(list, NULL);

@@ -266,7 +266,7 @@ TEST(a_swap_of_another_value_is_found)
     end_swap(&exchange);
 }
 
-/* What persists is a result too: a copy to it counts although no task of the list reads it. */
+/* A tensor that persists is a result too: a copy to it counts although no task of the list reads it. */
 TEST(a_copy_that_is_left_out_is_found)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
@@ -399,7 +399,7 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
 /* The accesses of an AdamW task: those of its arguments up to ADAMW_STATE (model.h). */
 enum { ADAMW_ACCESSES = ADAMW_STATE + 1 };
 
-/* What can be wrong with an update on the host. */
+/* The mistakes of an update on the host. */
 enum update_fault {
     NO_FAULT,
     VALUE_STAYS_AWAY, /* the new parameters do not come back */
@@ -563,8 +563,8 @@ TEST(a_slice_that_is_missing_is_found)
     }
 }
 
-/* What a move between two devices leaves on the host is no result: another way there is as good.  The copy of a result
- * is not missed before the list is compared. */
+/* A copy that a move between two devices leaves on the host is no result: another way is as good.  The copy of a
+ * result is not missed before the list is compared. */
 TEST(a_move_may_take_another_way)
 {
     struct paper paper = new_paper(2, &slow_speeds);
@@ -630,7 +630,7 @@ TEST(verify_finds_addresses_that_do_not_fit)
     free_list_and_machine(list);
 }
 
-/* What lies on another device is copied; a word by which the host chooses is not. */
+/* Tensors on another device are copied; a word by which the host chooses is not. */
 TEST(verify_sees_a_task_that_reads_another_device)
 {
     static const struct {

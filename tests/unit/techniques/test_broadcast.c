@@ -82,7 +82,8 @@ static const char *draw_plan(size_t seed)
     return path;
 }
 
-/* What these options train, and how many copies a step has.  `timed`: plans take times from a description. */
+/* The state that these options train; *copies becomes how many copies a step has.  `timed`: plans take times from a
+ * description. */
 static struct state train_on(const char *mesh, const char *how, bool timed, size_t *copies)
 {
     struct settings *settings =
@@ -275,7 +276,7 @@ struct dealing { /* of the slices of each shard, over its queues */
     bool even;  /* the numbers of slices of any two sending queues differ by one at most */
 };
 
-/* What the queues of one shard have: rows `row` and up of the report. */
+/* Checks the queues of one shard: rows `row` and up of the report. */
 static void expect_deal_of_shard(const struct dealing *dealing, const json_t *rows, size_t row)
 {
     const json_int_t shard_bytes = 1000000; /* of broadcast.txt */
@@ -446,7 +447,7 @@ static size_t count_shards(const char *copies)
     return json_array_size(json_object_get(json, "queues"));
 }
 
-/* What b sends on is a's message if the copies have one number, and is a message of b else. */
+/* A message that b sends on is a's if the copies have one number, else it is b's own. */
 TEST(copies_of_one_number_are_one_message)
 {
     assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast msg=7\n"), 1);

@@ -191,7 +191,7 @@ TEST(the_newest_is_of_the_last_session)
     assert_int_equal(count_files(folder), 2 + 3); /* what is damaged is not ours to remove */
 }
 
-/* What a link leads to is not ours: neither its files nor the folder. */
+/* A folder that a link leads to is not ours, nor are its files. */
 TEST(links_are_not_followed)
 {
     const char *folder = temp_path("links");

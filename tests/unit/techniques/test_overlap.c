@@ -354,8 +354,8 @@ TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
     expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
 }
 
-/* What moves follows from all updates together: where one has to stay, so has another that shares state or parameters
- * with it.  Ranges of a tensor are taken for the same bytes, whichever access names them. */
+/* Whether an update moves follows from all updates together: where one has to stay, so has another that shares state or
+ * parameters with it.  Ranges of a tensor are taken for the same bytes, whichever access names them. */
 TEST(what_has_to_stay_keeps_its_neighbours)
 {
     static const struct {
@@ -472,7 +472,7 @@ TEST(a_layer_is_released_by_its_last_gradient)
     }
 }
 
-/* What all updates read, as the norm of the gradients, is copied to the host once: no tensor goes down twice. */
+/* A tensor that all updates read, as the norm of the gradients, goes down to the host once, and no other twice. */
 TEST(what_updates_share_goes_down_once)
 {
     struct settings *settings = parse_words("--model tiny --overlap all-cpu");

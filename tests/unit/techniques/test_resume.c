@@ -120,7 +120,7 @@ TEST(a_resumed_run_is_the_unbroken_one)
     }
 }
 
-/* What is written from the devices has the bytes of what a checkpoint of them is exported to. */
+/* A model that is written from the devices has the bytes of one that is exported from their checkpoint. */
 TEST(a_saved_model_is_its_checkpoint_exported)
 {
     need_own_products();
@@ -361,8 +361,8 @@ TEST(a_second_run_is_refused_while_the_first_one_has_the_folder)
     close(lock);
 }
 
-/* What a killed run has left half-written is removed, and the command that is printed is one for a shell, whatever the
- * folder's name. */
+/* A file that a killed run has left half-written is removed, and the command that is printed is one for a shell,
+ * whatever the folder's name. */
 TEST(the_command_that_is_printed_goes_on)
 {
     const char *folder = temp_path("it's mine");

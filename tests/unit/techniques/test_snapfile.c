@@ -137,7 +137,7 @@ static int sync_model(int fd)
 int fsync(int fd) { return sync_model(fd); }
 int fdatasync(int fd) { return sync_model(fd); }
 
-/* What is not waiting to be written is read from the disk again. */
+/* Bytes that do not wait to be written are read from the disk again. */
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
 {
     struct disk_file *disk_file = file_of(fd);
@@ -413,7 +413,7 @@ static bool run_trial(const char *path, const struct stored *stored, uint64_t nu
 
 static int quiet_fd = -1; /* the stderr that be_quiet() put aside */
 
-/* What is said on stderr goes into this file, until be_loud(). */
+/* Messages on stderr go into this file, until be_loud(). */
 static void be_quiet(const char *log)
 {
     fflush(stderr);

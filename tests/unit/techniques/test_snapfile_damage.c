@@ -82,7 +82,7 @@ TEST(files_of_other_lengths_are_refused)
     free(image.bytes);
 }
 
-/* What the command says of a file whose newest iteration is damaged, and of one without any. */
+/* The command's words on a file whose newest iteration is damaged, and of one without any. */
 TEST(ckpt_names_the_damaged_payload)
 {
     struct snapfile snapfile;

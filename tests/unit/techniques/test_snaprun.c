@@ -77,7 +77,7 @@ static struct trainer *open_storing(const struct kind *kind, const char *file)
     return trainer;
 }
 
-/* What the file has, loaded by another trainer of the kind. */
+/* Checks the state in the file, which another trainer of the kind loads. */
 static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
                           const struct state *expected)
 {
@@ -185,7 +185,7 @@ static void persist_behind_gate(void *context, const struct task *task, uint32_t
     gate.run(context, task, iteration);
 }
 
-/* What comes down from a copy on the device. */
+/* Copies the bytes down from a copy on the device, when the gate opens. */
 static void copy_behind_gate(const struct task *task, uint32_t iteration, cl_uint n, const cl_event *wait,
                              cl_event *done)
 {

@@ -437,7 +437,7 @@ TEST(every_mesh_stores_each_value_once)
     }
 }
 
-/* What --snapshot-in device cannot copy on the device is said, and where nothing is left of it too. */
+/* The report says what --snapshot-in device cannot copy on the device, also where that is all. */
 TEST(what_cannot_be_copied_on_the_device_is_named)
 {
     static const struct {

@@ -23,7 +23,7 @@ static double period_within(size_t bytes, const char *text, const char *what)
     return number_at(plan_file(list_within(bytes, text), lasting("--swap auto --swap-what %s", what)), "period_ms");
 }
 
-/* What --swap auto comes to, once where activations may leave, and once where further classes may, too. */
+/* The outcome of --swap auto, once where activations may leave, and once where further classes may, too. */
 struct more_classes {
     char *text; /* the list */
     int seed;
@@ -208,7 +208,7 @@ LAW(named_budgets_work)
     assert_above(refused, 0);
 }
 
-/* What --snapshot adds later is in the budgets that the passes before it name: buffers on device and host. */
+/* The budgets that the passes before --snapshot name have room for its buffers on device and host. */
 LAW(named_budgets_have_room_for_snapshots)
 {
     static const char *const how[] = {AUTO,

@@ -108,7 +108,7 @@ static double best_of_all(struct list *list, struct plan *plan, int n, int i)
     return best;
 }
 
-/* What --swap auto makes of a list, of these classes.  The list must fit. */
+/* The period of the plan of --swap auto for a list, with these classes.  The list must fit. */
 static double planned_period(struct list *list, unsigned classes)
 {
     struct values *values = hash_values(list);
@@ -284,9 +284,9 @@ static size_t least_of_choices(struct list *list, double period, size_t least)
     return least;
 }
 
-/* What is sent and received stays on the device here.  No such plan is free in fewer than 88 MiB, though copies take a
- * ninth of the time: not the link decides, but the bytes that must be there at once.  The planner's plan is as good,
- * although in its list all sends stand as early as data allow. */
+/* Here all that is sent and received stays on the device.  No such plan is free in fewer than 88 MiB, though copies
+ * take a ninth of the time: not the link decides, but the bytes that must be there at once.  The planner's plan is as
+ * good, although in its list all sends stand as early as data allow. */
 TEST(a_pipeline_is_planned_for_its_least_budget)
 {
     static const int early[MICRO] = {0, 1, 2};

@@ -70,7 +70,7 @@ TEST(a_folder_is_verified_whole)
     free_mesh(&mesh);
 }
 
-/* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
+/* A file or folder is not replaced by one of another kind, and a checkpoint takes nothing more. */
 TEST(nothing_else_is_replaced)
 {
     char *saved = small_state("kept");

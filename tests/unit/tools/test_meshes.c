@@ -183,7 +183,7 @@ TEST(bounds_hold_where_links_are_slow)
 
 /* ---- tried one by one, by the words of a command ----------------------------------------------------------------- */
 
-/* What these options come to; INFINITY: they cannot be planned. */
+/* The outcome of these options; INFINITY: they cannot be planned. */
 static struct mesh_outcome plan_words(const char *words)
 {
     struct problem *problem;
@@ -274,7 +274,7 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
     }
 }
 
-/* What an ended search has not simulated is no faster than it says, and a search that is not ended says less. */
+/* Meshes that an ended search has not simulated are no faster than it says; a search that is not ended says less. */
 TEST(an_ended_search_bounds_what_it_left)
 {
     const char *hardware = write_hardware("paper.txt", &machines[1]);

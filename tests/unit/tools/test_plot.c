@@ -43,7 +43,7 @@ static char *printed(const struct plot *shown, int columns, int rows, bool colou
     return text;
 }
 
-/* What is drawn in 60 columns and 9 rows of the terminal. */
+/* The plot in 60 columns and 9 rows of the terminal. */
 static void assert_drawn(bool braille, const char *rows)
 {
     char *text = printed(&plot, 60, 9, PLAIN, braille);
@@ -347,7 +347,7 @@ TEST(a_picture_is_read_back)
     free_canvas(canvas);
 }
 
-/* What lies outside of the canvas is not drawn. */
+/* Strokes outside of the canvas are not drawn. */
 TEST(drawing_is_cut_at_the_edges)
 {
     struct canvas *canvas = new_canvas(8, 4);

@@ -454,7 +454,7 @@ TEST(mistakes_name_row_and_cell)
     expect_mistakes(mistakes, COUNT(mistakes), order_wrong);
 }
 
-/* What can be planned, and not trained with one device's bits. */
+/* Schedules that can be planned, and not trained with one device's bits. */
 TEST(training_names_row_and_cell)
 {
     static const struct mistake mistakes[] = {

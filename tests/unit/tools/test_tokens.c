@@ -213,7 +213,7 @@ static void expect_slow_merges(const struct bpe *bpe, const struct text *text)
     free(slow.tokens);
 }
 
-/* What is merged in windows and what is merged at once is the same; one letter alone shows where a window begins. */
+/* Merging in windows gives the same as merging at once; one letter alone shows where a window begins. */
 TEST(long_words_are_merged_in_windows)
 {
     for (int i = 0; i < 8; i++) {

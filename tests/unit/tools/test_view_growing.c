@@ -16,7 +16,7 @@
 
 enum { STEPS = 40 };
 
-/* What the trace says of its lanes, tasks and steps is what its records say, counted one by one. */
+/* The trace's numbers of lanes, tasks and steps are those of its records, counted one by one. */
 static void expect_whole(const struct track *track)
 {
     const struct trace *trace = track->trace;
@@ -219,7 +219,7 @@ TEST(nothing_follows_a_run_that_has_ended)
     free(trace);
 }
 
-/* What is said of the gap before the task counts no second in which the trainer was held. */
+/* The length of the gap before the task counts no second in which the trainer was held. */
 static void expect_short_gap(const struct track *track, int64_t record)
 {
     char *text = describe_record(track, (size_t)record);

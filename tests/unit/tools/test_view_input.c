@@ -308,7 +308,7 @@ TEST(a_gap_has_its_own_times)
     free(trace);
 }
 
-/* What is rounded to 0 has no minus. */
+/* A time that is rounded to 0 has no minus. */
 TEST(no_time_is_minus_zero)
 {
     char text[48], *trace = trace_of_list("data/steps/1f1b.txt");

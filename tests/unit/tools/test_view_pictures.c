@@ -180,7 +180,7 @@ TEST(the_legend_has_the_signs_that_are_seen)
     free(trace);
 }
 
-/* What the memory rows hold is in the legend, and what the device has at another time is not. */
+/* The classes of the memory rows are in the legend, and those that the device has at another time are not. */
 TEST(the_legend_has_the_classes_that_are_seen)
 {
     char *path = trace_of_list("data/steps/1f1b.txt");
@@ -377,7 +377,7 @@ TEST(the_ruler_names_lists_between_steps)
     end_view(view);
 }
 
-/* What runs at the left edge has its name there, but the number of the anchor stands only where that begins. */
+/* A task that runs at the left edge has its name there, but the number of the anchor stands only where that begins. */
 TEST(the_ruler_names_what_goes_on_at_the_left)
 {
     static const struct list_run runs[] = {{1, 0, 1}, {1, 1, 20}, {1, 2, 40}, {2, 0, 60}, {3, 0, 80}};

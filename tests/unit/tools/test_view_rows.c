@@ -211,7 +211,7 @@ TEST(a_device_with_little_memory_has_no_row_of_it)
     }
 }
 
-/* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
+/* A lane is named by what all its copies are for, with a number if it is the second; a mixed lane keeps its name. */
 TEST(lanes_are_named_by_what_they_do)
 {
     char *path = trace_of_list("data/steps/1f1b.txt");
@@ -629,7 +629,7 @@ TEST(each_step_that_begins_in_sight_has_a_line)
     end_view(view);
 }
 
-/* What is shown first of a run ends with its last step. */
+/* The part of a run that is shown first ends with its last step. */
 TEST(all_steps_are_in_sight_at_first)
 {
     const char *path = temp_path("first.trace");

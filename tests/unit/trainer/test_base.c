@@ -344,7 +344,7 @@ TEST(what_a_terminal_would_obey_is_a_question_mark)
 
 static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
 
-/* What a stream shows, given `each` bytes at a time; the caller frees it. */
+/* The text that a stream shows, given `each` bytes at a time; the caller frees it. */
 static char *streamed(const char *bytes, size_t each)
 {
     char *text = NULL;

@@ -45,7 +45,7 @@ static void expect_apart(const struct list *list, const struct tensor *a, const 
                     b->name, first_b, last_b);
 }
 
-/* What always holds of addresses; returns the bytes that the arenas need, guards included. */
+/* Checks what always holds of addresses.  Returns the bytes that the arenas need, guards included. */
 static size_t check_addresses(const struct pool *pool, const struct list *list)
 {
     size_t need[MOST_DEVICES + 1][64] = {{0}}, sum = 0;
@@ -68,7 +68,7 @@ static size_t check_addresses(const struct pool *pool, const struct list *list)
     return sum;
 }
 
-/* What OpenCL and the host say they gave, guards included. */
+/* The bytes that OpenCL and the host say they gave, guards included. */
 static size_t bytes_given(const struct machine *machine)
 {
     size_t sum = 0;
@@ -273,7 +273,7 @@ static int64_t check_root(const struct uses *uses, const struct list *list, cons
     return always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
 }
 
-/* What is said of uses follows from the bytes of each task. */
+/* The uses of tensors follow from the bytes of each task. */
 TEST(uses_follow_from_the_bytes_of_each_task)
 {
     contexts_joined(); /* else what moves pass through is on the host too */

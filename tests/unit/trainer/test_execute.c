@@ -42,7 +42,7 @@ static void run_never(void *context, const struct task *task, uint32_t iteration
     _exit(99);
 }
 
-/* What waits for the broken task fails too, and does not run. */
+/* A task that waits for the broken one fails too, and does not run. */
 static void run_broken(bool serial)
 {
     struct journey journey = new_journey(no_work, NULL);
@@ -204,7 +204,8 @@ static void run_when_idle(struct job *job, cl_int status)
     run_host_task(job, status);
 }
 
-/* What stands aside runs when nothing else wants the core; a later task of the same lane does not stand aside. */
+/* A task that stands aside runs when nothing else wants the core; a later task of the same lane does not stand
+ * aside. */
 TEST(only_what_stands_aside_is_idle)
 {
     int policy[4] = {-1, -1, -1, -1};

@@ -211,7 +211,7 @@ static const struct course *reference(int model, int dp, int tp)
 
 /* ---- the grid ---------------------------------------------------------------------------------------------------- */
 
-/* What else there is to choose is dealt out by the coordinates, so that each size meets each choice. */
+/* All other choices are dealt out by the coordinates, so that each size meets each choice. */
 static struct cell cell_at(int dp, int pp, int tp, bool apart)
 {
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",

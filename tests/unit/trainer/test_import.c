@@ -28,7 +28,7 @@ static const struct config gpt = {
     .tied = true,
 };
 
-/* What is different about a file.  Values depend on the parameter alone, and a tied file's are those of all. */
+/* The ways in which files differ.  Values depend on the parameter alone, and a tied file's are those of all. */
 struct variant {
     const char *prefix;        /* stands before every name */
     const char *before_layers; /* stands before every name but the head's, after the prefix */
@@ -384,7 +384,7 @@ TEST(shards_that_do_not_fit_are_named)
     expect_refusal(open_it, folder, 2, "but no model.safetensors.index.json");
 }
 
-/* What --init reads is no output: also what lies beside the file, or what its index names. */
+/* No output may replace a file that --init reads: also one that lies beside it, or that its index names. */
 TEST(what_lies_beside_is_an_input)
 {
     const char *folder = shards("inputs");
@@ -529,7 +529,8 @@ TEST(a_model_elsewhere_is_named)
     expect_yard(EXIT_USAGE, "the config.json of a model is read by --init", "train --config '%s/config.json'", folder);
 }
 
-/* What Hugging Face's transformers computes of these files: the same values with 4 heads, 2 heads, and its own. */
+/* Losses that Hugging Face's transformers computes of these files: the same values with 4 heads, 2 heads, and its
+ * own. */
 TEST(losses_are_those_of_transformers)
 {
     static const struct {

@@ -238,7 +238,7 @@ TEST(gelu_hands_on_what_is_not_finite)
 
 /* ---- softmax.cl -------------------------------------------------------------------------------------------------- */
 
-/* What lies above the diagonal is NaN: it must neither be read nor kept. */
+/* Values above the diagonal become NaN: a kernel must neither read nor keep them. */
 static void poison_above(float *x, int rows, int T)
 {
     for (int r = 0; r < rows; r++)

@@ -47,7 +47,7 @@ static double bytes_of_units(const struct trainer *trainer, int together)
 
 /* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the
  * last, 2 the gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more.
- * What is received of two layers' gradients is counted as buffers; with ZeRO-2 their whole gradients too, with 3
+ * Room to receive two layers' gradients is counted as buffers; with ZeRO-2 their whole gradients too, with 3
  * the parameters of two. */
 TEST(zero_shares_the_state_out)
 {

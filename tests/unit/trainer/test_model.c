@@ -50,8 +50,8 @@ TEST(each_device_has_its_engine)
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* What tasks read and write counts, not the size of the tensors that they are given: the embedding is looked up, and
- * half of a causal matrix is never touched. */
+/* The bytes that tasks read and write count, not the size of their tensors: the embedding is looked up, and half of a
+ * causal matrix is never touched. */
 TEST(bytes_are_those_touched)
 {
     enum { B = 3, T = 16, C = 32, H = 2, V = 64 };
@@ -335,7 +335,7 @@ TEST(check_fails_above_the_tolerance)
 
 TEST(llmcs_losses_are_met)
 {
-    /* What llm.c's own program for CPUs prints when it trains from these two files. */
+    /* Losses that llm.c's own program for CPUs prints when it trains from these two files. */
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
                                     4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
     const char *log = temp_path("llmc.jsonl");
@@ -478,7 +478,7 @@ LONG_TEST(check_gradients_says_the_first_wrong_operation)
                 "--tolerance 1e-9");
 }
 
-/* What tensor-parallel ranks have alike comes from the group's first, where they compute in another way. */
+/* State that tensor-parallel ranks share comes from the group's first, where they compute in another way. */
 TEST(unlike_ranks_agree)
 {
     struct costs *costs = read_costs("data/hardware/server.txt");

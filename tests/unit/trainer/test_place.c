@@ -19,7 +19,7 @@
 
 /* ---- budgets ----------------------------------------------------------------------------------------------------- */
 
-/* What is placed is within the budget to the byte, or refused. */
+/* The list is placed within the budget to the byte, or refused. */
 static void expect_within(struct list *list, size_t budget, size_t enough)
 {
     struct device *device = &list->pool->machine->devices[0];
