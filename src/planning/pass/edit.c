@@ -53,7 +53,7 @@ struct edit *open_edit(struct list *list)
     return edit;
 }
 
-/* What commit_edit() and undo_edit() have in common. */
+/* The part that commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
     edit->list->edit_ends = NULL;

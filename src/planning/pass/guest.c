@@ -11,7 +11,7 @@
  */
 #include "guest.h"
 
-/* What a copy takes from a mirror of the tensor: the mirror, as a whole; NULL: the task is no such copy. */
+/* The mirror of the tensor, as a whole, from which the task copies; NULL: the task is no such copy. */
 static const struct tensor *mirror_read(const struct task *task, const struct tensor *tensor)
 {
     if (!is_copy(task) || task->n_accesses != 2)

@@ -11,7 +11,7 @@ struct pass_runner { /* runs the passes over one list */
     struct reserved_room room;           /* those tensors */
 };
 
-/* What was seen of the list before the next pass holds no longer. */
+/* Frees the outlook on the list as it was before the next pass. */
 static void forget_before(struct pass_runner *runner)
 {
     if (runner->before)

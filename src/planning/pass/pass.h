@@ -46,7 +46,7 @@
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
- * What a pass may rely on, and must leave so:
+ * A pass may rely on the following, and must leave it so:
  *     - list->tasks holds the list's order.  While an edit is open, the tasks that were there keep their positions in
  *       the array (edit.h says more).
  *     - The origin of a task says what it computes.
@@ -107,7 +107,7 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
-/* What the passes make of a list with larger budgets: the same, or another list, which may need more again. */
+/* Do the passes make the same list with larger budgets?  Or another one, which may need more again? */
 enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 
 /* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */

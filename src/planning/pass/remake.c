@@ -83,8 +83,9 @@ static struct tensor *twin_of(const struct remaking *remaking, const struct tens
     return is_new(remaking, tensor) ? NULL : remaking->twins[tensor->id];
 }
 
-/* What a repeat before `reader` reads in place of a tensor that holds gathered parameters: the same parameters as they
- * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
+/* The tensor that a repeat before `reader` reads in place of one that holds gathered parameters: the same parameters as
+ * they were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been
+ * read. */
 static struct tensor *gathered_for(const struct uses *uses, struct tensor *tensor, int reader)
 {
     while (tensor->later_copy && is_whole_before(uses, tensor->later_copy, reader))

@@ -60,7 +60,7 @@ enum trait {
     CHECKED_AT_END = 4096       /* whether the pass's list fits is seen after the last pass: blamed_at_end */
 };
 
-/* What a pass has none of may be 0 or NULL. */
+/* A field is 0 or NULL where the pass has no such thing. */
 struct pass_traits {
     unsigned always;              /* the traits that the pass has with all options */
     unsigned (*by_options)(void); /* further traits, which it has with the options as they are */

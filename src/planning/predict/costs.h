@@ -115,7 +115,7 @@ double link_rate(const struct link *const links[2], const size_t *copies);
 double link_latency(const struct link *const links[2]); /* seconds, the sum of both */
 double given_seconds(const struct task *task); /* what a step file says; of a copy without a time, that of its links */
 
-/* What task_seconds() says; 0 where no file says it: for work in a list without costs and times. */
+/* The time that task_seconds() says; 0 where no file says it: for work in a list without costs and times. */
 double seconds_alone(const struct costs *costs, const struct task *task);
 
 /* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */

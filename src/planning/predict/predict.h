@@ -60,7 +60,7 @@ void use_trial_costs(struct costs *costs); /* takes over the costs of a trial, w
  * the costs with free_costs(). */
 struct costs *measure_costs(struct trainer *trainer);
 
-/* What computes matrix products on device 0: "own" or "clblast". */
+/* The engine that computes matrix products on device 0: "own" or "clblast". */
 const char *engine_name(const struct trainer *trainer);
 
 /* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and

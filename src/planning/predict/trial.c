@@ -123,8 +123,8 @@ static void show_progress(uint64_t begun, uint32_t number)
     show_busy("timing each task", begun, (number - 1.0) / STEPS);
 }
 
-/* What tasks take in the first steps on random weights.  begun: when all that is timed began.  The caller frees it with
- * free_timings(). */
+/* The times of tasks in the first steps on random weights.  begun: when all that is timed began.  The caller frees it
+ * with free_timings(). */
 static struct timings time_steps(struct trainer *trainer, uint64_t begun)
 {
     struct timings timings = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *timings.lane_end)};

@@ -35,7 +35,7 @@ struct audit {
     uint64_t begun; /* now_ns() then */
 };
 
-/* What a word is filled with in that run; `word` is its number, by which integers alternate. */
+/* The filling of a word in that run; `word` is its number, by which integers alternate. */
 static uint32_t filling(int run, enum element_type type, size_t word)
 {
     return type == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];

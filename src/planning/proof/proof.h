@@ -4,7 +4,7 @@
  * Protocol: hash_values() of the list as it was built; then passes, place() and depend() change the list; then
  * verify() of the finished list against those values, and verify_devices().
  *
- * What a proof finds is a problem (EXIT_FAILED) that says so in a sentence; NULL: it found nothing.  The caller frees a
+ * A proof returns a problem (EXIT_FAILED) that says in a sentence what is wrong; NULL: nothing is.  The caller frees a
  * problem with free(), unless it ends the program with it.
  */
 #ifndef PROOF_H

@@ -23,7 +23,7 @@ struct stretch {
     bool is_result;
     bool is_silent; /* the task writes nothing: where a pass has added it, it changes nothing */
 };
-/* What a task and a tensor are known by in both lists. */
+/* How tasks and tensors are recognised in both lists. */
 enum known_by { BY_ORIGIN, BY_NAME /* see hash_named_values() */ };
 struct values {
     struct stretch *stretches; /* by identity, then by hash and begin */
@@ -162,7 +162,8 @@ static uint64_t hash_whole_reads(struct strip *strips, const struct task *task, 
     return value;
 }
 
-/* What a task is in all lists that are compared: its origin, or, in two files, its name with its tags. */
+/* A number for the task, the same in all lists that are compared: its origin, or, in two files, a hash of its name and
+ * tags. */
 static uint64_t identify(const struct values *values, const struct task *task)
 {
     const int tags[] = {task->layer, task->micro, (int)task->role};

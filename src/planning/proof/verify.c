@@ -369,8 +369,8 @@ static struct problem *verify_accesses(const struct list *list)
     return problem;
 }
 
-/* What `after=` says binds a task to those of the named tasks that stand before it in the list.  A task that a pass has
- * moved to before all of them waits for none, and no pair of nodes says so: that is looked for here. */
+/* `after=` binds a task to those of the named tasks that stand before it in the list.  A task that a pass has moved to
+ * before all of them waits for none, and no pair of nodes says so: that is looked for here. */
 static struct problem *verify_after(const struct list *list)
 {
     struct problem *problem = NULL;

@@ -222,7 +222,7 @@ static void look_beside(const struct trace *trace, const struct trace_record *up
     one->hidden_ns = MAX(one->hidden_ns, ns);
 }
 
-/* What one update comes to, over all compute lanes. */
+/* The same of one update, over all compute lanes. */
 static struct layer_beside beside_update(const struct trace *trace, const struct trace_record *update)
 {
     struct layer_beside one = {

@@ -34,7 +34,7 @@ enum trace_flag {
     TRACE_STEPPED_BACK = 4, /* approximate: it started before the last run on its lane ended, says the driver */
 };
 
-/* What a viewer asks of the trainer.  The trainer looks before it issues a task, and trusts none of it (record.c). */
+/* Requests of a viewer to the trainer.  The trainer looks before it issues a task, and trusts none of it (record.c). */
 struct trace_control {
     uint64_t until; /* the clock at which the request expires; 0, past or too far ahead: nothing is asked */
     uint64_t pause; /* not 0: no task is issued, but for those that `tasks` and `steps` grant */

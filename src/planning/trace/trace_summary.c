@@ -16,7 +16,7 @@ static int by_name(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* What the runs of all tasks of one name add up to, in the counted steps. */
+/* Sums over the runs of all tasks of one name, in the counted steps. */
 struct task_sums {
     double ns, flops, bytes;
 };

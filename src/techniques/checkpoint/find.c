@@ -4,7 +4,7 @@
  *     collect_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
  *     find_newest()            takes the newest complete one; a warning names each that is not complete
  *
- * What a folder may hold is drawn in checkpoint.h.
+ * checkpoint.h draws what a folder may hold.
  */
 #include "files.h"
 #include "trainer/import/import.h"

@@ -325,7 +325,7 @@ static void compare_with_table(const struct where *where, const struct checkpoin
 static void read_pieces_of(const struct where *where, char part[MOST_PART], const struct checkpoint *checkpoint,
                            const json_t *list, struct kept_tensor *tensor)
 {
-    /* What a rank has may begin and end within a row: a part of a row, whole rows and a part of a row are 3 pieces. */
+    /* A rank's part may begin and end within a row: a part of a row, whole rows and a part of a row are 3 pieces. */
     size_t most = 3 * (size_t)n_ranks(&checkpoint->pieces->mesh);
     if (checkpoint->single_file)
         most = checkpoint->single_file->n;

@@ -144,7 +144,7 @@ static uint64_t new_id(void)
     return id;
 }
 
-/* What the run goes on from; NULL: it is a new one. */
+/* The checkpoint that the run goes on from; NULL: it is a new one. */
 static const struct checkpoint *resumed_checkpoint(const struct trainer *trainer)
 {
     return trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;

@@ -92,7 +92,7 @@ void move_updates(struct update_mover *mover, const struct update_buckets *bucke
 
 /* ---- overlap.c: the steps by which one update moves -------------------------------------------------------------- */
 
-/* What lanes are for. */
+/* Purposes of lanes. */
 #define FOR_OFFLOAD "offload" /* copies of gradients down and of parameters up */
 #define FOR_CONTROL "control" /* copies of words that say what runs, and of the norm */
 

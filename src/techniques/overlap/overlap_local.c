@@ -45,7 +45,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for, besides those of overlap.h. */
+/* Purposes of lanes, besides those of overlap.h. */
 #define FOR_CHOSEN "chosen" /* copies of an update whose side the step chooses at the last moment */
 #define FOR_STATE "state"   /* copies of an optimizer's state when its update moves between device and host */
 

@@ -1,7 +1,8 @@
 /* recompute.c - activations are made again instead of kept.
  *
- * What a layer's forward leaves for its backward lies in memory for most of a step.  With recomputation the layer keeps
- * less.  Right before its backward, as much of its forward is repeated, into new tensors, as the backward reads:
+ * The tensors that a layer's forward leaves for its backward lie in memory for most of a step.  With recomputation the
+ * layer keeps less.  Right before its backward, as much of its forward is repeated, into new tensors, as the backward
+ * reads:
  *
  *     kept            forward 0 .. forward 1 .. backward 1 ............... backward 0
  *     x of layer 0    |=====================================================|

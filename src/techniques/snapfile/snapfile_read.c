@@ -233,7 +233,7 @@ static struct pages expect_pages(struct reader *reader, enum writers writers)
     return pages;
 }
 
-/* What the newest commit says of the checkpoint; where no commit is whole, all of it is 0. */
+/* Copies to the checkpoint what the newest commit says of it; where no commit is whole, all of it is 0. */
 static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
 {
     struct snapfile *snapfile = snapfile_of(checkpoint);

@@ -7,7 +7,7 @@
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
- * What the search of swap_auto.c and swap_choice.c share is in swap_parts.h.
+ * swap_parts.h is shared by swap_auto.c and swap_choice.c, and has what the search chooses.
  */
 #ifndef SWAP_H
 #define SWAP_H

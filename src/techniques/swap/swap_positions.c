@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* What a device has room for.  Positions are those of `uses`. */
+/* The room of a device.  Positions are those of `uses`. */
 struct room {
     const struct device *device;
     const struct uses *uses;

@@ -154,8 +154,8 @@ TEST(copies_of_a_swap_hide_where_there_is_time)
     }
 }
 
-/* What comes back is needed when the first task that reads it starts.  Returns how many of these tasks are repeated
- * ones. */
+/* A tensor that comes back is needed when the first task that reads it starts.  Returns how many of these tasks are
+ * repeated ones. */
 static size_t expect_needed(struct list *list)
 {
     size_t n, i, repeats = 0;

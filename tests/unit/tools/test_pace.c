@@ -569,8 +569,8 @@ TEST(no_update_is_hidden_longer_than_it_takes)
 
 /* ---- yard profile ------------------------------------------------------------------------------------------------ */
 
-/* What was written is read, is written the same again, and gives every task of this shape its measured time; on another
- * device it is refused. */
+/* A profile that was written is read, is written the same again, and gives every task of this shape its measured time;
+ * on another device it is refused. */
 TEST(a_profile_is_measured_and_read_back)
 {
     const char *path = temp_path("measured.txt"), *again = temp_path("again.txt");

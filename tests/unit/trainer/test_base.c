@@ -100,7 +100,7 @@ static void fail_beside_another(void *unused)
     fail(EXIT_IO, "no luck");
 }
 
-/* What another thread registers meanwhile is its own; what an attempt within it has left registered is ours. */
+/* A cleanup that another thread registers meanwhile is its own; one that is left of an attempt within ours is ours. */
 TEST(an_attempt_cleans_up_its_own)
 {
     int count = 0, theirs = 0;
