@@ -45,15 +45,15 @@ static struct grid cover(const struct device *device, size_t n)
     return (struct grid){1, {ceil_div(n, 4096) * wg, 1, 1}, {wg, 1, 1}};
 }
 
-static struct task *kernel_task(struct list *list, const char *name, const char *function, struct tensor *of,
+static struct task *kernel_task(struct list *list, const char *name, const char *kernel, struct tensor *of,
                                 const struct arg *args, int n)
 {
-    struct kernel_call call = {.file = "elementwise.cl", .function = function, .args = args, .n_args = n};
+    struct kernel_call call = {.file = "elementwise.cl", .kernel = kernel, .args = args, .n_args = n};
     call.grid = cover(of->device, count_elements(of));
     return add_kernel(list, of->device->lanes[LANE_COMPUTE], name, &call);
 }
-#define KERNEL(s, name, function, of, ...)                                                                             \
-    kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
+#define KERNEL(s, name, kernel, of, ...)                                                                               \
+    kernel_task(s, name, kernel, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
 
 struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
 {

@@ -451,7 +451,7 @@ class Task(Command):
         if not edges:
             print("  waits for nothing")
         if int(t["file"]):
-            print("  kernel %s of cl/%s" % (text(t["function"]), text(t["file"]).split("/")[-1]))
+            print("  kernel %s of cl/%s" % (text(t["kernel"]), text(t["file"]).split("/")[-1]))
             print("  arguments %s" % ", ".join(self.argument(t, a) for a in items(t["args"], t["n_args"])))
             g = t["grid"]
             sizes = [" x ".join(str(int(n)) for n in items(g[f], g["dims"])) for f in ("global", "local")]
@@ -459,8 +459,8 @@ class Task(Command):
             print("  grid of %s work-items, groups of %s" % (sizes[0], group))
         elif enum_word(t["action"], "ACT_") == "copy":
             print("  copies %s" % bytes_of(int(t["accesses"][0]["tensor"]["bytes"])))
-        elif int(t["run"]):
-            print("  runs %s" % str(t["run"]).split("<")[-1].rstrip(">"))
+        elif int(t["function"]):
+            print("  runs %s" % str(t["function"]).split("<")[-1].rstrip(">"))
         elif int(t["commands"]["issue"]):
             print("  issues by %s" % str(t["commands"]["issue"]).split("<")[-1].rstrip(">"))
 

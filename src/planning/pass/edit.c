@@ -340,7 +340,7 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
                              struct tensor *const *host_tensors)
 {
     insert_before(edit, task);
-    struct task *mine = add_host(edit->list, lane, task->name, task->on_host.run, NULL);
+    struct task *mine = add_host(edit->list, lane, task->name, task->on_host.function, NULL);
     for (int i = 0; i < task->n_accesses; i++)
         add_access(mine, host_tensors[i], task->accesses[i].mode);
     mine->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);

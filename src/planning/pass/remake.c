@@ -31,7 +31,7 @@ bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned cl
 static bool may_repeat(const struct uses *uses, int position, const struct tensor *made, int reader)
 {
     const struct task *task = uses->tasks[position];
-    if (task->run || is_copy(task) || is_conditional(task) || task->lane->device != made->device)
+    if (task->function || is_copy(task) || is_conditional(task) || task->lane->device != made->device)
         return false;
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor->storage;

@@ -63,7 +63,7 @@ static const struct tensor *parameters_of(const struct task *task)
 /* An update of a device that the host can do too. */
 static bool host_can_do(const struct task *task)
 {
-    bool host_can = task->on_host.run || !isnan(task->on_host.seconds);
+    bool host_can = task->on_host.function || !isnan(task->on_host.seconds);
     return task->role == ROLE_UPDATE && task->lane->kind == LANE_COMPUTE && host_can && parameters_of(task);
 }
 
@@ -290,7 +290,7 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
 {
     struct task *maker = maker_of(mover, whole, update);
     struct tensor **on_host = &mover->counterparts[whole->id];
-    if (!update->on_host.run)
+    if (!update->on_host.function)
         return whole;
     if (*on_host)
         return *on_host;

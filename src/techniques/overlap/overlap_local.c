@@ -156,7 +156,7 @@ char *describe_sides(const struct list *list)
     unsigned all = 0;
     unsigned moved = 0;
     for (size_t i = 0; i < list->n; i++) {
-        if (list->tasks[i]->run != write_side)
+        if (list->tasks[i]->function != write_side)
             continue;
         const struct side_chooser *chooser = list->tasks[i]->argument;
         cpu += chooser->given_to_cpu;
@@ -234,10 +234,10 @@ static struct tensor *new_word(struct list *list, struct device *device)
 static void time_slice(struct both_sides *sides, struct task *slice)
 {
     struct side_chooser *chooser = sides->chooser;
-    chooser->work = slice->run;
+    chooser->work = slice->function;
     chooser->n_slices++;
     chooser->cpu_should_take += seconds_alone(sides->costs, slice) / sides->mover->cores;
-    slice->run = update_slice;
+    slice->function = update_slice;
     slice->argument = chooser;
 }
 
@@ -283,8 +283,7 @@ static struct task *keep_on_device(const struct both_sides *sides)
     insert_before(sides->mover->edit, sides->host_update);
     struct task *device_update = repeat(sides->mover->edit, sides->update);
     struct arg *last = &device_update->args[device_update->n_args - 1];
-    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a side word",
-          sides->update->function);
+    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a side word", sides->update->kernel);
     last->i = device_update->n_accesses;
     need_side_bits(device_update, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return device_update;

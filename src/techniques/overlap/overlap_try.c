@@ -68,7 +68,7 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
                                   const struct pass *room_maker)
 {
     const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
-    if (!update->on_host.run)
+    if (!update->on_host.function)
         return copy_string(
             "the updates are chosen before the step runs, because a step file only says how long tasks take: ");
     if (facts->paced)

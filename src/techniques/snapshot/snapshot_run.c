@@ -97,7 +97,7 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
         struct task *task = list->tasks[i];
         if (!task->slot.needed || is_copy(task))
             continue;
-        task->run = task->slot.returns ? commit_iteration : persist;
+        task->function = task->slot.returns ? commit_iteration : persist;
         task->argument = snapshot_run;
         if (task->slot.returns)
             continue;

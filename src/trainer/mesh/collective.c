@@ -57,7 +57,7 @@ void add_into(struct list *list, const char *name, struct tensor *sum, struct te
     struct lane *lane = sum->device->lanes[LANE_COMPUTE];
     size_t elements = count_elements(sum), wg = sum->device->shape.work_group;
     struct arg args[] = {INOUT(sum), IN(addend), ELEMENTS(elements)};
-    struct kernel_call call = {.file = "elementwise.cl", .function = "add_to", .args = args, .n_args = COUNT(args)};
+    struct kernel_call call = {.file = "elementwise.cl", .kernel = "add_to", .args = args, .n_args = COUNT(args)};
     call.grid = (struct grid){.dims = 1, .global = {ceil_div(elements, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
     struct task *task = add_kernel(list, lane, name, &call);
     set_elementwise(task);

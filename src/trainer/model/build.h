@@ -123,9 +123,9 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 
 /* Adds a kernel task on the device's compute lane.  The last arguments, IN, OUT, INT ... of task.h, are those of the
  * kernel, in its order: a line for what it writes, one for what it reads, one for sizes. */
-#define LAUNCH(b, name, file, function, grid, ...)                                                                     \
+#define LAUNCH(b, name, file, kernel, grid, ...)                                                                       \
     add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \
-               &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
+               &(struct kernel_call){file, kernel, grid, (struct arg[]){__VA_ARGS__},                                  \
                                      (int)COUNT(((struct arg[]){__VA_ARGS__}))})
 struct grid work_groups(const struct builder *b, size_t n);   /* n work-groups of WG work-items */
 struct grid blocks(const struct builder *b, size_t n);        /* enough work-groups for n elements, BLOCK each */

@@ -290,7 +290,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
                                ELEMENTS(elements), ELEMENTS(n_decay),
                                NO_TENSOR);
     set_elementwise(task);
-    task->on_host.run = adamw_on_host;
+    task->on_host.function = adamw_on_host;
     task->state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};
 }
 

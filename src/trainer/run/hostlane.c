@@ -108,7 +108,7 @@ void do_host_task(const struct job *job)
 {
     const struct task *task = job->task;
     job->flight->start = now_ns();
-    task->run(task->argument, task, job->iteration);
+    task->function(task->argument, task, job->iteration);
     job->flight->end = now_ns();
 }
 

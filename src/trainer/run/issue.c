@@ -76,7 +76,7 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
     uint64_t driver_end = 0;
     *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
     if (task->lane->device->is_host) {
-        task->run(task->argument, task, iteration);
+        task->function(task->argument, task, iteration);
         flight->end = now_ns();
         return;
     }

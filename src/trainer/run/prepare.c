@@ -26,13 +26,13 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 /* Each task has a kernel object of its own, so its arguments are set once. */
 static cl_kernel prepare_kernel(const struct task *task)
 {
-    cl_kernel kernel = make_kernel(task->lane->device, task->file, task->function);
+    cl_kernel kernel = make_kernel(task->lane->device, task->file, task->kernel);
     for (int i = 0; i < task->n_args; i++) {
         cl_int code = set_arg(task, kernel, (cl_uint)i);
         if (code != CL_SUCCESS)
             fail(EXIT_FAILED,
                  "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same arguments?",
-                 task->name, i, task->function, task->file, cl_error_name(code));
+                 task->name, i, task->kernel, task->file, cl_error_name(code));
     }
     return kernel;
 }

@@ -100,15 +100,15 @@ void tag_role(struct list *list, enum role role); /* both are NONE */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
-/* The function of cl/FILE that a kernel task launches, on how many work-items, and its arguments. */
+/* The kernel of cl/FILE that a task launches, on how many work-items, and its arguments. */
 struct kernel_call {
-    const char *file, *function;
+    const char *file, *kernel;
     struct grid grid;
     const struct arg *args; /* n_args of them, which are copied */
     int n_args;
 };
 struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call);
-struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *argument);
+struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *function, void *argument);
 
 /* description: these `bytes` bytes are copied, and enqueue() finds the copy in task->argument. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,

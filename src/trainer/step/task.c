@@ -98,7 +98,7 @@ struct task *add_kernel(struct list *list, struct lane *lane, const char *name, 
     struct task *task = add_task(list, lane, name);
     task->action = ACT_KERNEL;
     task->file = call->file;
-    task->function = call->function;
+    task->kernel = call->kernel;
     task->grid = call->grid;
     task->args = copy_bytes(call->args, (size_t)call->n_args * sizeof *call->args);
     task->n_args = call->n_args;
@@ -109,7 +109,7 @@ struct task *add_kernel(struct list *list, struct lane *lane, const char *name, 
             continue;
         CHECK((tensor != NULL) == (arg->given.mode != ACCESS_NONE),
               "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
-              task->name, task->function, k, tensor ? tensor->name : "no tensor");
+              task->name, task->kernel, k, tensor ? tensor->name : "no tensor");
         CHECK(!tensor || tensor->device == lane->device, "task %s on %s takes tensor %s of device %s", task->name,
               lane->name, tensor->name, tensor->device->id);
         arg->i = tensor ? task->n_accesses : NONE;
@@ -144,7 +144,7 @@ struct task *add_copy(struct list *list, struct lane *lane, const char *name, st
     CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
           from->bytes);
     struct task *task = add_task(list, lane, name);
-    task->run = lane->device->is_host ? run_copy : NULL;
+    task->function = lane->device->is_host ? run_copy : NULL;
     task->action = ACT_COPY;
     add_access(task, to, ACCESS_WRITE);
     add_access(task, from, ACCESS_READ);
@@ -177,11 +177,11 @@ struct tensor *add_download(struct list *list, const char *name, struct tensor *
 
 /* ---- tasks that call functions --------------------------------------------------------------------------------- */
 
-struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *argument)
+struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *function, void *argument)
 {
     struct task *task = add_task(list, lane, name);
     task->action = ACT_HOST;
-    task->run = run;
+    task->function = function;
     task->argument = argument;
     return task;
 }

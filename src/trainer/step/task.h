@@ -154,8 +154,8 @@ enum gate { GATE_NONE, GATE_OPENS, GATE_WAITS };
 
 /* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
 struct host_version {
-    host_function *run; /* NULL: the host cannot do it, or, in a list of a step file, it is only planned */
-    double seconds;     /* how long it would take there; NAN: not said */
+    host_function *function; /* NULL: the host cannot do it, or, in a list of a step file, it is only planned */
+    double seconds;          /* how long it would take there; NAN: not said */
 };
 
 /* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
@@ -196,10 +196,10 @@ struct task {
 
     /* what it does */
     enum task_action action;
-    host_function *run;          /* ACT_HOST: this function; a copy on a lane of the host has one too */
-    void *argument;              /* the first argument of `run`; ACT_ISSUE: what its commands need to know */
-    const char *file, *function; /* ACT_KERNEL: cl/FILE, the function's name */
-    struct arg *args;            /* ACT_KERNEL: n_args arguments */
+    host_function *function;   /* ACT_HOST: this function; a copy on a lane of the host has one too */
+    void *argument;            /* the first argument of `function`; ACT_ISSUE: what its commands need to know */
+    const char *file, *kernel; /* ACT_KERNEL: cl/FILE, and the name of a kernel there */
+    struct arg *args;          /* ACT_KERNEL: n_args arguments */
     int n_args;
     struct grid grid; /* ACT_KERNEL */
 

@@ -210,7 +210,7 @@ static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 static bool runs_kernel(const struct list *list, const char *kernel)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (list->tasks[i]->action == ACT_KERNEL && strcmp(list->tasks[i]->function, kernel) == 0)
+        if (list->tasks[i]->action == ACT_KERNEL && strcmp(list->tasks[i]->kernel, kernel) == 0)
             return true;
     return false;
 }

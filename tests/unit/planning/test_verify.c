@@ -440,7 +440,7 @@ static struct host_update update_on_host_well(struct trainer *trainer, struct ed
         update.down[i] = copy_to_host(trainer, adamw, i);
         there[i] = update.down[i]->accesses[0].tensor;
     }
-    update.mine = add_host(trainer->train_list, host->lanes[LANE_CPU], "adamw.host", adamw->run, NULL);
+    update.mine = add_host(trainer->train_list, host->lanes[LANE_CPU], "adamw.host", adamw->function, NULL);
     for (int i = 0; i < ADAMW_ACCESSES; i++)
         add_access(update.mine, there[i], adamw->accesses[i].mode);
     update.up = add_copy(trainer->train_list, up, "from.host", adamw->accesses[ADAMW_P].tensor, there[ADAMW_P]);

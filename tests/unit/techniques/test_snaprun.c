@@ -168,7 +168,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open;
-    host_function *run; /* the persist task's own work */
+    host_function *persist; /* the persist task's own work */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open = false};
 
 static void wait_at_gate(void)
@@ -182,7 +182,7 @@ static void wait_at_gate(void)
 static void persist_behind_gate(void *context, const struct task *task, uint32_t iteration)
 {
     wait_at_gate();
-    gate.run(context, task, iteration);
+    gate.persist(context, task, iteration);
 }
 
 /* Copies the bytes down from a copy on the device, when the gate opens. */
@@ -215,8 +215,8 @@ static void put_gate(struct trainer *trainer)
         }
         if (!stores)
             continue;
-        gate.run = task->run;
-        task->run = persist_behind_gate;
+        gate.persist = task->function;
+        task->function = persist_behind_gate;
     }
     set_gate(false);
 }
