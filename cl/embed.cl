@@ -21,7 +21,7 @@
  * The sum is one chain in that order which begins at the old gradient: two micro-batches give the bits of one batch.
  *
  * Where the vocabulary is cut, a device has the rows of words `first` .. first+V-1, and other words give zeros.  One of
- * the devices adds the positions (with_positions).  The sum over all devices is then x to the bit.
+ * the devices adds the positions (adds_position).  The sum over all devices is then x to the bit.
  *
  * embed() of src/trainer/model/ops.c, and its gradient there, launch these kernels.
  */
@@ -31,7 +31,7 @@ KERNEL void embed_forward(global float *x,          /* (N,C) */
                           const global float *wte,  /* (V,C), of words first .. first+V-1 */
                           const global float *wpe,  /* (Tmax,C) */
                           const global int *tokens, /* (N) */
-                          int first, int V, int T, int C, int with_positions)
+                          int first, int V, int T, int C, int adds_position)
 {
     int n = get_group_id(0);
     int word = tokens[n] - first;
@@ -42,7 +42,7 @@ KERNEL void embed_forward(global float *x,          /* (N,C) */
 
     for (int i = FIRST; i < C; i += STRIDE) {
         vec sum = known ? load(token_row + i, C - i, 0) : (vec)0;
-        if (with_positions)
+        if (adds_position)
             sum += load(position_row + i, C - i, 0);
         store(sum, x + i, C - i);
     }

@@ -93,18 +93,18 @@ KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
 /* Makes losses and lse of what loss_part has made on each device.  One work-group per BLOCK tokens. */
 KERNEL void loss_join(global float *losses,      /* (N) */
                       global float *lse,         /* (N) */
-                      const global float *parts, /* (devices,PART_NUMBERS,P) */
-                      int N, int P, int devices)
+                      const global float *parts, /* (tp_ranks,PART_NUMBERS,P) */
+                      int N, int P, int tp_ranks)
 {
     int end = block_end(N);
     for (int i = block_begin() + FIRST; i < end; i += STRIDE) {
         /* 1. Find the maximum of all devices. */
         vec top = -INFINITY;
-        for (int d = 0; d < devices; d++)
+        for (int d = 0; d < tp_ranks; d++)
             top = larger(top, load(parts + (d * PART_NUMBERS + PART_MAXIMUM) * P + i, end - i, 0));
         /* 2. Add up the powers of e, and find the target's logit: all devices but one have 0 for it. */
         vec sum = 0, target = 0;
-        for (int d = 0; d < devices; d++) {
+        for (int d = 0; d < tp_ranks; d++) {
             const global float *part = parts + d * PART_NUMBERS * P + i;
             vec below = load(part + PART_MAXIMUM * P, end - i, 0) - top;
             sum += load(part + PART_SUM * P, end - i, 1) * exp(below);

@@ -31,16 +31,16 @@ static void linear_weights(struct builder *b, const struct op *op)
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     int n = rows_of(x);
     int in = columns_of(x), out = columns_of(dy);
-    bool more_w = begin_contribution(b, op->w.grad);
+    bool accumulate_w = begin_contribution(b, op->w.grad);
     struct gemm dw = product(GEMM_TN, out, in, n, dy, x, op->w.grad);
-    dw.start = more_w ? START_OLD : START_ZERO;
+    dw.start = accumulate_w ? START_OLD : START_ZERO;
     gemm(b, JOINED(op->name, ".dw"), &dw);
     if (op->bias.value) {
-        bool more_bias = begin_contribution(b, op->bias.grad);
+        bool accumulate_bias = begin_contribution(b, op->bias.grad);
         LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
-               ACCUMULATE(op->bias.grad, more_bias),
+               ACCUMULATE(op->bias.grad, accumulate_bias),
                IN(dy),
-               INT(n), INT(out), INT(more_bias));
+               INT(n), INT(out), INT(accumulate_bias));
     }
 }
 

@@ -16,19 +16,19 @@ static void embed_weights(struct builder *b, const struct op *op)
     struct tensor *dwpe = replica->unlayered[WPE].grad;
     int tokens = b->batch * b->seq;
     int words = rows_of(dwte);
-    bool more_wte = begin_contribution(b, dwte);
-    bool more_wpe = begin_contribution(b, dwpe);
-    int rows = more_wte ? 2 * MIN(tokens, words) : words; /* rows of dwte that are read and written, or only written */
+    bool accumulate_wte = begin_contribution(b, dwte);
+    bool accumulate_wpe = begin_contribution(b, dwpe);
+    int rows = accumulate_wte ? 2 * MIN(tokens, words) : words; /* of dwte: rows read and written, or only written */
     struct task *task =
         LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
-               ACCUMULATE(dwte, more_wte),
+               ACCUMULATE(dwte, accumulate_wte),
                IN(dx), IN(by_token), IN(start),
-               INT(replica->unlayered[WTE].first), INT(config->channels), INT(more_wte));
+               INT(replica->unlayered[WTE].first), INT(config->channels), INT(accumulate_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, (size_t)config->seq_len),
-           ACCUMULATE(dwpe, more_wpe),
+           ACCUMULATE(dwpe, accumulate_wpe),
            IN(dx),
-           INT(b->batch), INT(b->seq), INT(config->channels), INT(more_wpe));
+           INT(b->batch), INT(b->seq), INT(config->channels), INT(accumulate_wpe));
 }
 
 struct tensor *embed(struct builder *b, const struct batch *batch)
@@ -58,13 +58,13 @@ static void layernorm_weights(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dout = gradient(b, op->out);
     int tokens = rows_of(x), channels = columns_of(x);
-    bool more_w = begin_contribution(b, op->w.grad);
-    bool more_bias = begin_contribution(b, op->bias.grad);
-    CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
+    bool accumulate_w = begin_contribution(b, op->w.grad);
+    bool accumulate_bias = begin_contribution(b, op->bias.grad);
+    CHECK(accumulate_w == accumulate_bias, "%s: weight and bias are not used together", op->name);
     LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)channels),
-           ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w),
+           ACCUMULATE(op->w.grad, accumulate_w), ACCUMULATE(op->bias.grad, accumulate_w),
            IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]),
-           INT(tokens), INT(channels), INT(more_w));
+           INT(tokens), INT(channels), INT(accumulate_w));
 }
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
@@ -72,16 +72,16 @@ static void layernorm_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0];
     struct tensor *dout = gradient(b, op->out);
-    bool carries = gradient(b, x) != NULL;
+    bool has_carry = gradient(b, x) != NULL;
     struct arg carry = NO_TENSOR;
     struct tensor *dx = new_gradient(b, op, ".dx", x);
     int tokens = rows_of(x), channels = columns_of(x);
-    if (carries)
+    if (has_carry)
         carry = IN(gradient(b, x));
     LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, (size_t)tokens),
            OUT(dx),
            carry, IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value),
-           INT(channels), INT(carries));
+           INT(channels), INT(has_carry));
     set_gradient(b, x, dx);
 }
 
@@ -211,11 +211,11 @@ struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const str
                IN(logits), IN(batch->targets),
                INT(vocab), INT(columns_of(logits)));
     if (total) {
-        bool more = begin_contribution(b, total);
+        bool accumulate = begin_contribution(b, total);
         LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", work_groups(b, 1),
-               ACCUMULATE(total, more),
+               ACCUMULATE(total, accumulate),
                IN(losses),
-               INT(tokens), INT(more));
+               INT(tokens), INT(accumulate));
     }
     struct op *op = record(b, "loss", NULL, cross_entropy_inputs, losses, logits);
     op->saved[0] = lse;
