@@ -45,7 +45,7 @@ void add_control(struct trainer *trainer)
     struct task *task = add_host(trainer->train_list, trainer->machine->host->lanes[LANE_FEED], "control.prepare",
                                  prepare_control, trainer);
     add_access(task, control, ACCESS_WRITE);
-    struct uploads uploads = {.list = trainer->train_list, .maker = task, .source = control, .context = NONE};
+    struct transfers uploads = {.list = trainer->train_list, .maker = task, .on_host = control, .context = NONE};
     for (int rank = 0; rank < trainer->machine->n_devices; rank++)
         add_upload(&uploads, "control.upload", trainer->model->replicas[rank].control);
 }
@@ -55,7 +55,8 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
     return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
 }
 
-/* The sums on the device of the norm are views of what is returned, so only those of other devices are moved there. */
+/* A rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on another
+ * device has a tensor of its own, from which its sum is moved later. */
 struct tensor *new_losses(struct trainer *trainer)
 {
     const int n = trainer->mesh.dp;
@@ -100,20 +101,16 @@ void add_report(struct trainer *trainer)
 {
     const int n = trainer->mesh.dp;
     struct device *host = trainer->machine->host;
-    struct tensor *totals = NULL; /* for ranks of one OpenCL context: see add_upload() */
-    int context = NONE;
+    struct tensor *totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
+    totals->persistent = true;
     tag_role(trainer->train_list, ROLE_REPORT);
     struct tensor **parts = allocate((size_t)n, sizeof *parts);
+    struct transfers downloads = {.list = trainer->train_list, .on_host = totals, .context = NONE};
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
-        const struct device *device = trainer->rank_totals[dp_rank]->device;
-        if (device->context->index != context) {
-            totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
-            totals->persistent = true;
-            context = device->context->index;
-        }
-        parts[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
-        add_copy(trainer->train_list, device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank],
-                 trainer->rank_totals[dp_rank]);
+        struct tensor *total = trainer->rank_totals[dp_rank];
+        struct tensor *all = tensor_on_host(&downloads, total->device);
+        parts[dp_rank] = new_view(trainer->pool, all, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
+        add_copy(trainer->train_list, total->device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank], total);
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;

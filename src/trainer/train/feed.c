@@ -65,17 +65,23 @@ static int32_t *clear_batch(const struct batch *batch)
     return memset(tensor_memory(batch->all), 0, batch->all->bytes);
 }
 
-void add_upload(struct uploads *uploads, const char *name, struct tensor *target)
+struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device)
 {
-    const struct device *device = target->device;
     const int context = device->context->index;
-    if (uploads->context != NONE && uploads->context != context) {
-        uploads->source = tensor_like(uploads->list->pool, uploads->source->device, uploads->source);
-        uploads->source->persistent = true;
-        add_access(uploads->maker, uploads->source, ACCESS_WRITE);
+    if (transfers->context != NONE && transfers->context != context) {
+        transfers->on_host = tensor_like(transfers->list->pool, transfers->on_host->device, transfers->on_host);
+        transfers->on_host->persistent = true;
+        if (transfers->maker)
+            add_access(transfers->maker, transfers->on_host, ACCESS_WRITE);
     }
-    uploads->context = context;
-    add_copy(uploads->list, device->lanes[LANE_UPLOAD], name, target, uploads->source);
+    transfers->context = context;
+    return transfers->on_host;
+}
+
+void add_upload(struct transfers *uploads, const char *name, struct tensor *target)
+{
+    struct tensor *source = tensor_on_host(uploads, target->device);
+    add_copy(uploads->list, target->device->lanes[LANE_UPLOAD], name, target, source);
 }
 
 void fill_copies(const struct task *maker)
@@ -188,7 +194,7 @@ void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
 /* Makes batches[tp_rank] on each tensor-parallel rank, of which `first_rank` is the first, and uploads it. */
-static void add_uploads(struct uploads *uploads, const struct feed *feed, struct batch *batches, int first_rank)
+static void add_uploads(struct transfers *uploads, const struct feed *feed, struct batch *batches, int first_rank)
 {
     struct trainer *trainer = feed->trainer;
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
@@ -210,7 +216,7 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     /* One array for both: the batches of the first stage, and then those of the last one if that is another. */
     feed->on_first_stage = allocate((size_t)(2 * tp), sizeof *feed->on_first_stage);
     feed->on_last_stage = last_rank == first_rank ? feed->on_first_stage : feed->on_first_stage + tp;
-    struct uploads uploads = {.list = list, .maker = task, .source = feed->host.all, .context = NONE};
+    struct transfers uploads = {.list = list, .maker = task, .on_host = feed->host.all, .context = NONE};
     add_uploads(&uploads, feed, feed->on_first_stage, first_rank);
     if (last_rank != first_rank)
         add_uploads(&uploads, feed, feed->on_last_stage, last_rank);

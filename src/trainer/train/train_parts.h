@@ -28,15 +28,18 @@ size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iterati
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 
-/* Uploads of what a host task writes, to one device after another.  Devices of one OpenCL context upload the same
- * tensor of the host, since it is pinned for that context; the next context gets a copy of its own. */
-struct uploads {
+/* Transfers between the host and one device after another.  Devices of one OpenCL context use the same tensor of the
+ * host, since it is pinned for that context; the next context gets one of its own. */
+struct transfers {
     struct list *list;
-    struct task *maker;    /* the host task; its function ends with fill_copies(), which fills the copies */
-    struct tensor *source; /* what is uploaded: at first the tensor that the function fills */
-    int context;           /* that of the upload before, by index; NONE: there is none yet */
+    struct task *maker;     /* uploads: the host task that fills the tensors, by fill_copies() at its end; else NULL */
+    struct tensor *on_host; /* of the latest context; at first one that the caller has made */
+    int context;            /* that of the transfer before, by index; NONE: there is none yet */
 };
-void add_upload(struct uploads *uploads, const char *name, struct tensor *target);
+
+/* The tensor of the host for the next transfer, which is to or from that device. */
+struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device);
+void add_upload(struct transfers *uploads, const char *name, struct tensor *target);
 void fill_copies(const struct task *maker);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
