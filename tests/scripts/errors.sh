@@ -145,7 +145,7 @@ refuse 2 'both say what a device may hold; leave one out' plan --list data/steps
 search="plan --model tiny --search --hardware data/hardware/server.txt"
 refuse 2 '--search plans for a machine that is described: add --hardware FILE' plan --model tiny --search -d 4
 refuse 2 'dp times --micro-batch must divide --batch 4' $search -d 2 --batch 4 --micro-batch 3
-refuse 2 'more than the budget of 1 B: use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
+refuse 2 'more than the budget of 1 B; use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
 refuse 2 'has its own machine, sizes and times: leave --search out' plan --list data/steps/chain.txt --search
 refuse 2 '--search needs -d N, the number of devices of data/hardware/server.txt' $search
 refuse 2 '--search needs -d N, the number of devices of data/hardware/server.txt' $search -d 0:0
@@ -212,7 +212,7 @@ refuse 2 'from three groups on a tied head needs pp=1' \
     $plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
 refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
     $plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
-refuse 2 'All tensors need at least 924 KiB, 1 B more than the budget of 924 KiB' \
+refuse 2 'all tensors need at least 924 KiB, 1 B more than the budget of 924 KiB' \
     $plan $server --mesh dp=2 --device-mem 946175
 refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is --batch 9' $plan -d 0:0x3 --batch 8
 refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --batch 6' \
@@ -231,7 +231,7 @@ refuse 4 'cannot open no/such/file: No such file or directory' plan --simulate -
 refuse 2 '--what-if takes words such as link=2x ... with factors of 1e-6 to 1e6, not "link=fast"' \
     plan --simulate --hardware $laptop --what-if link=fast
 refuse 2 'laptop.txt has devices = 1, not 2: use a smaller --mesh, or -d' plan --simulate --hardware $laptop --mesh dp=2
-refuse 2 'more than the budget of 1.00 MiB: use a smaller model, or a larger --device-mem' \
+refuse 2 'more than the budget of 1.00 MiB; use a smaller model, or a larger --device-mem' \
     plan --simulate --hardware $laptop --what-if mem=1M --model char
 refuse 2 'README.md, line 3: expected `name = value`, found "Trainyard is' plan --simulate --hardware README.md
 refuse 4 'cannot open no/such/file: No such file or directory' train --pace no/such/file
@@ -251,7 +251,7 @@ refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --
 refuse 2 'a step file cannot describe slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
 refuse 2 '--snapshot-slots takes a whole number from 1 to 16, not "0"' plan --list data/steps/chain.txt --snapshot x \
     --snapshot-slots 0
-refuse 2 'more than the budget of 512 KiB: use a smaller model, or a larger --host-mem' \
+refuse 2 'more than the budget of 512 KiB; use a smaller model, or a larger --host-mem' \
     $plan $server --snapshot x --simulate --host-mem 512K
 
 # ---- room -----------------------------------------------------------------------------------------------------------
@@ -348,12 +348,12 @@ refuse 2 '-d names device 0:0 twice, but it has its compute units only once: cut
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
 refuse 2 '--mesh pp=2 needs 2 devices, and without -d there is 1' train --mesh pp=2
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "rows"; an omitted axis is 1' train --mesh rows
-refuse_train 2 'more than the budget of 200 KiB: use a smaller model, or a larger --device-mem' --device-mem 200K
-refuse_train 2 'tensor head (activations, 128 KiB) of task head (micro-batch 0) of the train list does not fit. All' \
+refuse_train 2 'more than the budget of 200 KiB; use a smaller model, or a larger --device-mem' --device-mem 200K
+refuse_train 2 'tensor head (activations, 128 KiB) of task head (micro-batch 0) of the train list does not fit: all' \
     --device-mem 700K
 check 'what does not fit is refused before the first step' lacks '^step ' "$TMP/out"
-refuse_train 2 'more than the budget of 1.00 KiB: use a smaller model, or a larger --host-mem' --host-mem 1K
-refuse 2 'more than the budget of 1.00 GiB: use a smaller model, or a larger --device-mem' \
+refuse_train 2 'more than the budget of 1.00 KiB; use a smaller model, or a larger --host-mem' --host-mem 1K
+refuse 2 'more than the budget of 1.00 GiB; use a smaller model, or a larger --device-mem' \
     plan --model gpt2 --device-mem 1G
 check 'a training runs on 16 devices, which is the most there may be' \
     yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1

@@ -194,7 +194,7 @@ refuse 2 '--resume belongs on the command line, not into a config file' train --
 refuse 2 'ckpt needs a word that says what to do: ls, verify, diff, reshard or export' ckpt
 refuse 4 "is a part of a checkpoint: give the checkpoint's folder" train --resume "$TMP/saved/step-2/rank-0.safetensors"
 refuse 4 'is a model and no checkpoint: `yard plan --init FILE` shows the memory that it takes' ckpt ls "$saved"
-refuse 2 'more than the budget of 4.00 KiB: use a smaller model, or a larger --device-mem' \
+refuse 2 'more than the budget of 4.00 KiB; use a smaller model, or a larger --device-mem' \
     sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
 mkdir "$TMP/damaged"

@@ -75,12 +75,12 @@ refuse_with "$shim SHIM_FAIL=fill" 2 \
     'device 0:0 cannot allocate ...(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model' $tiny -d 0:0
 refuse_with "$shim SHIM_FAIL=finish" 2 \
     'device 0:0 cannot allocate ...(CL_OUT_OF_RESOURCES): use a smaller model' $tiny -d 0:0
-matrix='tensor attn.att ... of task attn.scores (layer 0...does not fit. The device allows 8.00 MiB in one piece'
+matrix='tensor attn.att ... of task attn.scores (layer 0...does not fit: the device allows 8.00 MiB in one piece'
 refuse_with "$gpu SHIM_PIECE=$((8 * mib))" 2 \
-    "$matrix: use --attention flash, a smaller --micro-batch (if above 1) or --seq-len" \
+    "$matrix; use --attention flash, a smaller --micro-batch (if above 1) or --seq-len" \
     plan --model nano -d 0:0 --seq-len 512 --batch 4
 refuse_with "$gpu SHIM_PIECE=$((2 * mib))" 2 \
-    'of the state that is kept from step to step does not fit. The device ... in one piece: use a smaller model' \
+    'of the state that is kept from step to step does not fit: the device ... in one piece; use a smaller model' \
     plan --model nano -d 0:0 --vocab 20000 --batch 1
 
 # ---- parts of buffers -----------------------------------------------------------------------------------------------

@@ -387,7 +387,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 {
     const struct where where = {.path = path};
     check_hash(&where, text, n);
-    json_error_t error; /* jansson refuses duplicate keys, and what is no UTF-8 */
+    json_error_t error; /* jansson refuses duplicate keys, and what is not UTF-8 */
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!all)
         REFUSE(&where, "it is not JSON at line %d: %s", error.line, error.text);

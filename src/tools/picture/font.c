@@ -109,7 +109,7 @@ static const struct letter *letter_of(enum font font, uint32_t character)
     return &letters[font][LETTERS - 1]; /* U+FFFD */
 }
 
-/* The letter of the character at *at, which is moved behind it; what is no UTF-8 is U+FFFD. */
+/* The letter of the character at *at, which is moved behind it; what is not UTF-8 is U+FFFD. */
 static const struct letter *next_letter(enum font font, const char *text, size_t *at)
 {
     uint32_t character = 0;

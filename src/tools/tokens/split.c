@@ -8,7 +8,7 @@
  *     | ?[^\s\p{L}\p{N}]+              all else that is no white space
  *     |\s+(?!\S)|\s+                   white space, but for its last character if a word follows: "  a" is " " " a"
  *
- * Each byte that is no UTF-8 counts as a character that is no letter, no number and no white space.
+ * Each byte that is not UTF-8 counts as a character that is no letter, no number and no white space.
  */
 #include "tokens_parts.h"
 

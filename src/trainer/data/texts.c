@@ -124,7 +124,7 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
     }
 }
 
-/* The place, a byte of all texts together, moved back to the first byte of its character.  Where the text is no UTF-8,
+/* The place, a byte of all texts together, moved back to the first byte of its character.  Where the text is not UTF-8,
  * it moves by at most three bytes. */
 static size_t first_byte(const struct texts *all, size_t place)
 {

@@ -70,7 +70,7 @@ static const struct task *first_task(const struct tensor *tensor)
 static char *describe_piece(const struct device *device)
 {
     char most[32];
-    return format_string("The device allows %s in one piece", format_bytes(most, (double)slab_limit(device)));
+    return format_string("the device allows %s in one piece", format_bytes(most, (double)slab_limit(device)));
 }
 
 static char *describe_needs(const struct arena *arena)
@@ -82,7 +82,7 @@ static char *describe_needs(const struct arena *arena)
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - device->budget));
     format_budget(have, device);
-    return format_string("All tensors need at least %s, %s more than the budget of %s", need, more, have);
+    return format_string("all tensors need at least %s, %s more than the budget of %s", need, more, have);
 }
 
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit)
@@ -98,7 +98,7 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
         user = copy_string("of the state that is kept from step to step");
     char *reason = limit == LIMIT_OF_SLAB ? describe_piece(device) : describe_needs(arena);
     char *advice = advice_on_room(device, task, tensor, limit);
-    struct problem *problem = new_problem(EXIT_USAGE, "device %s: tensor %s (%s, %s) %s does not fit. %s: use %s",
+    struct problem *problem = new_problem(EXIT_USAGE, "device %s: tensor %s (%s, %s) %s does not fit: %s; use %s",
                                           device->id, tensor->name, memory_class_name[counted_as(tensor)],
                                           format_bytes(size, (double)tensor->bytes), user, reason, advice);
     free(advice);

@@ -55,8 +55,8 @@ static int open_shared_log(const char *path)
 /* Gives the log up: the run goes on without it. */
 static void lose_log(struct log *log, const char *why)
 {
-    warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d if nobody interrupts it",
-         log->path, why, EXIT_IO);
+    warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d", log->path, why,
+         EXIT_IO);
     if (log->file != NONE)
         close(log->file);
     log->file = NONE;

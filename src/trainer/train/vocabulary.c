@@ -106,9 +106,9 @@ struct dataset *open_training_data(const struct settings *settings, int vocab)
     if (unsaid && vocab == data->tokenizer.n)
         warn_of_bytes(settings->source.path);
     else if (unsaid)
-        warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
-             "not what the model has learnt; to train on its own tokens, give --tokens the FILE of its tokenizer, or "
-             "--data token files (.bin)",
+        warn("%s does not say what its %d tokens stand for, so the text is taken as bytes, which is not what the model "
+             "has learnt. To train on its own tokens, give --tokens the FILE of its tokenizer, or --data token files "
+             "(.bin)",
              settings->source.path, vocab);
     return data;
 }

@@ -215,7 +215,7 @@ TEST(overlap_counts_on_recompute)
     const char *words = "plan --model tiny --layers 4 --seq-len 64 --batch 4 --hardware data/hardware/server.txt "
                         "--overlap plan --recompute full --device-mem";
     expect_yard(EXIT_OK, "pass recompute: full", "%s 1500K", words);
-    expect_yard(EXIT_USAGE, "All tensors need at least 1.40 MiB", "%s 800K", words);
+    expect_yard(EXIT_USAGE, "all tensors need at least 1.40 MiB", "%s 800K", words);
 }
 
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */

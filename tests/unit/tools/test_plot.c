@@ -427,7 +427,7 @@ TEST(text_has_letters_of_its_own_for_all_that_is_written)
         }
     }
     assert_int_equal(text_width(NORMAL_1X, "Übung"), text_width(NORMAL_1X, "U") + text_width(NORMAL_1X, "bung"));
-    assert_int_equal(text_width(NORMAL_1X, "\xff\xfe"), 2 * text_width(NORMAL_1X, "\uFFFD")); /* no UTF-8 */
+    assert_int_equal(text_width(NORMAL_1X, "\xff\xfe"), 2 * text_width(NORMAL_1X, "\uFFFD")); /* not UTF-8 */
     assert_int_equal(text_width(NORMAL_1X, "a\xc3"), text_width(NORMAL_1X, "a\uFFFD"));       /* cut within a letter */
 }
 
