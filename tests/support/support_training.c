@@ -98,14 +98,14 @@ size_t expect_waits_needed(struct list *list, size_t nth)
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < list->tasks[i]->n_edges; k++) {
             struct edge *edge = &list->tasks[i]->edges[k];
-            if (!edge->wait)
+            if (!edge->must_wait)
                 continue;
             waits++;
             if ((waits - 1) % nth != 0)
                 continue;
-            edge->wait = false;
+            edge->must_wait = false;
             expect_wrong(list->tasks[i]->name, verify(list, NULL), "nothing orders them");
-            edge->wait = true;
+            edge->must_wait = true;
         }
     return waits;
 }

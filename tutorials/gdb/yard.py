@@ -255,7 +255,7 @@ def reason(list, t, edge):
 def describe_edge(list, t, edge):
     before = list["tasks"][int(edge["producer"])].dereference()
     when = " of the step before" if edge["previous"] else ""
-    how = "" if edge["wait"] else " (implied)"
+    how = "" if edge["must_wait"] else " (implied)"
     return "%s%s, %s%s" % (name_task(before), when, reason(list, t, edge), how)
 
 
@@ -363,7 +363,7 @@ def open_producers(list, t, number):
     """Edges of a run that still hold it: (edge, producer, iteration)."""
     held = []
     for e in items(t["edges"], t["n_edges"]):
-        if not e["wait"]:
+        if not e["must_wait"]:
             continue
         before, run = list["tasks"][int(e["producer"])].dereference(), number - int(e["previous"])
         if any(int(u["index"]) == int(before["index"]) and k <= run
@@ -995,7 +995,7 @@ class Words:
 def edge_words(e):
     kind = "bytes of " if "REUSE" in str(e["kind"]) else ""
     return "%stask %d%s%s" % (kind, int(e["producer"]), " of the step before" if e["previous"] else "",
-                              "" if e["wait"] else ", implied")
+                              "" if e["must_wait"] else ", implied")
 
 
 PRINTED = {

@@ -44,7 +44,7 @@ static void print_edges(FILE *out, const struct task *task)
     const char *comma = "";
     size_t implied = 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        if (!edge->wait) {
+        if (!edge->must_wait) {
             implied++;
             continue;
         }
@@ -216,7 +216,7 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
 static json_t *edge_json(const struct edge *edge)
 {
     return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)edge->producer, "previous_step", edge->previous, "kind",
-                     edge->kind == EDGE_REUSE ? "reuse" : "data", "wait", edge->wait);
+                     edge->kind == EDGE_REUSE ? "reuse" : "data", "wait", edge->must_wait);
 }
 
 static json_t *access_json(const struct access *access)

@@ -317,7 +317,7 @@ static int count_unmet(const struct simulator *simulator, const struct task *tas
     int unmet = 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         int producer = (int)edge->producer;
-        if (!edge->wait)
+        if (!edge->must_wait)
             continue;
         int awaited = latest_iteration(simulator, producer, iteration - edge->previous); /* NONE: there was no run */
         if (awaited > simulator->tasks[producer].last_ended)

@@ -54,7 +54,7 @@ static struct task_kind *kind_of_task(struct timings *timings, const struct task
 static bool waits_for_others(const struct task *task)
 {
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-        if (edge->wait)
+        if (edge->must_wait)
             return true;
     return false;
 }

@@ -46,7 +46,7 @@ static void print_waits(FILE *out, const struct list *list, const struct queued_
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         const struct task *producer = list->tasks[edge->producer];
         const struct queued_run *open = find_open(list, edge->producer, run->iteration - edge->previous);
-        if (edge->wait && open)
+        if (edge->must_wait && open)
             fprintf(out, "      waits for task %u %s of %s %u on lane %s\n", edge->producer, producer->name,
                     iteration_noun(list), open->iteration, producer->lane->name);
     }

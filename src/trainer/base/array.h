@@ -58,7 +58,7 @@ void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size);
  *         return range->end < *address;
  *     }
  *     ...
- *     size_t i = lower_bound(&address, taken->ranges, taken->n, sizeof *taken->ranges, ends_before);
+ *     size_t i = lower_bound(&address, used->ranges, used->n, sizeof *used->ranges, ends_before);
  */
 size_t lower_bound(const void *key, const void *items, size_t n, size_t size,
                    bool (*is_before)(const void *item, const void *key));

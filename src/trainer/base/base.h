@@ -25,7 +25,7 @@
 #include "allocate.h" /* defines: allocate, MIN, MAX, PRINTF_LIKE */
 #include "array.h"    /* defines: grow(), COUNT, NONE, SORT, COMPARE, lower_bound() */
 #include "clock.h"    /* defines: now_ns */
-#include "error.h"    /* defines: fail, warn, note, must, attempt, problem, cleanup, CHECK */
+#include "error.h"    /* defines: fail, warn, inform, say, must, attempt, problem, cleanup, CHECK */
 #include "hash.h"     /* defines: hash_bytes */
 #include "options.h"  /* defines: option, option_table */
 #include "process.h"  /* defines: interrupted, live_in_child */

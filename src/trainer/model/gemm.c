@@ -274,7 +274,7 @@ static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const c
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
-static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
                           cl_event *done)
 {
     (void)iteration;
@@ -283,7 +283,7 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
     for (int i = 0; i < task->n_accesses; i++)
         buffers[i] = tensor_buffer(task->accesses[i].tensor);
     if (n_wait)
-        CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait, NULL));
+        CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait_list, NULL));
     for (size_t z = 0, end = call->outer * call->inner; z < end; z += call->at_once) {
         bool is_last = z + call->at_once == end;
         CLBlastStatusCode code = call_clblast(call, z, buffers, task->lane->queue, is_last ? done : NULL);

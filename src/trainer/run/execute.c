@@ -25,7 +25,7 @@ static void gather_waits(struct issue *issue)
     const bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
     const int context = event_context(task);
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        if (!edge->wait)
+        if (!edge->must_wait)
             continue;
         const struct task *producer = issue->list->tasks[edge->producer];
         const uint32_t iteration = edge->previous ? issue->iteration - 1 : issue->iteration;
@@ -33,7 +33,7 @@ static void gather_waits(struct issue *issue)
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
-        issue->wait[issue->n_wait++] = is_known ? flight->done : flight->foreign[context];
+        issue->wait_list[issue->n_wait++] = is_known ? flight->done : flight->foreign[context];
     }
 }
 
@@ -62,7 +62,7 @@ static void issue_now(const struct issue *issue)
 
 static void issue_task(struct list *list, const struct task *task, uint32_t iteration)
 {
-    struct issue issue = {.list = list, .task = task, .iteration = iteration, .wait = list->running->wait};
+    struct issue issue = {.list = list, .task = task, .iteration = iteration, .wait_list = list->running->wait_list};
     pthread_mutex_lock(&flights_lock);
     gather_waits(&issue);
     if (list->running->pacer)
@@ -135,7 +135,7 @@ void execute(struct list *list, uint32_t iteration)
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_due(task, iteration) || (task->slot.needed && !list->running->late))
+        if (!is_due(task, iteration) || (task->slot.needed && !list->running->late_tasks))
             continue;
         tell_issuing(list, task, iteration);
         if (must_be_alone(list, task))
@@ -175,7 +175,7 @@ void drain_except_disk(struct list *list)
 void drain(struct list *list)
 {
     drain_except_disk(list);
-    if (!list->running || !list->running->late) /* else these threads run no task of this list */
+    if (!list->running || !list->running->late_tasks) /* else these threads run no task of this list */
         return;
     for (int i = 0; i < list->pool->machine->n_lanes; i++)
         wait_until_idle(list->pool->machine->lanes[i]->aside_thread);

@@ -29,9 +29,9 @@ void set_waits(struct job *job, const cl_event *events, cl_uint n)
 {
     for (cl_uint i = 0; i < n; i++)
         CL(clRetainEvent(events[i]));
-    release_all(job->wait, job->n_wait);
-    free(job->wait);
-    job->wait = copy_bytes(events, n * sizeof *events);
+    release_all(job->wait_list, job->n_wait);
+    free(job->wait_list);
+    job->wait_list = copy_bytes(events, n * sizeof *events);
     job->n_wait = n;
 }
 
@@ -43,15 +43,15 @@ struct job *new_job(const struct issue *issue, struct task_flight *flight, job_f
     job->flight = flight;
     job->task = issue->task;
     job->iteration = issue->iteration;
-    set_waits(job, issue->wait, issue->n_wait);
+    set_waits(job, issue->wait_list, issue->n_wait);
     return job;
 }
 
 void free_job(struct job *job)
 {
-    release_all(job->wait, job->n_wait);
+    release_all(job->wait_list, job->n_wait);
     release_all(job->complete, job->n_complete);
-    free(job->wait);
+    free(job->wait_list);
     free(job);
 }
 
@@ -98,8 +98,8 @@ static cl_int wait_for_events(const struct job *job)
 {
     cl_int status = CL_COMPLETE;
     for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: events may be of several contexts */
-        clWaitForEvents(1, &job->wait[i]);      /* an error shows in the status, too */
-        status = MIN(status, event_status(job->wait[i]));
+        clWaitForEvents(1, &job->wait_list[i]); /* an error shows in the status, too */
+        status = MIN(status, event_status(job->wait_list[i]));
     }
     return status;
 }

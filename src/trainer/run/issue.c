@@ -1,7 +1,7 @@
 /* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
 #include "run_parts.h"
 
-static void enqueue_copy(const struct issue *issue, const cl_event *wait, cl_event *done)
+static void enqueue_copy(const struct issue *issue, const cl_event *wait_list, cl_event *done)
 {
     const struct task *task = issue->task;
     const cl_uint n_wait = issue->n_wait;
@@ -9,15 +9,16 @@ static void enqueue_copy(const struct issue *issue, const cl_event *wait, cl_eve
     struct tensor *to = tensor_at(copy_target(task), issue->iteration);
     struct tensor *from = tensor_at(copy_source(task), issue->iteration);
     if (copies_nothing(task))
-        CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
+        CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait_list, done));
     else if (from->device->is_host)
-        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
-                                done));
+        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait,
+                                wait_list, done));
     else if (to->device->is_host)
-        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
+        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait_list,
                                done));
     else
-        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
+        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait_list,
+                               done));
 }
 
 void enqueue(const struct issue *issue, cl_event *done)
@@ -25,21 +26,21 @@ void enqueue(const struct issue *issue, cl_event *done)
     const struct task *task = issue->task;
     const struct grid *grid = &task->grid;
     const cl_uint n_wait = issue->n_wait;
-    const cl_event *wait = n_wait ? issue->wait : NULL; /* OpenCL wants NULL where there are none */
+    const cl_event *wait_list = n_wait ? issue->wait_list : NULL; /* OpenCL wants NULL where there are none */
     switch (task->action) {
     case ACT_HOST:
         CHECK(false, "task %s of the host is on lane %s", task->name, task->lane->name);
         break;
     case ACT_COPY:
-        enqueue_copy(issue, wait, done);
+        enqueue_copy(issue, wait_list, done);
         break;
     case ACT_KERNEL:
         CL(clEnqueueNDRangeKernel(task->lane->queue, issue->list->running->task_runs[task->index].kernel,
                                   (cl_uint)grid->dims, NULL, grid->global, grid->local[0] ? grid->local : NULL, n_wait,
-                                  wait, done));
+                                  wait_list, done));
         break;
     case ACT_ISSUE:
-        task->commands.issue(task, issue->iteration, n_wait, wait, done);
+        task->commands.issue(task, issue->iteration, n_wait, wait_list, done);
         break;
     }
 }
@@ -81,7 +82,7 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
         return;
     }
     enqueue(&issue, &flight->work);
-    clWaitForEvents(1, &flight->work);
+    clWaitForEvents(1, &flight->work); /* an error shows in the status */
     if (event_status(flight->work) < 0)
         fail_task(list, task, iteration, event_status(flight->work));
     take_times(task, flight, start, &driver_end);

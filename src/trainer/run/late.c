@@ -33,16 +33,16 @@
 
 void start_late(struct list *list, slot_asker *ask, void *context)
 {
-    const struct late late = {.ask = ask, .context = context};
-    list->running->late = copy_bytes(&late, sizeof late);
-    pthread_mutex_init(&list->running->late->lock, NULL);
+    const struct late_tasks late_tasks = {.ask = ask, .context = context};
+    list->running->late_tasks = copy_bytes(&late_tasks, sizeof late_tasks);
+    pthread_mutex_init(&list->running->late_tasks->lock, NULL);
 }
 
 void stop_late(struct list *list)
 {
-    pthread_mutex_destroy(&list->running->late->lock);
-    free(list->running->late);
-    list->running->late = NULL;
+    pthread_mutex_destroy(&list->running->late_tasks->lock);
+    free(list->running->late_tasks);
+    list->running->late_tasks = NULL;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
@@ -63,28 +63,28 @@ static void run_or_free(struct job *job)
 
 /* The iteration asks for its slot.  Its parked jobs, which come first in the queue, are then given to a thread, or
  * freed. */
-static void request_slot(struct late *late, uint32_t iteration)
+static void request_slot(struct late_tasks *late_tasks, uint32_t iteration)
 {
-    late->ask(late->context, iteration);
-    late->last_request = iteration;
-    while (late->parked.first && late->parked.first->iteration == iteration)
-        run_or_free(take_job(&late->parked));
+    late_tasks->ask(late_tasks->context, iteration);
+    late_tasks->last_request = iteration;
+    while (late_tasks->parked.first && late_tasks->parked.first->iteration == iteration)
+        run_or_free(take_job(&late_tasks->parked));
 }
 
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 {
-    struct late *late = list->running->late;
+    struct late_tasks *late_tasks = list->running->late_tasks;
     if (!word_allows(task))
         return false; /* such a task stores nothing, so the iteration does not ask for a slot because of it */
     if (!task->slot.needed)
         return true;
-    if (!late)
+    if (!late_tasks)
         return false;
-    pthread_mutex_lock(&late->lock);
-    if (late->last_request < iteration)
-        request_slot(late, iteration);
+    pthread_mutex_lock(&late_tasks->lock);
+    if (late_tasks->last_request < iteration)
+        request_slot(late_tasks, iteration);
     bool has_one = has_slot(list, iteration);
-    pthread_mutex_unlock(&late->lock);
+    pthread_mutex_unlock(&late_tasks->lock);
     return has_one;
 }
 
@@ -156,15 +156,15 @@ void make_idle(void)
 /* Runs the task and waits for its end.  The job then waits for retire_parked(). */
 static void run_aside(struct job *job, cl_int status)
 {
-    struct late *late = job->list->running->late;
+    struct late_tasks *late_tasks = job->list->running->late_tasks;
     make_idle();
     if (status == CL_COMPLETE)
         run_alone(job->list, job->task, job->iteration, job->flight);
     hold_back(job);
-    pthread_mutex_lock(&late->lock);
+    pthread_mutex_lock(&late_tasks->lock);
     complete_events(job, status);
-    append_job(&late->ended, job);
-    pthread_mutex_unlock(&late->lock);
+    append_job(&late_tasks->ended, job);
+    pthread_mutex_unlock(&late_tasks->lock);
 }
 
 /* The run also waits for those of its iteration that are parked before it: they have no flights, whose events
@@ -176,20 +176,20 @@ static void wait_for_parked(struct issue *issue)
         const struct task *producer = issue->list->tasks[edge->producer];
         if (!producer->slot.aside || edge->previous)
             continue;
-        issue->wait[issue->n_wait++] = issue->list->running->task_runs[producer->index].parked;
+        issue->wait_list[issue->n_wait++] = issue->list->running->task_runs[producer->index].parked;
     }
 }
 
 /* Parks the job, or runs or frees it, if its iteration has asked. */
 static void park_job(struct job *job)
 {
-    struct late *late = job->list->running->late;
-    pthread_mutex_lock(&late->lock);
-    if (late->last_request < job->iteration)
-        append_job(&late->parked, job);
+    struct late_tasks *late_tasks = job->list->running->late_tasks;
+    pthread_mutex_lock(&late_tasks->lock);
+    if (late_tasks->last_request < job->iteration)
+        append_job(&late_tasks->parked, job);
     else
         run_or_free(job);
-    pthread_mutex_unlock(&late->lock);
+    pthread_mutex_unlock(&late_tasks->lock);
 }
 
 void park_task(struct issue *issue)

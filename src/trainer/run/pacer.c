@@ -41,5 +41,5 @@ void wait_for_turn(struct issue *issue)
     const struct queue *queue = &issue->list->running->queues[task->lane->index];
     if (task->lane->device->is_host || task->slot.needed || queue->retired == queue->given)
         return;
-    issue->wait[issue->n_wait++] = queued_flight(issue->list, queue, queue->given - 1)->done;
+    issue->wait_list[issue->n_wait++] = queued_flight(issue->list, queue, queue->given - 1)->done;
 }

@@ -55,7 +55,7 @@ static void free_running(struct list *list)
     }
     free(running->task_runs);
     free(running->queues);
-    free(running->wait);
+    free(running->wait_list);
     free(running);
 }
 
@@ -94,7 +94,7 @@ static void make_running(struct list *list)
     }
     for (int i = 0; i < running->n_queues; i++)
         running->queues[i].runs = allocate(running->queues[i].cap, sizeof *running->queues[i].runs);
-    running->wait = allocate(most + 1, sizeof *running->wait);
+    running->wait_list = allocate(most + 1, sizeof *running->wait_list);
 }
 
 struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_t n)

@@ -137,13 +137,13 @@ static void retire_head(struct list *list, struct queue *queue)
 /* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
 static void retire_parked(struct list *list)
 {
-    struct late *late = list->running->late;
-    if (!late)
+    struct late_tasks *late_tasks = list->running->late_tasks;
+    if (!late_tasks)
         return;
-    pthread_mutex_lock(&late->lock);
-    struct job_queue ended = late->ended;
-    late->ended.first = NULL;
-    pthread_mutex_unlock(&late->lock);
+    pthread_mutex_lock(&late_tasks->lock);
+    struct job_queue ended = late_tasks->ended;
+    late_tasks->ended.first = NULL;
+    pthread_mutex_unlock(&late_tasks->lock);
     for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
         report_flight(list, job->task, job->flight);
         free(job->flight);
@@ -187,7 +187,7 @@ static void retire_queue_until(struct list *list, struct queue *queue, uint32_t 
     uint64_t at_once = 1; /* how many runs one wait is for */
     while (queue->retired < until) {
         uint64_t next = MIN(until, queue->retired + at_once), start = now_ns();
-        clWaitForEvents(1, &queued_flight(list, queue, next - 1)->done);
+        clWaitForEvents(1, &queued_flight(list, queue, next - 1)->done); /* retire_head() finds an error */
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
             at_once *= 2;
@@ -223,7 +223,7 @@ void wait_lanes(struct list *list)
     const struct running *running = list->running;
     for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         if (queue->retired < queue->given)
-            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done);
+            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done); /* an error shows in the status */
 }
 
 bool is_computed(const struct list *list, uint32_t iteration)

@@ -50,11 +50,11 @@ struct running {
     struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight (run_parts.h) */
     struct queue *queues;        /* by lane: the runs that it was given (queues.h) */
     int n_queues;
-    cl_event *wait; /* room for the events that one task waits for */
+    cl_event *wait_list; /* room for the events that one task waits for */
     /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
     uint64_t iteration_end[KEPT_ENDS];
-    struct pacer *pacer; /* NULL: none */
-    struct late *late;   /* state of late.c; NULL: tasks that need a slot do not run */
+    struct pacer *pacer;           /* NULL: none */
+    struct late_tasks *late_tasks; /* NULL: tasks that need a slot do not run */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */

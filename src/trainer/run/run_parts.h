@@ -1,5 +1,9 @@
-/* run_parts.h - what the files of this folder know of each other: flights, jobs, and tasks that may be skipped at the
- * last moment.  All other folders need run.h alone, which has struct task_flight, or also queues.h.
+/* run_parts.h - what the files of this folder know of each other.  Other folders need run.h alone, or also queues.h.
+ *
+ *     list --> running --> task_runs, by task --> task_flight, by run in flight <-- job
+ *                 |                                    ^
+ *                 |------> queue, by lane -------> queued_run, which has its task and iteration
+ *                 `------> late_tasks ------> jobs that are parked
  *
  * A *flight* is the run of a task that has been issued and is not retired yet:
  *
@@ -7,7 +11,8 @@
  *     look      queued_run(), queued_flight(), has_ended()
  *     retire    report_run(), which calls tell_ended()            its times are known, and its place is free
  *
- * Flights change on the thread that issues.  Another thread that looks at them holds flights_lock.
+ * All but jobs belongs to the thread that issues.  Another thread that looks at flights holds flights_lock.  A job
+ * belongs to the thread that has it, which may write the flight's times, `work` and `skipped` until it completes `done`.
  */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
@@ -45,7 +50,7 @@ struct issue { /* a run that is being issued, and the events that it waits for *
     const struct task *task;
     uint32_t iteration;
     cl_uint n_wait;
-    cl_event *wait; /* running->wait, which is used anew for each run; flights own the events */
+    cl_event *wait_list; /* running->wait_list, which is used anew for each run; flights own the events */
 };
 
 /* Puts the commands of a device's task into its lane's queue; *done gets the event of the last one, which the caller
@@ -86,7 +91,7 @@ struct job { /* what a thread is given: it waits for events, and then calls the 
     const struct task *task;
     uint32_t iteration;
     cl_uint n_wait, n_complete;
-    cl_event *wait;                      /* those that it waits for; the job owns the array, and retains the events */
+    cl_event *wait_list;                 /* those that it waits for; the job owns the array, and retains the events */
     cl_event complete[MOST_DEVICES + 1]; /* those that it is to complete, at most one in each context; retained too */
     struct job *next;                    /* the next one in its queue */
 };
@@ -124,7 +129,7 @@ void forward_end(struct job *job);
 
 /* ---- late.c: tasks that may be skipped at the last moment ------------------------------------------------------- */
 
-struct late { /* what late.c knows of a list whose tasks that need a slot run */
+struct late_tasks { /* what late.c knows of a list whose tasks that need a slot run */
     slot_asker *ask;
     void *context;           /* the first argument of `ask` */
     pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */

@@ -17,16 +17,16 @@
 #include "step_parts.h"
 
 /* Addresses that are in use, as ranges in ascending order.  Ranges that meet are made one. */
-struct taken {
+struct used_ranges {
     struct range *ranges; /* n of them; no two meet */
     size_t n, cap;
 };
 
 enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
 struct node {
-    struct taken touched; /* addresses of all lives that are there for some of its time */
-    struct taken covered; /* addresses of lives that are there for all of it, if not yet passed on to the nodes below */
-    struct life *lives;   /* a stretch's lives, which begin or end within it, by address */
+    struct used_ranges touched; /* of all lives that are there for some of its time */
+    struct used_ranges covered; /* of lives that are there for all of it, if not yet passed on to the nodes below */
+    struct life *lives;         /* a stretch's lives, which begin or end within it, by address */
     size_t n, cap;
 };
 struct address_map {
@@ -36,7 +36,7 @@ struct address_map {
     /* What the life that gets an address must not meet: */
     /* Ranges.  The longest node comes first: it probably has the most ranges, so the first search of it passes most of
      * the addresses that are in use. */
-    const struct taken *sets[MOST_NODES];
+    const struct used_ranges *sets[MOST_NODES];
     const struct node *ends[2]; /* lives of the stretches in which it begins and ends */
     size_t n_sets, n_ends;
     size_t widest; /* positions of the longest node in sets[] */
@@ -72,28 +72,28 @@ static bool ends_before(const void *item, const void *key)
 }
 
 /* The first range that ends at this address or at a higher one. */
-static size_t find_range(const struct taken *taken, size_t address)
+static size_t find_range(const struct used_ranges *used, size_t address)
 {
-    return lower_bound(&address, taken->ranges, taken->n, sizeof *taken->ranges, ends_before);
+    return lower_bound(&address, used->ranges, used->n, sizeof *used->ranges, ends_before);
 }
 
 /* Adds a range.  Ranges that meet it become one with it. */
-static void add_range(struct taken *taken, size_t begin, size_t end)
+static void add_range(struct used_ranges *used, size_t begin, size_t end)
 {
-    size_t at = find_range(taken, begin);
+    size_t at = find_range(used, begin);
     size_t next = at; /* the first range that lies wholly after the new one */
-    while (next < taken->n && taken->ranges[next].begin <= end) {
-        begin = MIN(begin, taken->ranges[next].begin);
-        end = MAX(end, taken->ranges[next].end);
+    while (next < used->n && used->ranges[next].begin <= end) {
+        begin = MIN(begin, used->ranges[next].begin);
+        end = MAX(end, used->ranges[next].end);
         next++;
     }
     if (next == at) { /* the new range meets no other */
-        taken->ranges = insert_item(taken->ranges, &taken->n, &taken->cap, at, sizeof *taken->ranges);
+        used->ranges = insert_item(used->ranges, &used->n, &used->cap, at, sizeof *used->ranges);
     } else {
-        memmove(&taken->ranges[at + 1], &taken->ranges[next], (taken->n - next) * sizeof *taken->ranges);
-        taken->n -= next - at - 1;
+        memmove(&used->ranges[at + 1], &used->ranges[next], (used->n - next) * sizeof *used->ranges);
+        used->n -= next - at - 1;
     }
-    taken->ranges[at] = (struct range){begin, end};
+    used->ranges[at] = (struct range){begin, end};
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
@@ -105,12 +105,12 @@ static size_t within_slab(size_t end, const struct life *life, size_t limit)
 
 /* From life->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
  * limit. */
-static size_t free_of_ranges(const struct taken *taken, const struct life *life, size_t limit)
+static size_t free_of_ranges(const struct used_ranges *used, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (size_t i = find_range(taken, at); i < taken->n && taken->ranges[i].begin < at + life->bytes; i++) {
-        if (taken->ranges[i].end > at)
-            at = within_slab(taken->ranges[i].end, life, limit);
+    for (size_t i = find_range(used, at); i < used->n && used->ranges[i].begin < at + life->bytes; i++) {
+        if (used->ranges[i].end > at)
+            at = within_slab(used->ranges[i].end, life, limit);
     }
     return at;
 }
@@ -163,7 +163,7 @@ static enum meeting meeting_of(const struct life *life, size_t begin, size_t pos
 /* Passes what covers a node on to both nodes below. */
 static void pass_on(const struct address_map *map, size_t node)
 {
-    struct taken *all = &map->nodes[node].covered;
+    struct used_ranges *all = &map->nodes[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
             add_range(&map->nodes[child].touched, all->ranges[i].begin, all->ranges[i].end);
@@ -172,7 +172,7 @@ static void pass_on(const struct address_map *map, size_t node)
     all->n = 0;
 }
 
-static void add_set(struct address_map *map, const struct taken *set)
+static void add_set(struct address_map *map, const struct used_ranges *set)
 {
     CHECK(map->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
     map->sets[map->n_sets++] = set;

@@ -61,7 +61,7 @@ void fill_levels(struct list *list);
 
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 
-/* Sets edge->wait of all edges, which fill_edges() has found. */
+/* Sets edge->must_wait of all edges, which fill_edges() has found. */
 void mark_waits(const struct list *list);
 
 #endif

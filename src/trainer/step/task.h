@@ -62,7 +62,7 @@ struct arg { /* an argument of a kernel; the macros below make it */
 #define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_BOTH}})
 
 /* The kernel adds to what is in t, or, as for the first micro-batch of a gradient, starts anew and only writes. */
-#define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (more) ? ACCESS_BOTH : ACCESS_WRITE}})
+#define ACCUMULATE(t, adds) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (adds) ? ACCESS_BOTH : ACCESS_WRITE}})
 
 /* A buffer that the kernel will not touch. */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})
@@ -96,7 +96,7 @@ typedef void host_function(void *argument, const struct task *task, uint32_t ite
 
 /* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
  * command, which the caller releases. */
-typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
                             cl_event *done);
 
 struct grid { /* an NDRange of OpenCL */
@@ -117,7 +117,7 @@ struct edge {          /* it is in the list of its consumer, the task that waits
     uint32_t producer; /* the producer's position in the list */
     bool previous;     /* the producer ran in the previous iteration */
     enum edge_kind kind;
-    bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
+    bool must_wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
 
 /* ---- when it runs, what it stores.  A first reading skips this section. ------------------------------------------ */

@@ -79,7 +79,7 @@ static void choose_waits(struct clocks *clocks, int node, int *known)
             continue; /* before the first copy */
         if (tracked && producer_node <= known[lane])
             continue; /* the wait follows from others, and so does all that was known there */
-        crossing->edge->wait |= tracked;
+        crossing->edge->must_wait |= tracked;
         if (!crossing->always_runs)
             continue;
         if (tracked)

@@ -157,7 +157,7 @@ static void train(struct training *training)
 
 static void check_guards(struct machine *machine)
 {
-    for (struct device *device = machine->devices; device <= machine->host; device++)
+    for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */
         if (damaged_guards(device))
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",

@@ -264,8 +264,8 @@ bool has_result(struct trainer *trainer, uint32_t step)
 
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
 {
-    size_t windows = validation_windows(trainer->data, trainer->seq_len);
-    size_t per_round = (size_t)(trainer->mesh.dp * trainer->micro_batch);
+    const size_t windows = validation_windows(trainer->data, trainer->seq_len);
+    const size_t per_round = (size_t)(trainer->mesh.dp * trainer->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));

@@ -186,7 +186,7 @@ static void expect_order(const struct paced *paced, uint32_t number, size_t i, c
     const struct task *task = list->tasks[i];
     const struct times *all = paced->recording.times, *mine = &all[number * list->n + i];
     for (size_t e = 0; e < task->n_edges; e++)
-        if (task->edges[e].wait && number > task->edges[e].previous)
+        if (task->edges[e].must_wait && number > task->edges[e].previous)
             expect_after(list, number, i, mine,
                          &all[(number - task->edges[e].previous) * list->n + task->edges[e].producer],
                          list->tasks[task->edges[e].producer]->name);
