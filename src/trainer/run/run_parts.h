@@ -12,7 +12,7 @@
  *     retire    report_run(), which calls tell_ended()            its times are known, and its place is free
  *
  * All but jobs belongs to the thread that issues.  Another thread that looks at flights holds flights_lock.  A job
- * belongs to the thread that has it, which may write the flight's times, `work` and `skipped` until it completes `done`.
+ * belongs to the thread that has it, which may write its flight's times, `work` and `skipped`, until `done` ends.
  */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
