@@ -77,6 +77,7 @@ refuse 2 'chain.txt is not a profile or a hardware description: ... of a step fi
 refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware description' \
     plan --model tiny --simulate --profile "$others/a.trace"
 refuse 2 'short.txt is not a tokenizer: it is no JSON object' train --tokens "$TMP/short.txt"
+refuse 2 'a.jsonl is a log of yard'\''s, not a tokenizer' train --tokens "$others/a.jsonl"
 
 # ---- models ---------------------------------------------------------------------------------------------------------
 

@@ -398,8 +398,11 @@ struct bpe *read_bpe(const char *path)
         return read_llmc(path);
     const bool is_merges = ends_with(path, merges);
     char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
-    if (!is_json(vocab_path))
+    refuse_other_kind(vocab_path, KIND_OTHER, "a tokenizer");
+    char *text = read_text(vocab_path);
+    if (!begins_json(text))
         refuse_tokenizer(path, "is no JSON object");
+    free(text);
     json_t *json = read_json(vocab_path);
     struct bpe *bpe = NULL;
     if (json_is_object(json_object_get(json, "model"))) { /* in vocab.json it may be a token: a number */

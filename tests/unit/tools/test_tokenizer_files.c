@@ -190,6 +190,10 @@ TEST(gpt2s_two_files_are_one_tokenizer)
     struct bpe *by_vocab = read_bpe(path), *by_merges = read_bpe(second);
     assert_int_equal(find_added(by_vocab, "<|endoftext|>"), 400);
     expect_same_tokens(by_vocab, by_merges, &text);
+    write_text("marked-merges.txt", "%s", two.merges);
+    struct bpe *marked = read_bpe(write_text("marked-vocab.json", "\xEF\xBB\xBF%s", two.vocab)); /* byte order mark */
+    expect_same_tokens(by_vocab, marked, &text);
+    free_bpe(marked);
     expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), 4, "merges.txt");
     expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is not a tokenizer: it has no");
     expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
