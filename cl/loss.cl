@@ -53,11 +53,8 @@ KERNEL void loss_forward(global float *losses,       /* (N) */
     int n = get_group_id(0);
     logits += (size_t)n * W;
 
-    /* 1. Find the maximum. */
     float max_logit = largest_logit(logits, V, scratch);
-    /* 2. Add up the powers of e. */
     float total = sum_of_powers(logits, V, max_logit, scratch);
-    /* 3. Write the two numbers of the row. */
     if (get_local_id(0) == 0) {
         lse[n] = max_logit + log(total);
         losses[n] = lse[n] - logits[targets[n]];
@@ -77,11 +74,8 @@ KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
     logits += live ? (size_t)n * W : 0;
 
     int words = live ? V : 0;
-    /* 1. Find the maximum. */
     float max_logit = largest_logit(logits, words, scratch);
-    /* 2. Add up the powers of e. */
     float total = sum_of_powers(logits, words, max_logit, scratch);
-    /* 3. Write the three numbers of the row. */
     if (get_local_id(0) == 0) {
         int target = live ? targets[n] - first : -1;
         part[PART_MAXIMUM * P + n] = live ? max_logit : 0;

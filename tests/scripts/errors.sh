@@ -207,8 +207,9 @@ refuse 2 'not "0:0x0"; `yard devices` lists them, and n and N are 1 or more' $pl
 refuse 2 '--stages 1: expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
 refuse 2 '2,1 has 3 layers in all, and must have 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
 refuse 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
-refuse 2 '--grad-groups 2 stands for dp=2 on one device: with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
-refuse 2 'from three groups on a tied head needs pp=1' \
+refuse 2 '--grad-groups 2 stands for dp=2 on one device: with dp=2 give --grad-groups 1 instead' \
+    $plan -d 0:0x2 --grad-groups 2
+refuse 2 'with a tied head, more than two groups need pp=1' \
     $plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
 refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
     $plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev

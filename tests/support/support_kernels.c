@@ -117,7 +117,7 @@ struct twins twins(int n, uint64_t seed)
     return (struct twins){x, copy_floats(x, (size_t)n), (size_t)n};
 }
 
-void same_bits(const char *what, struct twins *t)
+void expect_same_twins(const char *what, struct twins *t)
 {
     for (size_t i = 0; i < t->n && device->quirks.short_loops; i++)
         t->ours[i] += 0.0f; /* llvmpipe: -0 becomes 0 */
@@ -126,7 +126,7 @@ void same_bits(const char *what, struct twins *t)
     free(t->expected);
 }
 
-void close_by(const char *what, struct twins *t, double tolerance)
+void expect_close_twins(const char *what, struct twins *t, double tolerance)
 {
     expect_close(what, t->ours, t->expected, t->n, tolerance);
     free(t->ours);

@@ -55,8 +55,8 @@ struct twins {
     size_t n;
 };
 struct twins twins(int n, uint64_t seed);
-void same_bits(const char *what, struct twins *t);
-void close_by(const char *what, struct twins *t, double tolerance); /* expect_close() says what that means */
+void expect_same_twins(const char *what, struct twins *t);
+void expect_close_twins(const char *what, struct twins *t, double tolerance); /* expect_close() says what that means */
 
 enum { LENGTHS = 7 };
 extern const int lengths[LENGTHS]; /* of arrays: around a vector, around a block of 4096, and of three blocks */

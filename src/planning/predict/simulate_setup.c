@@ -23,7 +23,7 @@ static void clear_lanes(struct simulator *simulator)
         simulator->winner[i] = simulator->winner[2 * i];
 }
 
-/* Must the task that the edge comes from have run before this task, in the same iteration, asks for a slot? */
+/* True if the edge's producer runs in the same iteration, and must end before this task asks for a slot. */
 static bool leads_to_slot(const struct list *list, const struct task *task, const struct edge *edge)
 {
     return task->slot.needed && !task->condition.unexpected && !edge->previous &&

@@ -55,7 +55,7 @@ struct side_chooser {                     /* chooses the side of an update */
     double device_takes, cpu_should_take; /* seconds, as predicted */
     uint32_t n_slices;                    /* how many slices the update has on the host */
     bool random;                          /* see struct local_rule */
-    uint64_t seed, nth;                   /* nth: its number among them; from both follow its random numbers */
+    uint64_t seed, nth; /* nth: its number among the updates of the list; from both follow its random numbers */
 
     /* guarded by `lock` */
     uint32_t iteration; /* the one in which it was asked last */

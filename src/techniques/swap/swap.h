@@ -7,7 +7,7 @@
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
- * swap_parts.h is shared by swap_auto.c and swap_choice.c, and has what the search chooses.
+ * swap_parts.h has what the search chooses: swap_auto.c, swap_choice.c and swap_pass.c include it.
  */
 #ifndef SWAP_H
 #define SWAP_H

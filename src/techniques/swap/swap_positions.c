@@ -93,9 +93,9 @@ static bool comes_back(const struct room *room, const struct fate *fate)
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
-static void set_ins(const struct room *room, const struct swaps *swaps)
+static void set_ins(struct room *room, const struct swaps *swaps)
 {
-    int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by fate: the first task that time needs it for */
+    int *soonest = allocate(swaps->n + 1, sizeof *soonest); /* by fate: the task by which its copy must begin */
     int earliest = 0;                                       /* where the copy before this one is */
     double must_begin = INFINITY;                           /* seconds: when the copy after this one must begin */
     for (size_t k = swaps->n; k-- > 0;) {
@@ -121,9 +121,9 @@ static void set_ins(const struct room *room, const struct swaps *swaps)
 
 /* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
-static void set_outs(const struct room *room, const struct swaps *swaps)
+static void set_outs(struct room *room, const struct swaps *swaps)
 {
-    int *latest = allocate(swaps->n + 1, sizeof *latest); /* by fate: the last task that time needs it for */
+    int *latest = allocate(swaps->n + 1, sizeof *latest); /* by fate: the task by which its copy has ended */
     double copied = -INFINITY;                            /* seconds: when the copy before this one has ended */
     for (size_t k = 0; k < swaps->n; k++) {
         const struct fate *fate = swaps->leaving[k];

@@ -13,6 +13,8 @@
 
 #include <math.h>
 
+enum { MOST_ROWS = 1000000, MOST_STEPS = 1000000 }; /* what a reference file may have */
+
 struct checker {
     struct trainer *trainer;
     struct safetensors *file;
@@ -138,9 +140,9 @@ static void take_shape(struct settings *settings, const struct safetensors *file
     int64_t rows = tokens->shape[0], length = tokens->shape[1];
     if (rows != targets->shape[0] || length != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);
-    if (rows < 1 || rows > 1000000 || length < 1 || length > positions)
-        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
-             path, format_shape(text, 2, tokens->shape), positions);
+    if (rows < 1 || rows > MOST_ROWS || length < 1 || length > positions)
+        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to %d rows of 1 to %d, the model's positions", path,
+             format_shape(text, 2, tokens->shape), MOST_ROWS, positions);
     settings->batch = (int)rows;
     settings->seq_len = (int)length;
 }
@@ -149,8 +151,8 @@ static size_t count_steps(const struct safetensors *file, const char *path)
 {
     const struct st_tensor *trajectory = find_tensor(file, "trajectory");
     size_t steps = trajectory ? st_elements(trajectory) : 1;
-    if (steps < 1 || steps > 1000000)
-        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
+    if (steps < 1 || steps > MOST_STEPS)
+        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to %d", path, steps, MOST_STEPS);
     return steps;
 }
 

@@ -87,7 +87,8 @@ struct worst {
     double largest;        /* the largest difference of all elements that were tried */
 };
 
-/* made: backward's gradient, twice.  About ELEMENTS elements are tried, drawn at random. */
+/* made: the sum of two equal gradients, since backward ran twice.  About ELEMENTS elements are tried, drawn at
+ * random. */
 static struct worst find_worst(const struct checked *checked, struct tensor *tensor, const float *made)
 {
     const size_t n = count_elements(tensor);

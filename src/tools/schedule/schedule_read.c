@@ -127,7 +127,7 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
     }
 }
 
-/* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
+/* backward: the turn that overlaps this forward in one task; NULL: none. */
 static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
     struct turn_cell cell = {
@@ -187,8 +187,8 @@ static void add_backward(struct list_reading *reading, const struct task *task)
     note_makes(reading, task, &cell);
 }
 
-/* What is copied has the same maker.  But a gradient that is sent belongs to the stage before; and of what a forward
- * sends, the reader's stage is known without its maker. */
+/* A copy keeps the maker.  A sent gradient belongs to the stage before.  A sent activation loses its maker, since
+ * reading->sent says its reader's stage. */
 static void follow_copy(struct list_reading *reading, const struct task *task)
 {
     struct maker *to = &reading->makers[copy_target(task)->storage->id];

@@ -26,7 +26,7 @@ uint8_t *unicode_classes(void)
         if (*run == ' ')
             run++;
     }
-    CHECK(begin == CODE_POINTS, "%zu", begin);
+    CHECK(begin == CODE_POINTS, "the runs cover %zu of %d code points", begin, CODE_POINTS);
     return class_of;
 }
 

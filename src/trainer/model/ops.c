@@ -57,21 +57,22 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
 static void layernorm_weights(struct builder *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dout = gradient(b, op->out);
+    struct tensor *mean = op->saved[0], *rstd = op->saved[1];
     int tokens = rows_of(x), channels = columns_of(x);
     bool accumulate_w = begin_contribution(b, op->w.grad);
     bool accumulate_bias = begin_contribution(b, op->bias.grad);
     CHECK(accumulate_w == accumulate_bias, "%s: weight and bias are not used together", op->name);
     LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)channels),
            ACCUMULATE(op->w.grad, accumulate_w), ACCUMULATE(op->bias.grad, accumulate_w),
-           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]),
+           IN(dout), IN(x), IN(mean), IN(rstd),
            INT(tokens), INT(channels), INT(accumulate_w));
 }
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
 static void layernorm_inputs(struct builder *b, const struct op *op)
 {
-    struct tensor *x = op->in[0];
-    struct tensor *dout = gradient(b, op->out);
+    struct tensor *x = op->in[0], *dout = gradient(b, op->out);
+    struct tensor *mean = op->saved[0], *rstd = op->saved[1];
     bool has_carry = gradient(b, x) != NULL;
     struct arg carry = NO_TENSOR;
     struct tensor *dx = new_gradient(b, op, ".dx", x);
@@ -80,7 +81,7 @@ static void layernorm_inputs(struct builder *b, const struct op *op)
         carry = IN(gradient(b, x));
     LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, (size_t)tokens),
            OUT(dx),
-           carry, IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value),
+           carry, IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value),
            INT(channels), INT(has_carry));
     set_gradient(b, x, dx);
 }

@@ -12,8 +12,8 @@
 
 struct host_thread {
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* guards the fields below */
+    pthread_cond_t changed; /* one of them has changed */
     struct job_queue queue; /* jobs that have not been taken */
     bool busy;              /* a job has been taken and not finished */
     bool stop;              /* the thread is to end when its queue is empty */
@@ -104,7 +104,7 @@ static cl_int wait_for_events(const struct job *job)
     return status;
 }
 
-void do_host_task(const struct job *job)
+void do_host_task(struct job *job)
 {
     const struct task *task = job->task;
     job->flight->start = now_ns();

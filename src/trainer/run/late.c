@@ -91,7 +91,7 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 /* ---- tasks in their lanes ---------------------------------------------------------------------------------------- */
 
 /* Decides whether the job's task runs, whose events have ended with that status: sets its flight's `skipped`. */
-static void decide_job(const struct job *job, cl_int status)
+static void decide_job(struct job *job, cl_int status)
 {
     const struct task *task = job->task;
     job->flight->skipped = status < 0 || !decide_late(job->list, task, job->iteration);

@@ -80,9 +80,9 @@ struct job;
  * and at last calls end_job(), as these two do.  pacer.c has others, and late.c, where a run that stood aside keeps its
  * job until it is retired. */
 typedef void job_function(struct job *job, cl_int status);
-job_function run_host_task;               /* runs a task of the host */
-job_function end_job;                     /* completes the user events by which tasks wait for the job, and frees it */
-void do_host_task(const struct job *job); /* calls the task's function, and writes the times of the run */
+job_function run_host_task;         /* runs a task of the host */
+job_function end_job;               /* completes the user events by which tasks wait for the job, and frees it */
+void do_host_task(struct job *job); /* calls the task's function, and writes the times of the run */
 
 struct job { /* what a thread is given: it waits for events, and then calls the job's function */
     job_function *when_ready;

@@ -161,7 +161,7 @@ static enum meeting meeting_of(const struct life *life, size_t begin, size_t pos
 }
 
 /* Passes what covers a node on to both nodes below. */
-static void pass_on(const struct address_map *map, size_t node)
+static void pass_on(struct address_map *map, size_t node)
 {
     struct used_ranges *all = &map->nodes[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)

@@ -62,6 +62,6 @@ void fill_levels(struct list *list);
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 
 /* Sets edge->must_wait of all edges, which fill_edges() has found. */
-void mark_waits(const struct list *list);
+void mark_waits(struct list *list);
 
 #endif

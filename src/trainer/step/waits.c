@@ -113,7 +113,7 @@ static void walk_clocks(struct clocks *clocks, int *last, int *certain)
     }
 }
 
-void mark_waits(const struct list *list)
+void mark_waits(struct list *list)
 {
     struct clocks clocks = {.n = (int)list->n, .n_lanes = list->pool->machine->n_lanes};
     int most = MIN(clocks.n_lanes, LANES_AT_A_TIME);

@@ -21,7 +21,8 @@ struct settings;
 struct task;
 struct trainer;
 
-/* What a run that has ended leaves to go on from.  The texts are allocated, and whoever asks frees them. */
+/* Where a run that has ended is kept, and the command that continues it.  The texts are allocated, and whoever asks
+ * frees them. */
 struct kept_run {
     char *where;      /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
     char *command;    /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */

@@ -17,11 +17,12 @@
 struct training {
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown; /* results up to this step have been shown */
-    uint32_t last;  /* the last step of this run; an interrupt makes it the step that is under way */
-    /* The last step after which the model was saved, was written for other programs, was evaluated; 0: none yet. */
-    uint32_t saved_step, exported_step, evaluated_step;
-    const char *bad; /* a parameter that is not finite: such a model is not saved; NULL: none */
+    uint32_t shown;          /* results up to this step have been shown */
+    uint32_t last;           /* the last step of this run; an interrupt makes it the step that is under way */
+    uint32_t saved_step;     /* the last step after which the run was saved; 0: none yet */
+    uint32_t exported_step;  /* ... the model was written for other programs */
+    uint32_t evaluated_step; /* ... the model was evaluated */
+    const char *bad;         /* a parameter that is not finite: such a model is not saved; NULL: none */
 };
 
 /* Writes the file for other programs. */

@@ -4,7 +4,7 @@
 
 #include "train.h"
 
-/* Begins the log, and prints what is trained.  For end_progress(). */
+/* Begins the log, and prints what is trained.  The caller passes it to end_progress(), which frees it. */
 struct progress *begin_progress(struct trainer *trainer);
 
 /* Adds the step to the log, and prints its line where one is due.  Call it for each step in turn. */

@@ -87,13 +87,14 @@ static void check_grad_groups(const struct trainer *trainer)
 {
     const int dp = trainer->mesh.dp, groups = trainer->settings->grad_groups;
     if (groups > 1 && dp > 1)
-        fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
-             groups, dp);
+        fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d give --grad-groups 1 instead",
+             groups, groups, dp);
     /* The groups share the tensor of a tied head's gradient.  The last stage may begin the next group before the first
      * stage has taken the gradient of this one. */
     if (groups > 2 && trainer->mesh.pp > 1 && trainer->config.tied)
-        fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head needs pp=1; or use --untied",
-             groups, trainer->mesh.pp);
+        fail(EXIT_USAGE,
+             "--grad-groups %d with pp=%d: with a tied head, more than two groups need pp=1; or use --untied", groups,
+             trainer->mesh.pp);
 }
 
 /* The batch must be whole micro-batches on each data-parallel rank. */

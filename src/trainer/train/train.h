@@ -86,17 +86,17 @@ struct trainer {
     /* its lists; NULL where not wanted */
     struct list *train_list, *eval_list, *sample_list;
 
-    /* the train list's */
+    /* the train list's: the thread of the lane `report` writes a result, which is read after its step was reported */
     const struct task *report;      /* the task that makes results */
     struct result results[RESULTS]; /* by step % RESULTS */
     struct tensor **rank_totals;    /* (1) the sum of its losses, by data-parallel rank */
     struct tensor *kept_logits;     /* logits of rank 0's first micro-batch, which yard check compares */
 
-    /* the eval list's */
+    /* the eval list's: the same thread writes the sums, which are read after the evaluation's last iteration */
     struct losses eval_sums[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
     uint32_t eval_iterations;   /* of all evaluations before: the next one counts on from there */
 
-    /* the sample list's */
+    /* the sample list's: the thread of the lane `feed` reads the window, which changes only between iterations */
     struct tensor *sample_logits; /* (V) on the host */
     int32_t *sample_window;       /* (seq_len) window for the next sampled token */
     int sample_position;          /* where the last token is in that window */
@@ -163,7 +163,7 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 
-const char *not_finite_advice(const struct trainer *trainer); /* ends a sentence on what is not finite: what to try */
+const char *not_finite_advice(const struct trainer *trainer); /* what to try, as the end of a message */
 
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */

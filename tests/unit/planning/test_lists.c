@@ -192,7 +192,7 @@ TEST(memory_is_what_is_written)
     expect_refusal(place_list,
                    "device gpu memory=99\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
                    "task t gpu.compute 1 reads=y writes=x\n",
-                   EXIT_USAGE, "budget of 99 B: use smaller tensors, or a larger memory= or --device-mem");
+                   EXIT_USAGE, "budget of 99 B; use smaller tensors, or a larger memory= or --device-mem");
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,8 @@
 
 /* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
-/* data/steps/swap.txt on a device of so many bytes, with the lines of `more` before its own; a link there replaces its.
+/* data/steps/swap.txt on a device of so many bytes, with the lines of `more` before its own; a link in `more`
+ * replaces those of the file.
  *
  * A step is 6 forwards of 2 ms, 6 backwards of 4 ms and an update of 2 ms: 38 ms where no copy is waited for.  At most
  * it holds 6 x 64 MiB of activations, 16 MiB of parameters and 16 MiB of gradients: 416 MiB.  A forward holds what it

@@ -81,7 +81,7 @@ static void list_added(void *argument, int token)
     append_text(&listing->text, "[%.*s]|", (int)listing->bpe->tokens[token].n, listing->bpe->tokens[token].bytes);
 }
 
-/* The same, but these are the kinds of the two. */
+/* Like only_bytes(), but the tokenizer has two added tokens, of these kinds. */
 static struct bpe *bytes_and_added(unsigned first, unsigned second)
 {
     struct text nothing = text_of("");

@@ -50,10 +50,10 @@ static void check_flat(int n)
     ref_fill(x.expected, -2.5f, n);
     RUN("bench.cl", "copy", blocks_of(n), A(copied.ours, n), A(a, n), I(n));
     memcpy(copied.expected, a, (size_t)n * sizeof *a);
-    same_bits("add", &out);
-    same_bits("add_to", &sum);
-    same_bits("fill", &x);
-    same_bits("copy", &copied);
+    expect_same_twins("add", &out);
+    expect_same_twins("add_to", &sum);
+    expect_same_twins("fill", &x);
+    expect_same_twins("copy", &copied);
     free(a);
     free(b);
 }
@@ -76,8 +76,8 @@ static void check_rows(int N, int C)
     ref_add_bias(y.expected, bias, N, C);
     RUN("elementwise.cl", "pick_row", 1, A(row.ours, C), A(x, N * C), A(&index, 1), I(C));
     memcpy(row.expected, x + index * C, (size_t)C * sizeof *x);
-    same_bits("add_bias", &y);
-    same_bits("pick_row", &row);
+    expect_same_twins("add_bias", &y);
+    expect_same_twins("pick_row", &row);
     free(bias);
     free(x);
 }
@@ -118,7 +118,7 @@ static void check_embedding(int B, int T, int C, int V)
     RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(0), I(V),
         I(T), I(C), I(1));
     ref_embed_forward(x.expected, wte, wpe, tokens, N, T, C);
-    same_bits("embed_forward", &x);
+    expect_same_twins("embed_forward", &x);
     ref_sort_tokens(by_token, start, tokens, N, V);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins dwte = twins(V * C, 5), dwpe = twins(Tmax * C, 6);
@@ -128,8 +128,8 @@ static void check_embedding(int B, int T, int C, int V)
         RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(C),
             I(accumulate));
         ref_embed_backward_positions(dwpe.expected, dx, B, T, Tmax, C, accumulate);
-        same_bits("embed_backward_tokens", &dwte);
-        same_bits("embed_backward_positions", &dwpe);
+        expect_same_twins("embed_backward_tokens", &dwte);
+        expect_same_twins("embed_backward_positions", &dwpe);
     }
     free(tokens);
     free(by_token);
@@ -160,7 +160,7 @@ static void check_layernorm_backward(int N, int C, const float *x, const float *
         RUN("layernorm.cl", "layernorm_backward", N, A(dx.ours, N * C), A(carry, N * C), A(dout, N * C), A(x, N * C),
             A(mean, N), A(rstd, N), A(w, C), I(C), I(has_carry));
         ref_layernorm_backward(dx.expected, carry, dout, x, mean, rstd, w, N, C, has_carry);
-        close_by("layernorm_backward", &dx, C == 1 ? 1e-4 : 5e-6);
+        expect_close_twins("layernorm_backward", &dx, C == 1 ? 1e-4 : 5e-6);
     }
     free(dout);
     free(carry);
@@ -181,9 +181,9 @@ static void check_layernorm(int N, int C)
         A(w, C), A(b, C), I(C));
     ref_layernorm_forward(out.expected, mean.expected, rstd.expected, x, w, b, N, C);
     check_layernorm_backward(N, C, x, mean.expected, rstd.expected);
-    close_by("layernorm_forward", &out, 5e-6);
-    close_by("layernorm mean", &mean, 1e-6);
-    close_by("layernorm rstd", &rstd, 2e-6);
+    expect_close_twins("layernorm_forward", &out, 5e-6);
+    expect_close_twins("layernorm mean", &mean, 1e-6);
+    expect_close_twins("layernorm rstd", &rstd, 2e-6);
     free(x);
     free(w);
     free(b);
@@ -210,8 +210,8 @@ static void check_gelu(int n)
     ref_gelu_forward(out.expected, x, n);
     RUN("gelu.cl", "gelu_backward", blocks_of(n), A(dx.ours, n), A(dout, n), A(x, n), I(n));
     ref_gelu_backward(dx.expected, dout, x, n);
-    close_by("gelu_forward", &out, 1e-6);
-    close_by("gelu_backward", &dx, 2e-6);
+    expect_close_twins("gelu_forward", &out, 1e-6);
+    expect_close_twins("gelu_backward", &dx, 2e-6);
     free(x);
     free(dout);
 }
@@ -268,10 +268,10 @@ static void check_softmax(int heads, int T, float size)
     float *dscores = allocate((size_t)n, sizeof *dscores);
     ref_softmax_backward(dscores, datt.expected, att, rows, T, scale);
     memcpy(datt.expected, dscores, (size_t)n * sizeof *dscores);
-    same_bits("softmax_forward in place and apart", &apart);
+    expect_same_twins("softmax_forward in place and apart", &apart);
     /* e^x has the relative error of its argument, and that may be large */
-    close_by("softmax_forward", &scores, 2e-6 + 1e-7 * size);
-    close_by("softmax_backward", &datt, 3e-6);
+    expect_close_twins("softmax_forward", &scores, 2e-6 + 1e-7 * size);
+    expect_close_twins("softmax_backward", &datt, 3e-6);
     free(att);
     free(dscores);
 }
@@ -306,9 +306,9 @@ static void check_loss(int N, int V, int W, float size)
         I(0), I(V), I(W), F(0.125f));
     ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, W, 0.125f);
     /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
-    close_by("loss", &losses, 2e-6 + 2e-7 * size);
-    close_by("lse", &lse, 2e-6);
-    close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
+    expect_close_twins("loss", &losses, 2e-6 + 2e-7 * size);
+    expect_close_twins("lse", &lse, 2e-6);
+    expect_close_twins("dlogits", &dlogits, 1e-6 + 1e-7 * size);
     free(targets);
     free(logits);
 }

@@ -35,7 +35,7 @@ static void check_norm(int n, float clip, float *first_shape)
     RUN("norm.cl", "norm_finish", 1, A(result.ours, STATE_SIZE), A(partial.expected, n_blocks), I(n_blocks),
         A(control, CONTROL_SIZE), A(&loss, 1), I(1));
     ref_norm_finish(result.expected, partial.expected, n_blocks, control);
-    close_by("norm_finish", &result, 1e-6);
+    expect_close_twins("norm_finish", &result, 1e-6);
     free(partial.ours);
     free(partial.expected);
     free(grad);
@@ -111,11 +111,12 @@ static void check_sums(int N, int C, bool accumulate)
     ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
     ref_loss_sum(total.expected, d, n, accumulate);
     ref_norm_finish(norm.expected, squares, n, control);
-    same_bits("column_sum", &sum);
-    same_bits("layernorm dw", &dw);
-    same_bits("layernorm db", &db);
-    same_bits("loss_sum", &total);
-    close_by("norm_finish", &norm, device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
+    expect_same_twins("column_sum", &sum);
+    expect_same_twins("layernorm dw", &dw);
+    expect_same_twins("layernorm db", &db);
+    expect_same_twins("loss_sum", &total);
+    expect_close_twins("norm_finish", &norm,
+                       device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
     free(d);
     free(x);
     free(mean);
@@ -166,13 +167,13 @@ static void check_adamw(int n, int n_decay, float halted, int side)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
     if (device->quirks.correct_divide) {
-        same_bits("adamw p", &p);
-        same_bits("adamw m", &m);
-        same_bits("adamw v", &v);
+        expect_same_twins("adamw p", &p);
+        expect_same_twins("adamw m", &m);
+        expect_same_twins("adamw v", &v);
     } else {
-        close_by("adamw p", &p, 1e-6);
-        close_by("adamw m", &m, 1e-6);
-        close_by("adamw v", &v, 1e-6);
+        expect_close_twins("adamw p", &p, 1e-6);
+        expect_close_twins("adamw m", &m, 1e-6);
+        expect_close_twins("adamw v", &v, 1e-6);
     }
     free(g);
 }
