@@ -378,8 +378,7 @@ static void refuse_costs(const struct line *line)
     if (line->n > 1 && strcmp(line->words[1], "=") == 0)
         fail(EXIT_USAGE,
              "%s is not a step file such as data/steps/1f1b.txt: its line %d, \"%.60s = ...\", is one of a hardware "
-             "description, which --hardware "
-             "takes, or of a profile, which --profile takes",
+             "description, which --hardware takes, or of a profile, which --profile takes",
              line->path, line->number, line->words[0]);
 }
 
@@ -394,8 +393,7 @@ static void read_line(struct reading *reading)
         kind++;
     if (kind == COUNT(line_kinds))
         fail_word(&reading->line, word,
-                  "device, lane, link, disk, tensor, task or copy, as at the beginning of each line of "
-                  "a step file");
+                  "device, lane, link, disk, tensor, task or copy, as at the beginning of each line of a step file");
     reading->line.takes = line_kinds[kind].form;
     line_kinds[kind].read(reading);
     for (size_t i = 1; i < reading->line.n; i++)

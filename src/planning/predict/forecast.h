@@ -7,6 +7,9 @@
 #include "planning/pass/pass.h" /* defines: replanning */
 #include "simulation.h"
 
+/* Times that differ by a smaller share differ by rounding alone: they are the same. */
+#define SAME_TIME 1e-9
+
 struct span {          /* when a task runs in the steady step */
     double start, end; /* seconds from that step's start, which is the end of the step before it */
 };

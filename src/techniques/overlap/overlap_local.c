@@ -85,9 +85,6 @@ static double find_backlog(const struct side_chooser *first, uint64_t now)
     return sum;
 }
 
-/* Times that differ by a smaller share differ by rounding alone: they are the same. */
-static const double SAME_TIME = 1e-9;
-
 bool goes_to_cpu(double backlog, double device_takes) { return backlog <= device_takes * (1 + SAME_TIME); }
 
 /* In each iteration that is the device's, the time that the CPU took the last time goes back to the predicted one by

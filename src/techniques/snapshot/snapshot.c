@@ -79,7 +79,7 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* Makes the task run only where its iteration has a slot, and returns it. */
-static struct task *need_slot(const struct rewrite *rewrite, struct task *task)
+static struct task *need_slot(const struct snapshot_rewrite *rewrite, struct task *task)
 {
     task->slot.needed = true;
     task->when.every = (uint32_t)rewrite->options.every;
@@ -88,7 +88,7 @@ static struct task *need_slot(const struct rewrite *rewrite, struct task *task)
 
 /* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that may be skipped at
  * the last moment and others.  (In a step file the link may have no lane more.) */
-static struct task *add_snapshot(const struct rewrite *rewrite, struct tensor *to, struct tensor *from)
+static struct task *add_snapshot(const struct snapshot_rewrite *rewrite, struct tensor *to, struct tensor *from)
 {
     struct list *list = rewrite->list;
     if (from->device->is_host)
@@ -97,7 +97,7 @@ static struct task *add_snapshot(const struct rewrite *rewrite, struct tensor *t
 }
 
 /* Stores the tensor by way of a buffer on its device. */
-static void add_snapshot_by_device(const struct rewrite *rewrite, struct tensor *to, struct tensor *tensor)
+static void add_snapshot_by_device(const struct snapshot_rewrite *rewrite, struct tensor *to, struct tensor *tensor)
 {
     struct list *list = rewrite->list;
     struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes, rewrite->options.slots);
@@ -110,7 +110,7 @@ static void add_snapshot_by_device(const struct rewrite *rewrite, struct tensor 
 /* Adds copies into the buffers: of the tensors that `slice` wrote, in the order of the accesses of `update`, each on
  * the host's alignment.  `slice` is the update itself, or on the host a slice of it, which writes the same part of each
  * tensor. */
-static void copy_written(const struct rewrite *rewrite, struct tensor *buffers, const struct task *update,
+static void copy_written(const struct snapshot_rewrite *rewrite, struct tensor *buffers, const struct task *update,
                          const struct task *slice, enum snapshot_place place)
 {
     struct pool *pool = rewrite->list->pool;
@@ -129,7 +129,7 @@ static void copy_written(const struct rewrite *rewrite, struct tensor *buffers, 
 }
 
 /* Adds the task that writes what an update stored in the buffers to the disk. */
-static void add_persist(const struct rewrite *rewrite, struct tensor *buffers, const struct task *update)
+static void add_persist(const struct snapshot_rewrite *rewrite, struct tensor *buffers, const struct task *update)
 {
     struct list *list = rewrite->list;
     struct lane *disk = list->pool->machine->host->lanes[LANE_DISK];
@@ -143,8 +143,8 @@ static void add_persist(const struct rewrite *rewrite, struct tensor *buffers, c
 
 /* Tasks that are added from now on store what the update writes, and come right behind the task `last`.  Returns the
  * host's buffers for it, which have `bytes` bytes. */
-static struct tensor *begin_storing(const struct rewrite *rewrite, const struct task *update, struct task *last,
-                                    size_t bytes)
+static struct tensor *begin_storing(const struct snapshot_rewrite *rewrite, const struct task *update,
+                                    struct task *last, size_t bytes)
 {
     struct list *list = rewrite->list;
     insert_behind(rewrite->edit, last);
@@ -153,7 +153,7 @@ static struct tensor *begin_storing(const struct rewrite *rewrite, const struct 
 }
 
 /* Adds the tasks that store the `bytes` bytes that an update writes. */
-static void store_update(const struct rewrite *rewrite, struct task *update, size_t bytes)
+static void store_update(const struct snapshot_rewrite *rewrite, struct task *update, size_t bytes)
 {
     struct tensor *buffers = begin_storing(rewrite, update, update, bytes);
     copy_written(rewrite, buffers, update, update, rewrite->options.place);
@@ -192,7 +192,8 @@ static void need_side(const struct list *list, size_t from, struct tensor *word,
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
  * All copies go straight to the host: what stands aside would look at the side word too late. */
-static void store_either(const struct rewrite *rewrite, struct task *update, struct task *last, size_t n, size_t bytes)
+static void store_either(const struct snapshot_rewrite *rewrite, struct task *update, struct task *last, size_t n,
+                         size_t bytes)
 {
     const struct list *list = rewrite->list;
     struct tensor *word = side_word_of(last);
@@ -217,7 +218,7 @@ static void store_either(const struct rewrite *rewrite, struct task *update, str
 
 /* Adds the commit, which stays the last task of the list, since all others are inserted before it.  So with --serial
  * the report, for which the commit waits, comes before it. */
-static void add_commit(const struct rewrite *rewrite)
+static void add_commit(const struct snapshot_rewrite *rewrite)
 {
     struct list *list = rewrite->list;
     struct device *host = list->pool->machine->host;
@@ -229,7 +230,7 @@ static void add_commit(const struct rewrite *rewrite)
         task->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
 
-size_t store_all(struct rewrite *rewrite)
+size_t store_all(struct snapshot_rewrite *rewrite)
 {
     struct list *list = rewrite->list;
     size_t n = list->n, updates = 0;

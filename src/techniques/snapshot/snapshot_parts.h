@@ -8,7 +8,7 @@
 
 /* ---- snapshot.c: the list ---------------------------------------------------------------------------------------- */
 
-struct rewrite { /* the rewrite of a list whose updates are to be stored */
+struct snapshot_rewrite { /* the rewrite of a list whose updates are to be stored */
     struct list *list;
     struct edit *edit;
     struct snapshot_options options; /* a copy, whose place may be one that is only tried */
@@ -16,7 +16,7 @@ struct rewrite { /* the rewrite of a list whose updates are to be stored */
 };
 
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
-size_t store_all(struct rewrite *rewrite);
+size_t store_all(struct snapshot_rewrite *rewrite);
 
 /* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
  * the others by next_slot. */

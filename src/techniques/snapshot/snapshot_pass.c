@@ -13,9 +13,10 @@ struct snapshot_options snapshot_options;
 static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
 /* Opens an edit, in which the copies are to go to this place. */
-static struct rewrite begin_snapshots(struct list *list, const struct costs *costs, enum snapshot_place place)
+static struct snapshot_rewrite begin_snapshots(struct list *list, const struct costs *costs, enum snapshot_place place)
 {
-    struct rewrite rewrite = {.list = list, .edit = open_edit(list), .options = snapshot_options, .by_hand = !costs};
+    struct snapshot_rewrite rewrite = {
+        .list = list, .edit = open_edit(list), .options = snapshot_options, .by_hand = !costs};
     rewrite.options.place = place;
     return rewrite;
 }
@@ -23,7 +24,7 @@ static struct rewrite begin_snapshots(struct list *list, const struct costs *cos
 /* Seconds of a step with copies to this place; INFINITY: the list does not fit then. */
 static double try_place(struct list *list, const struct costs *costs, enum snapshot_place place)
 {
-    struct rewrite rewrite = begin_snapshots(list, costs, place);
+    struct snapshot_rewrite rewrite = begin_snapshots(list, costs, place);
     store_all(&rewrite);
     struct forecast forecast = forecast_list_within(list, costs, 0, NULL, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
@@ -38,7 +39,7 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
     const enum snapshot_place place = snapshot_options.place;
     const enum snapshot_place other = place == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
-    struct rewrite rewrite = begin_snapshots(list, costs, place);
+    struct snapshot_rewrite rewrite = begin_snapshots(list, costs, place);
     bool stored = store_all(&rewrite) > 0;
     if (stored)
         commit_edit(rewrite.edit); /* from here on the list has the tasks */

@@ -21,11 +21,11 @@ static const struct hold_rule early = {.copy_times = AS_LONG_AS_THERE_IS_ROOM};
 static const struct hold_rule in_time_with_few_holes = {.copy_times = 1, .margin = 0.03};
 static const struct hold_rule in_time_with_many_holes = {.copy_times = 1, .margin = 0.12};
 
-struct layout {
+struct swap_layout {
     bool by_clock; /* the tasks are in the clock's order; false: as listed */
     const struct hold_rule *hold;
 };
-static const struct layout layouts[N_LAYOUTS] = {
+static const struct swap_layout layouts[N_LAYOUTS] = {
     [FIRST_LAYOUT] = {.hold = &in_time},
     {.hold = &in_time_after_another},
     [LAYOUT_OF_FEWEST_BYTES] = {.hold = &late},
@@ -243,7 +243,7 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct layout *layout = &layouts[choice[LAYOUT]];
+    const struct swap_layout *layout = &layouts[choice[LAYOUT]];
     if (layout->by_clock)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);

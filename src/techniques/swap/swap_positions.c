@@ -46,9 +46,6 @@ static double time_for_copy(const struct room *room, const struct fate *fate)
  *     last_before(6)   begin + 2                                last_before(2)   begin: none starts before
  */
 
-/* Times that differ by a smaller share differ by rounding alone: they are the same. */
-static const double SAME_TIME = 1e-9;
-
 /* Is task i one that the device starts to compute by that time? */
 static bool starts_by(const struct room *room, int i, double time)
 {

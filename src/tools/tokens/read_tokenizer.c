@@ -402,8 +402,8 @@ struct bpe *read_bpe(const char *path)
     char *text = read_text(vocab_path);
     if (!begins_json(text))
         refuse_tokenizer(path, "is no JSON object");
+    json_t *json = parse_json(vocab_path, text);
     free(text);
-    json_t *json = read_json(vocab_path);
     struct bpe *bpe = NULL;
     if (json_is_object(json_object_get(json, "model"))) { /* in vocab.json it may be a token: a number */
         bpe = bpe_from_json(json, vocab_path);

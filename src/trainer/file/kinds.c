@@ -162,15 +162,21 @@ bool is_json(const char *path)
     return yes;
 }
 
-json_t *read_json(const char *path)
+json_t *parse_json(const char *path, const char *text)
 {
     json_error_t error;
-    char *text = read_text(path);
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    free(text);
     if (!json)
         fail(EXIT_FAILED, "%s is not valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
     if (!json_is_object(json))
         fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}; get a fresh copy", path);
+    return json;
+}
+
+json_t *read_json(const char *path)
+{
+    char *text = read_text(path);
+    json_t *json = parse_json(path, text);
+    free(text);
     return json;
 }

@@ -64,5 +64,6 @@ char *read_text(const char *path);
 bool begins_json(const char *head);  /* do the first bytes of a file, with a 0 after them, begin a JSON object? */
 bool is_json(const char *path);      /* does the file begin a JSON object, and no safetensors file? */
 json_t *read_json(const char *path); /* the JSON object in a file; fails where there is none */
+json_t *parse_json(const char *path, const char *text); /* read_json() for a file that has been read */
 
 #endif
