@@ -32,9 +32,9 @@ static void fill_model(const struct settings *settings, struct model *model)
 
 int run_train(int argc, char **argv)
 {
-    int code = EXIT_OK;
     this_process->begun = now_ns();
     struct settings *settings = parse_settings(&train_page, argc, argv);
+    int code = EXIT_OK;
     if (!ask_options_read(settings, argc, argv, &code))
         return code;
     tell_training_begins(settings);
@@ -45,8 +45,8 @@ int run_train(int argc, char **argv)
     struct trainer *trainer = new_trainer(settings, wanted);
     fill_in_settings(settings, trainer);
     fill_model(settings, trainer->model);
-    code = train_loop(trainer);
+    const enum exit_code result = train_loop(trainer);
     free_trainer(trainer);
     close_source(&settings->source);
-    return code;
+    return (int)result;
 }
