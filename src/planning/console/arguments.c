@@ -77,7 +77,7 @@ int run_words(const struct words *words, int argc, char **argv)
                                          .bit = word->bit,
                                          .inputs = words->inputs};
     char **paths = take_arguments(words->table, &command, argc - 1, argv + 1, &n);
-    const int code = paths ? run_word(word, name, paths, n) : EXIT_OK;
+    int code = paths ? run_word(word, name, paths, n) : EXIT_OK;
     free(paths);
     free(name);
     free(takes);

@@ -37,8 +37,8 @@ void add_row(struct table *table, const struct cell *cells)
 
 void sort_table(struct table *table, size_t column)
 {
-    const size_t n = table->n_columns;
-    const size_t size = n * sizeof *table->cells;
+    size_t n = table->n_columns;
+    size_t size = n * sizeof *table->cells;
     struct cell *row = allocate(n, sizeof *row);
     for (size_t i = 1; i < table->n; i++) { /* insertion sort, the largest first: rows before i are sorted already */
         size_t at = i;
@@ -98,7 +98,7 @@ static int columns_before(const struct table *table, size_t i)
 /* A text in the last column goes on below itself where the terminal ends. */
 static void print_last_text(FILE *out, const struct table *table, const char *text)
 {
-    const int before = columns_before(table, table->n_columns - 1), width = table->columns[table->n_columns - 1].width;
+    int before = columns_before(table, table->n_columns - 1), width = table->columns[table->n_columns - 1].width;
     if (!is_screen(fileno(out))) {
         fprintf(out, "%.*s", width, text);
         return;
@@ -129,7 +129,7 @@ static void print_cell(FILE *out, const struct table *table, size_t i, const cha
  * closer together. */
 static void fit_columns(FILE *out, struct table *table)
 {
-    const int room = screen_width(fileno(out));
+    int room = screen_width(fileno(out));
     if (!is_screen(fileno(out)) || columns_before(table, table->n_columns) - table->blanks <= room)
         return;
     for (size_t i = 0; i < table->n_columns; i++) {
@@ -142,7 +142,7 @@ static void fit_columns(FILE *out, struct table *table)
         column->width = MIN(column->width, widest);
     }
     const struct column *last = &table->columns[table->n_columns - 1];
-    const int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
+    int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
     if (columns_before(table, table->n_columns - 1) + least > room)
         table->blanks = 1;
 }

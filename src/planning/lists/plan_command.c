@@ -114,7 +114,7 @@ static void trace_plan(const struct simulation *simulation, const char *title)
 static int show_plan(const struct trainer *trainer, const char *title)
 {
     struct list *all[MOST_LISTS]; /* they share one arena: one list runs at a time */
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     struct simulation *simulation = NULL;
     if (predict_options.simulate || plan_options.print_list)
         simulation = must_simulate(trainer->train_list, costs_of(trainer));
@@ -226,8 +226,8 @@ static bool fits_list(const struct option *option)
 
 static void check_plan_options(void)
 {
-    const bool simulates = predict_options.simulate, has_list = plan_options.list;
-    const bool has_times = predict_options.profile || predict_options.hardware || has_list;
+    bool simulates = predict_options.simulate, has_list = plan_options.list;
+    bool has_times = predict_options.profile || predict_options.hardware || has_list;
     const char *unfit = has_list ? first_unfit(fits_list) : NULL;
     if (unfit)
         fail(EXIT_USAGE, "--list %s has its own machine, sizes and times: leave --%s out", plan_options.list, unfit);

@@ -153,9 +153,9 @@ void print_map(FILE *out, const struct pool *pool, const struct list *list)
             tensors[n++] = tensor;
     }
     SORT(tensors, n, map_order);
-    const bool is_narrow = is_screen(fileno(out));
-    const int id_width = is_narrow ? longest_device(pool->machine) : 18;
-    const int bytes_width = is_narrow ? 11 : 12;
+    bool is_narrow = is_screen(fileno(out));
+    int id_width = is_narrow ? longest_device(pool->machine) : 18;
+    int bytes_width = is_narrow ? 11 : 12;
     print_line(out,
                "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step",
                list->name);
@@ -178,9 +178,9 @@ enum { MIB_WIDTH = 7, TOGETHER_WIDTH = 8 };
 
 static void print_mib(FILE *out, size_t bytes, int width)
 {
-    const double mib = (double)bytes / (1 << 20);
+    double mib = (double)bytes / (1 << 20);
     char text[32];
-    const int n = snprintf(text, sizeof text, "%.3f", mib);
+    int n = snprintf(text, sizeof text, "%.3f", mib);
     if (n > width)
         snprintf(text, sizeof text, "%.1f", mib);
     fprintf(out, " %*s", width, text);
@@ -188,7 +188,7 @@ static void print_mib(FILE *out, size_t bytes, int width)
 
 void print_memory(FILE *out, const struct pool *pool, struct list *const *lists, size_t n)
 {
-    const int id_width = longest_device(pool->machine);
+    int id_width = longest_device(pool->machine);
     fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n");
     print_line(out, "budget: %s", budget_rule(pool->machine));
     fprintf(out, "%-*s %-6s", id_width, "device", "list");

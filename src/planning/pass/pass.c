@@ -91,7 +91,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
     struct pass_runner runner = {.list = list, .costs = costs, .facts = facts};
     if (!facts->unread)
         runner.forecaster = find_forecaster();
-    const bool grows = find_wanted(RESERVES, facts) != NULL;
+    bool grows = find_wanted(RESERVES, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *pass = all[i];

@@ -152,7 +152,7 @@ size_t host_bytes_of(const struct list *list)
 {
     enum { NO_SIMULATION = -1 }; /* every excess is more than that */
     struct forecast forecast = make_forecast(list, NULL, &(struct request){.most_excess = NO_SIMULATION});
-    const size_t bytes = forecast.needed_bytes[list->pool->machine->host->index];
+    size_t bytes = forecast.needed_bytes[list->pool->machine->host->index];
     free_forecast(&forecast);
     return bytes;
 }

@@ -54,7 +54,7 @@ static void free_outlook(struct outlook *outlook)
 static char *describe_gain(const struct machine *machine, const struct outlook *before, const struct outlook *after)
 {
     char now[32], was[32], *text = NULL;
-    const double period_before = before->forecast.period, period_after = after->forecast.period;
+    double period_before = before->forecast.period, period_after = after->forecast.period;
     int fullest = 0;
     for (int i = 1; i <= machine->n_devices; i++)
         if (before->held[i] > before->held[fullest])

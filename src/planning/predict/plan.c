@@ -24,14 +24,14 @@ struct trainer *try_new_draft(const struct settings *settings, unsigned wanted, 
 struct problem *place_draft(struct trainer *trainer)
 {
     struct list *all[MOST_LISTS];
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     return place(trainer->pool, all, n, PLACE_TO_CHECK);
 }
 
 void depend_draft(struct trainer *trainer)
 {
     struct list *all[MOST_LISTS];
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         depend(all[i], ALL_EDGES);
 }

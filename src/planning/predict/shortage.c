@@ -30,7 +30,7 @@ void raise_budgets(struct machine *machine, const struct forecast *forecast)
 static void raise_for_other_lists(struct machine *machine, const struct trainer *trainer)
 {
     struct list *all[MOST_LISTS];
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         if (all[i] != trainer->train_list)
             raise_budget(machine->host, host_bytes_of(all[i]));

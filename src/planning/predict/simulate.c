@@ -207,7 +207,7 @@ static void end_wait(struct simulator *simulator, int node)
 static void release(struct simulator *simulator, int i, int iteration)
 {
     for (int k = simulator->tasks[i].first_wait; k != NONE; k = simulator->waits[k].next_wait) {
-        const int ahead = simulator->waits[k].next_step ? 1 : 0;
+        int ahead = simulator->waits[k].next_step ? 1 : 0;
         for (int later = iteration; later + ahead < simulator->opened; later++) {
             if (later > iteration && !skipped(simulator, node_of(simulator, later, i)))
                 break; /* from here on the waits are for that run */
@@ -260,14 +260,14 @@ static void ask_for_slot(struct simulator *simulator, int iteration)
 {
     if (!give_slot(simulator, iteration))
         return;
-    const bool has_slot = simulator->iterations[iteration].has_slot;
+    bool has_slot = simulator->iterations[iteration].has_slot;
     if (!has_slot)
         leave_iteration(simulator, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < simulator->n; i++) {
         if (!task_of(simulator, i)->slot.needed)
             continue;
         /* If the task's last run has not ended, release() is called when it does. */
-        const bool last_run_ended = latest_iteration(simulator, i, iteration - 1) <= simulator->tasks[i].last_ended;
+        bool last_run_ended = latest_iteration(simulator, i, iteration - 1) <= simulator->tasks[i].last_ended;
         if (!has_slot && last_run_ended)
             release(simulator, i, iteration);
         queue_lane(simulator, lane_of_node(simulator, i));

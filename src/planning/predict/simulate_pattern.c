@@ -65,8 +65,8 @@ void look_for_pattern(struct simulator *simulator, int last)
 {
     struct simulation *result = simulator->result;
     double end = simulator->iterations[last].end;
-    const double rounded = 1e-14 * end; /* the error of adding up times */
-    const double alike = 1e-9;          /* the part of an iteration by which times that repeat may differ */
+    double rounded = 1e-14 * end; /* the error of adding up times */
+    double alike = 1e-9;          /* the part of an iteration by which times that repeat may differ */
     for (int length = simulator->repeat; length < last && !result->settled; length += simulator->repeat) {
         double shift = end - simulator->iterations[last - length].end;
         result->pattern = length;

@@ -54,7 +54,7 @@ static bool is_on_paper(const struct trainer *trainer)
 /* A machine with as many of the described devices as -d says, or else as the mesh needs. */
 static struct machine *paper_machine(const struct settings *settings, const struct costs *costs)
 {
-    const int counted = n_paper_devices(settings);
+    int counted = n_paper_devices(settings);
     struct mesh mesh = wanted_mesh(settings, MAX(counted, 1));
     struct machine *machine = virtual_machine(costs, counted ? counted : n_ranks(&mesh));
     set_budgets(machine, settings->device_memory, settings->host_memory);

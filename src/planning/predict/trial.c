@@ -196,7 +196,7 @@ static bool has_update(const struct costs *costs, size_t first, double bytes)
 static double measure_adamw(size_t elements)
 {
     enum { LARGEST = 1 << 22, TIMES = 5 };
-    const size_t n = MIN(elements, (size_t)LARGEST);
+    size_t n = MIN(elements, (size_t)LARGEST);
     float *values = allocate(4 * n, sizeof *values);
     float *m = values + n, *v = m + n;
     float *gradients = v + n;
@@ -247,7 +247,7 @@ struct costs *measure_costs(struct trainer *trainer)
 {
     struct device *device = &trainer->machine->devices[0];
     struct costs *costs = new_costs("a trial");
-    const uint64_t begun = now_ns();
+    uint64_t begun = now_ns();
     char driver[128];
     device_text(device->cl, CL_DRIVER_VERSION, driver, sizeof driver);
     costs->measured = true;
@@ -357,10 +357,10 @@ void run_trial_for(struct settings *settings)
     plain.save = NULL;
     plain.demands.time_tasks = true;
     struct trainer *trainer = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
-    const int n_devices = trainer->machine->n_devices;
+    int n_devices = trainer->machine->n_devices;
     const struct pass_reports done = reports_of(trainer);
-    const bool measures = some_need_times(done);
-    const bool moved = have_moved_updates(done);
+    bool measures = some_need_times(done);
+    bool moved = have_moved_updates(done);
     struct costs *costs = measures ? measure_costs(trainer) : NULL;
     free_trainer(trainer);
     if (measures && moved)

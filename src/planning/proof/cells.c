@@ -16,7 +16,7 @@ static size_t cut_cell(struct strip *strip, size_t at)
         strip->cells = grow(strip->cells, &strip->cap, strip->n + 1, sizeof *strip->cells);
         strip->cells[strip->n++] = whole;
     }
-    const size_t i = lower_bound(&at, strip->cells, strip->n, sizeof *strip->cells, ends_up_to);
+    size_t i = lower_bound(&at, strip->cells, strip->n, sizeof *strip->cells, ends_up_to);
     if (strip->cells[i].begin == at)
         return i;
     strip->cells = insert_item(strip->cells, &strip->n, &strip->cap, i, sizeof *strip->cells);

@@ -234,7 +234,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
  * there, only state counts. */
 static bool leaves_result(const struct values *values, const struct tensor *tensor)
 {
-    const bool is_state = tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER;
+    bool is_state = tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER;
     if (tensor->storage != tensor || !tensor->persistent)
         return false;
     return values->known_by == BY_ORIGIN || is_state;
@@ -245,7 +245,7 @@ static bool leaves_result(const struct values *values, const struct tensor *tens
 static void hash_result(struct values *values, const struct list *list, struct strip *strips,
                         const struct tensor *tensor)
 {
-    const size_t first = tensor->replica.begin;
+    size_t first = tensor->replica.begin;
     size_t n;
     const struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
     if (tensor->replica.is_shard && cells->iteration == NONE) /* this list uses replicas instead of the shard */

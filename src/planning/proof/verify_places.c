@@ -25,7 +25,7 @@ static const struct tensor *tensor_with_slots(const struct task *task)
  * slot.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
 static bool *find_returned(const struct list *list)
 {
-    const size_t n_lanes = (size_t)list->pool->machine->n_lanes;
+    size_t n_lanes = (size_t)list->pool->machine->n_lanes;
     bool *ended = allocate(list->n, sizeof *ended);
     bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
     for (size_t i = list->n; i-- > 0;) {

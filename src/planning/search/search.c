@@ -80,7 +80,7 @@ static size_t draw_below(struct search *search, size_t n)
 /* Decision i gets the option, and all others of its group that have such an option. */
 static void give_group(const struct question *question, unsigned char *choice, size_t i, unsigned char option)
 {
-    const int group = question->decisions[i].group;
+    int group = question->decisions[i].group;
     choice[i] = option;
     if (group == NONE)
         return;
@@ -166,7 +166,7 @@ static const double MOST_WORSE = 0.3; /* 30 % */
 static void travel(struct search *search)
 {
     const struct question *question = search->question;
-    const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
+    size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
     unsigned char *current = copy_bytes(search->best, question->n);
     unsigned char *next = allocate(question->n, 1);
     double excess = search->record.excess_bytes; /* what `current` takes beyond the budget */

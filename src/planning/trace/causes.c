@@ -42,8 +42,8 @@ static enum cause cause_of(const struct trace *trace, const struct trace_task *t
         return CAUSE_NORM;
     if (has_role(trace, producer, "feed"))
         return CAUSE_BATCH;
-    const bool both_compute = producer_lane->kind == LANE_COMPUTE && task_lane->kind == LANE_COMPUTE;
-    const bool on_two_devices = producer_lane->device_index != task_lane->device_index;
+    bool both_compute = producer_lane->kind == LANE_COMPUTE && task_lane->kind == LANE_COMPUTE;
+    bool on_two_devices = producer_lane->device_index != task_lane->device_index;
     if (has_role(trace, producer, "send") || (both_compute && on_two_devices))
         return CAUSE_PIPELINE;
     return by_lane[producer_lane->kind];
@@ -58,7 +58,7 @@ static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64
     const struct trace_edge *edge;
     struct trace_gap gap = {.blocker = trace_last_producer(trace, record->task, record->step, nth, &edge)};
     /* steps of the list up to the step two before this one, after which the host opens this one */
-    const size_t n_before = first_step_of(steps, MAX(record->step, 1) - 1);
+    size_t n_before = first_step_of(steps, MAX(record->step, 1) - 1);
     gap.cause[0] = CAUSE_NOTHING;
     gap.cause[1] = CAUSE_NOTHING;
     gap.cause[2] = CAUSE_HOST;
@@ -126,8 +126,8 @@ void trace_causes(const struct trace *trace, const struct trace_steps *steps, ui
 static json_t *lane_json(const struct trace *trace, const struct trace_steps *steps, const struct trace_lane *lane,
                          const uint64_t causes[CAUSES])
 {
-    const double ms = 1e-6 / (double)steps->counted;
-    const double window = (double)(steps->end - steps->start);
+    double ms = 1e-6 / (double)steps->counted;
+    double window = (double)(steps->end - steps->start);
     json_t *by_cause = json_object();
     uint64_t idle = 0;
     for (int cause = 0; cause < CAUSES; cause++) {

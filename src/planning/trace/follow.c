@@ -109,15 +109,15 @@ static bool is_lapped(const struct trace_follow *follow, uint64_t number, uint64
 static size_t take_neighbours(struct trace_follow *follow, size_t i, size_t n)
 {
     const struct trace_header *header = &follow->trace->header;
-    const uint64_t first = follow->number[i];
-    const uint64_t slot = first % header->capacity;
-    const uint64_t at = header->records_at + slot * sizeof *follow->slots;
-    const uint64_t limit = first + MIN(SLOTS, header->capacity - slot); /* the ring ends there, or `slots` does */
+    uint64_t first = follow->number[i];
+    uint64_t slot = first % header->capacity;
+    uint64_t at = header->records_at + slot * sizeof *follow->slots;
+    uint64_t limit = first + MIN(SLOTS, header->capacity - slot); /* the ring ends there, or `slots` does */
     uint64_t head;
     size_t next = i + 1;
     while (next < n && follow->number[next] < limit)
         next++;
-    const size_t bytes = (size_t)(follow->number[next - 1] - first + 1) * sizeof *follow->slots;
+    size_t bytes = (size_t)(follow->number[next - 1] - first + 1) * sizeof *follow->slots;
     read_at(follow->file, follow->slots, bytes, at);
     read_at(follow->file, follow->slots_again, bytes, at);
     read_at(follow->file, &head, sizeof head, TRACE_LIVE);
@@ -154,14 +154,14 @@ static bool is_not_after(const void *item, const void *key) { return by_start(it
 /* Sorts the new records [old, n_records) into the old ones, and returns the first index that changed. */
 static size_t merge_new(struct trace *trace, size_t old)
 {
-    const size_t n = trace->n_records;
+    size_t n = trace->n_records;
     if (old == n)
         return n;
     const struct trace_record *earliest = &trace->records[old];
     for (size_t i = old + 1; i < n; i++)
         if (by_start(&trace->records[i], earliest) < 0)
             earliest = &trace->records[i];
-    const size_t at = lower_bound(earliest, trace->records, old, sizeof *trace->records, is_not_after);
+    size_t at = lower_bound(earliest, trace->records, old, sizeof *trace->records, is_not_after);
     SORT(trace->records + at, n - at, by_start);
     return at;
 }

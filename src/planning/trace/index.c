@@ -14,7 +14,7 @@
 static size_t first_start(const uint64_t *starts, size_t low, size_t high, uint64_t clock)
 {
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
         if (starts[middle] < clock)
             low = middle + 1;
         else
@@ -82,9 +82,9 @@ size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_
     const struct runs *runs = &trace->runs[task];
     size_t low = 0, high = runs->n;
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const size_t record = runs->record[middle];
-        const uint32_t its_step = trace->records[record].step;
+        size_t middle = low + (high - low) / 2;
+        size_t record = runs->record[middle];
+        uint32_t its_step = trace->records[record].step;
         if (its_step < step || (its_step == step && record < at))
             low = middle + 1;
         else
@@ -121,7 +121,7 @@ int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step,
 int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge)
 {
-    const uint32_t first = trace->tasks[task].first_edge;
+    uint32_t first = trace->tasks[task].first_edge;
     int64_t last = NONE;
     for (uint32_t i = first; i < first + trace->tasks[task].n_edges; i++) {
         const struct trace_edge *found = &trace->edges[i];
@@ -169,7 +169,7 @@ static void take_step(struct trace *trace, const struct trace_record *record)
     struct trace_step_list *list = &trace->steps[task->list];
     enum lane_kind kind = trace->lanes[task->lane].kind;
     bool computes = kind == LANE_COMPUTE;
-    const size_t i = first_step_of(list, record->step);
+    size_t i = first_step_of(list, record->step);
     if (i == list->n || list->all[i].step != record->step) {
         const struct trace_step new_step = {.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
         list->all = insert_item(list->all, &list->n, &list->cap, i, sizeof *list->all);
@@ -200,7 +200,7 @@ static bool pauses_before(const void *item, const void *key)
 
 uint64_t trace_paused_before(const struct trace *trace, uint64_t clock)
 {
-    const size_t i = lower_bound(&clock, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
+    size_t i = lower_bound(&clock, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
     if (i == 0)
         return 0;
     const struct pause *last = &trace->pauses[i - 1];

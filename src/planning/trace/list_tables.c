@@ -53,7 +53,7 @@ static bool is_of_weights(const struct task *task)
 {
     bool any = false;
     for (int i = 0; i < task->n_accesses; i++) {
-        const enum memory_class class = task->accesses[i].tensor->class;
+        enum memory_class class = task->accesses[i].tensor->class;
         any |= class == MEM_GRADIENTS;
         if (class == MEM_PARAMETERS)
             return false;
@@ -78,7 +78,7 @@ static void fill_lane(struct trace_lane *to, const struct lane *lane)
 static void fill_list(struct trace *tables, const struct list *list, uint32_t k, const struct trace_about *about)
 {
     struct trace_header *header = &tables->header;
-    const uint32_t first = header->n_tasks;
+    uint32_t first = header->n_tasks;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         struct trace_task *to = &tables->tasks[header->n_tasks];
@@ -160,8 +160,8 @@ _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_
 static struct trace *allocate_tables(const struct machine *machine, size_t n_lists, size_t n_tasks, size_t n_edges,
                                      const struct trace_about *about)
 {
-    const size_t n_devices = (size_t)machine->n_devices + 1; /* with the host */
-    const size_t n_lanes = (size_t)machine->n_lanes;
+    size_t n_devices = (size_t)machine->n_devices + 1; /* with the host */
+    size_t n_lanes = (size_t)machine->n_lanes;
     struct trace *trace = allocate(1, sizeof *trace);
     *trace = (struct trace){.header = {.kind = about->kind,
                                        .pace_scale = about->pace_scale,

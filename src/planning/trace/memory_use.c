@@ -154,7 +154,7 @@ static struct memory_changes find_changes(const struct trace *trace, uint64_t fr
     for (size_t i = 0; i < trace->header.n_tensors; i++) {
         const struct trace_tensor *tensor = &trace->tensors[i];
         const struct trace_step_list *steps = &trace->steps[tensor->list];
-        const size_t k = first[tensor->list], n = steps->n - k;
+        size_t k = first[tensor->list], n = steps->n - k;
         if (tensor->n_uses == 0 || n == 0)
             continue;
         lives = grow(lives, &cap, n, sizeof *lives);
@@ -177,7 +177,7 @@ static uint64_t sum_amount(const struct amount *amount)
 /* Updates the sums of the amounts from index i on, and the blocks that have such amounts. */
 static void update_sums(struct memory_use *use, size_t i)
 {
-    const size_t first = i / AMOUNTS_IN_BLOCK * AMOUNTS_IN_BLOCK;
+    size_t first = i / AMOUNTS_IN_BLOCK * AMOUNTS_IN_BLOCK;
     use->sums = grow(use->sums, &use->cap_sums, use->n, sizeof *use->sums);
     use->blocks = grow(use->blocks, &use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK), sizeof *use->blocks);
     for (; i < use->n; i++)
@@ -192,7 +192,7 @@ static void update_sums(struct memory_use *use, size_t i)
 
 void trace_update_memory(struct trace *trace, size_t first)
 {
-    const uint32_t n_devices = trace->header.n_devices;
+    uint32_t n_devices = trace->header.n_devices;
     uint64_t from = find_start(trace, first);
     forget_amounts(trace, from);
     /* By device: the last of the amounts that stay, which may yet be changed. */
@@ -223,7 +223,7 @@ void trace_update_memory(struct trace *trace, size_t first)
 static size_t first_sum(const struct amount_sum *sums, size_t low, size_t high, uint64_t clock)
 {
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
         if (sums[middle].clock <= clock)
             low = middle + 1;
         else
@@ -246,9 +246,9 @@ static size_t next_block(const struct amount_sum *blocks, size_t block, size_t n
 
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock)
 {
-    const size_t n_blocks = ceil_div(use->n, AMOUNTS_IN_BLOCK);
-    const size_t block = next_block(use->blocks, i / AMOUNTS_IN_BLOCK + 1, n_blocks, clock);
-    const size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK), high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
+    size_t n_blocks = ceil_div(use->n, AMOUNTS_IN_BLOCK);
+    size_t block = next_block(use->blocks, i / AMOUNTS_IN_BLOCK + 1, n_blocks, clock);
+    size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK), high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
     return first_sum(use->sums, low, high, clock);
 }
 
@@ -270,8 +270,8 @@ const struct amount *most_held(const struct memory_use *use, size_t from, size_t
 {
     size_t most = from;
     for (size_t i = from; i < end;) {
-        const bool whole = i % AMOUNTS_IN_BLOCK == 0 && i + AMOUNTS_IN_BLOCK <= end;
-        const size_t block = i / AMOUNTS_IN_BLOCK;
+        bool whole = i % AMOUNTS_IN_BLOCK == 0 && i + AMOUNTS_IN_BLOCK <= end;
+        size_t block = i / AMOUNTS_IN_BLOCK;
         if (whole && use->blocks[block].sum > use->sums[most].sum)
             most = most_of_block(use, block);
         else if (!whole && use->sums[i].sum > use->sums[most].sum)

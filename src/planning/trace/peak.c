@@ -25,9 +25,9 @@ struct probe {
 
 struct probe *open_probe(struct device *device)
 {
-    const bool one_item = device->shape.work_group == 1;
-    const size_t group = device->shape.work_group;
-    const size_t items = one_item ? device->units * 8 : device->units * 16 * group;
+    bool one_item = device->shape.work_group == 1;
+    size_t group = device->shape.work_group;
+    size_t items = one_item ? device->units * 8 : device->units * 16 * group;
     cl_int rounds = one_item ? 400000 / (cl_int)MAX(device->shape.vector / 4, 1u) : 4000;
     cl_float factor = 0.999f, summand = 0.001f;
     struct probe *probe = allocate(1, sizeof *probe);

@@ -51,7 +51,7 @@ static int number_of_lane(const struct trace *trace, const char **purpose, uint3
 
 lane_purpose *trace_purposes(const struct trace *trace)
 {
-    const uint32_t n_lanes = trace->header.n_lanes;
+    uint32_t n_lanes = trace->header.n_lanes;
     lane_purpose *out = allocate(n_lanes, sizeof *out);
     const char **purpose = find_purposes(trace);
     for (uint32_t i = 0; i < n_lanes; i++) {

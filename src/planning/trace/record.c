@@ -97,7 +97,7 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
 {
     const struct timespec moment = {.tv_nsec = 2000000};
     while (is_pause_asked(control) && !interrupted()) {
-        const uint64_t tasks = tasks_asked(control);
+        uint64_t tasks = tasks_asked(control);
         if (steps_asked(control) > recording->steps) {
             recording->steps++;
             recording->granted = list;
@@ -166,7 +166,7 @@ static void expect_trace(struct trainer *trainer)
 
 static double predicted_ns(void *trainer, const struct task *task)
 {
-    const double seconds = ask_predicted_seconds(trainer, task);
+    double seconds = ask_predicted_seconds(trainer, task);
     return isnan(seconds) ? 0 : 1e9 * seconds;
 }
 
@@ -184,7 +184,7 @@ char *describe_shape(const struct trainer *trainer)
 {
     struct config config = trainer->config;
     config.seq_len = trainer->seq_len;
-    const int n = trainer->machine->n_devices;
+    int n = trainer->machine->n_devices;
     char sizes[160];
     return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &config), trainer->batch,
                          trainer->micros, trainer->micro_batch, n, n == 1 ? "" : "s");
@@ -193,9 +193,9 @@ char *describe_shape(const struct trainer *trainer)
 static void begin_recording(struct trainer *trainer, const char *path)
 {
     struct list *lists[3];
-    const size_t n = lists_of(trainer, lists);
+    size_t n = lists_of(trainer, lists);
     const struct pacer *pacer = lists[0]->running->pacer;
-    const bool paced = pacer && pacer->scale > 0;
+    bool paced = pacer && pacer->scale > 0;
     char *title = describe_shape(trainer);
     struct trace_about about = {.model = title,
                                 .kind = paced ? TRACE_PACED : TRACE_REAL,

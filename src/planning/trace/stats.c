@@ -54,7 +54,7 @@ static bool is_list(const struct trace *trace, uint32_t list, const char *name)
 
 uint32_t find_trace_list(const struct trace *trace, const char *path, const char *name)
 {
-    const uint32_t n = trace->header.n_lists;
+    uint32_t n = trace->header.n_lists;
     char *known = NULL;
     uint32_t list = 0;
     while (list < n && !is_list(trace, list, name)) {
@@ -176,7 +176,7 @@ static bool goes_backward(const struct trace *trace, const struct trace_record *
 static bool is_of_same_step(const struct trace *trace, const struct trace_record *update,
                             const struct trace_record *record)
 {
-    const bool other_layer = trace->tasks[record->task].layer != trace->tasks[update->task].layer;
+    bool other_layer = trace->tasks[record->task].layer != trace->tasks[update->task].layer;
     return goes_backward(trace, record) && record->step == update->step && other_layer;
 }
 
@@ -184,15 +184,15 @@ static bool is_of_same_step(const struct trace *trace, const struct trace_record
 static bool is_of_later_step(const struct trace *trace, const struct trace_record *update,
                              const struct trace_record *record)
 {
-    const bool forward = has_role(trace, &trace->tasks[record->task], "forward");
+    bool forward = has_role(trace, &trace->tasks[record->task], "forward");
     return (forward || goes_backward(trace, record)) && record->step > update->step;
 }
 
 /* Nanoseconds in which both ran. */
 static uint64_t overlap_ns(const struct trace_record *a, const struct trace_record *b)
 {
-    const uint64_t from = MAX(a->start, b->start);
-    const uint64_t to = MIN(a->end, b->end);
+    uint64_t from = MAX(a->start, b->start);
+    uint64_t to = MIN(a->end, b->end);
     return to > from ? to - from : 0;
 }
 
@@ -200,12 +200,12 @@ static uint64_t overlap_ns(const struct trace_record *a, const struct trace_reco
 static void look_beside(const struct trace *trace, const struct trace_record *update, const struct bars *bars,
                         struct layer_beside *one)
 {
-    const uint32_t list = trace->tasks[update->task].list;
+    uint32_t list = trace->tasks[update->task].list;
     uint64_t ns = 0;
     for (size_t i = first_bar_in(bars, update->start); i < bars->n; i++) {
         const struct trace_record *other = &trace->records[bars->all[i].record];
-        const bool same_step = is_of_same_step(trace, update, other);
-        const bool is_work = same_step || is_of_later_step(trace, update, other);
+        bool same_step = is_of_same_step(trace, update, other);
+        bool is_work = same_step || is_of_later_step(trace, update, other);
         if (!is_work || trace->tasks[other->task].list != list || other->end == other->start)
             continue;
         if (same_step)
@@ -281,7 +281,7 @@ struct table *trace_beside(const struct trace *trace, const struct trace_steps *
                                             {"hidden", "hidden_ms_per_step", CELL_FIXED, 9, 3}};
     struct table *table = new_table(columns, COUNT(columns));
     struct layers_beside layers = sum_up_layers(trace, steps);
-    const double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
+    double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
     for (const struct layer_beside *sums = layers.layers; sums < layers.layers + layers.n; sums++)
         ROW(table, number_cell(sums->layer), number_cell((double)sums->tasks), number_cell((double)sums->beside),
             number_cell((double)sums->none_left), number_cell((double)sums->next_step),

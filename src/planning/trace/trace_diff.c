@@ -56,8 +56,8 @@ static int by_identity(const void *left, const void *right)
 /* The median time of a task's runs after the first step, or in its only step. */
 static double median_after_first(const struct trace *trace, const struct runs *runs)
 {
-    const uint32_t first = trace->records[runs->record[0]].step;
-    const uint32_t last = trace->records[runs->record[runs->n - 1]].step;
+    uint32_t first = trace->records[runs->record[0]].step;
+    uint32_t last = trace->records[runs->record[runs->n - 1]].step;
     double *ns = allocate(runs->n, sizeof *ns);
     size_t n = 0;
     for (size_t i = 0; i < runs->n; i++) {
@@ -195,9 +195,9 @@ int trace_diff(char **files)
     struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
     size_t n = match(&a, &b);
     struct table *worst = worst_table(a.timed, n);
-    const double mape = weighted_error(a.timed, n);
-    const double makespan_error = relative(b.makespan_ns, a.makespan_ns);
-    const size_t n_a = json_array_size(a.alone), n_b = json_array_size(b.alone);
+    double mape = weighted_error(a.timed, n);
+    double makespan_error = relative(b.makespan_ns, a.makespan_ns);
+    size_t n_a = json_array_size(a.alone), n_b = json_array_size(b.alone);
     if (trace_options.json) {
         print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:O, s:O, s:o}", "task_mape", number_json(mape),
                              "makespan_error", number_json(makespan_error), "makespan_a_ns", a.makespan_ns,

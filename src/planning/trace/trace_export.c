@@ -128,9 +128,9 @@ static void put_slice(struct chrome *chrome, size_t i)
     const struct trace_record *record = &trace->records[i];
     const struct trace_task *task = &trace->tasks[record->task];
     const struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, i));
-    const double ns = (double)(record->end - record->start);
-    const double flop_rate = ns > 0 ? task->flops / ns : 0;
-    const double byte_rate = ns > 0 ? (double)task->bytes / ns : 0;
+    double ns = (double)(record->end - record->start);
+    double flop_rate = ns > 0 ? task->flops / ns : 0;
+    double byte_rate = ns > 0 ? (double)task->bytes / ns : 0;
     double waited = 0;
     const char *blocker = NULL;
     if (record->queued)
@@ -189,8 +189,8 @@ static void put_arrow(struct chrome *chrome, size_t producer, size_t consumer, b
 {
     const struct trace *trace = chrome->trace;
     const struct trace_record *from = &trace->records[producer], *to = &trace->records[consumer];
-    const uint32_t from_lane = trace->tasks[from->task].lane;
-    const uint32_t to_lane = trace->tasks[to->task].lane;
+    uint32_t from_lane = trace->tasks[from->task].lane;
+    uint32_t to_lane = trace->tasks[to->task].lane;
     if (from_lane == to_lane || from->start > to->start)
         return;
     chrome->n_flows++;

@@ -45,8 +45,8 @@ enum { MS = 3, SHARE = 4, COLUMNS = 7 }; /* the columns of the table of tasks */
  * all rows, which is returned. */
 static double add_names(struct table *table, const struct trace *trace, const struct trace_steps *steps)
 {
-    const size_t n_tasks = trace->header.n_tasks;
-    const double n_steps = (double)steps->counted;
+    size_t n_tasks = trace->header.n_tasks;
+    double n_steps = (double)steps->counted;
     const struct trace_task **tasks = allocate(n_tasks, sizeof *tasks);
     double *ns = allocate(trace->n_records, sizeof *ns);
     double busy = 0;
@@ -82,7 +82,7 @@ static struct table *task_table(const struct trace *trace, const struct trace_st
                                                    {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
                                                    {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
     struct table *table = new_table(columns, COLUMNS);
-    const double busy = add_names(table, trace, steps);
+    double busy = add_names(table, trace, steps);
     for (size_t row = 0; row < table->n; row++) {
         struct cell *share = &table->cells[row * COLUMNS + SHARE];
         share->number = ratio(share->number, busy);
@@ -198,9 +198,9 @@ int trace_summary(char **files)
 {
     struct trace *trace = trace_open_modelled(files[0]);
     struct trace_steps steps = trace_steps_of(trace, find_trace_list(trace, files[0], trace_options.list));
-    const double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
-    const size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
-    const size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
+    double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
+    size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
+    size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
     json_t *object = NULL;
     if (trace_options.json)
         object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", trace->header.model, "kind",

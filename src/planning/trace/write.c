@@ -47,7 +47,7 @@ static atomic_bool cut;
 static void replace_lost_pages(int number, siginfo_t *info, void *unused)
 {
     (void)unused;
-    const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     char *map = mapped, *at = info->si_addr;
     bool ours = map && at >= map && at < map + mapped_size;
     if (ours && mmap(map, mapped_size, access, flags, -1, 0) == map)
@@ -127,8 +127,8 @@ static void copy_tables(struct trace_writer *writer, const struct trace_header *
 {
     for (size_t i = 0; i < TRACE_PARTS; i++) {
         const struct trace_part *part = &trace_parts[i];
-        const uint32_t n = *PART_OF(uint32_t, header, part->n);
-        const uint64_t at = *PART_OF(uint64_t, header, part->at);
+        uint32_t n = *PART_OF(uint32_t, header, part->n);
+        uint64_t at = *PART_OF(uint64_t, header, part->at);
         if (n > 0)
             memcpy((char *)writer->header + at, *PART_OF(void *, given, part->table), n * part->size);
     }

@@ -287,10 +287,10 @@ struct message_part part_in_slice(const struct broadcast *broadcast, const struc
 {
     const struct layer_shard *shard = &broadcast->shards[message->shard];
     /* Slice k of n has the grains from k * grains / n on.  A grain is `align` bytes: slices begin at its multiples. */
-    const size_t grains = ceil_div(shard->bytes, broadcast->align);
-    const size_t n = (size_t)shard->slices, k = (size_t)nth;
-    const size_t begin = (k * grains / n) * broadcast->align;
-    const size_t end = ((k + 1) * grains / n) * broadcast->align;
+    size_t grains = ceil_div(shard->bytes, broadcast->align);
+    size_t n = (size_t)shard->slices, k = (size_t)nth;
+    size_t begin = (k * grains / n) * broadcast->align;
+    size_t end = ((k + 1) * grains / n) * broadcast->align;
     return (struct message_part){.message = message,
                                  .nth = nth,
                                  .queue = shard->queue[nth],

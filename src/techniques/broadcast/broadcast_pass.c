@@ -156,7 +156,7 @@ static struct periods choose_order(struct broadcast *broadcast, const struct cos
         return periods;
     struct broadcast by_use = *broadcast;
     by_use.by_use = true;
-    const double period_by_use = try_slices(&by_use, costs);
+    double period_by_use = try_slices(&by_use, costs);
     if (period_by_use < periods.period) {
         broadcast->by_use = true;
         periods.period = period_by_use;
@@ -194,8 +194,8 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
     struct periods periods = choose_order(&broadcast, costs);
     struct edit *edit = slice_list(&broadcast);
     commit_edit(edit);
-    const bool sent = broadcast.n_shards > 0;
-    const enum route route = find_route(list);
+    bool sent = broadcast.n_shards > 0;
+    enum route route = find_route(list);
     if (sent && broadcast.options.slices < count_sending_queues(&broadcast))
         warn("--broadcast-slices %d for %d queues: in each layer some queues send nothing", broadcast.options.slices,
              count_sending_queues(&broadcast));

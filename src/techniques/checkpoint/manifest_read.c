@@ -276,7 +276,7 @@ static struct piece_space space_of(const struct checkpoint *checkpoint, int rank
 /* Reads where the piece's bytes begin, and checks that they lie within its space. */
 static void read_offset(const struct where *where, json_t *fields, const struct piece_space *space, struct piece *piece)
 {
-    const uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
     if (bytes > space->bytes)
         REFUSE(where, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, space->name);
     piece->file_offset = (uint64_t)take_number(where, fields, "offset", space->first, (int64_t)(space->bytes - bytes));

@@ -129,7 +129,7 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
 {
     struct begun_text begun;
     FILE *out = begin_text(&begun);
-    const enum manifest_kind kind = checkpoint->single_file ? LAYOUT_MANIFEST : STATE_MANIFEST;
+    enum manifest_kind kind = checkpoint->single_file ? LAYOUT_MANIFEST : STATE_MANIFEST;
     json_t *head = head_json(checkpoint);
     const char *name;
     json_t *value;

@@ -61,7 +61,7 @@ static bool open_run(const char *path, struct source *source)
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
         refuse_if_foreign_folder(path);
-    const bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
+    bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
         struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
         *source = source_of(path, checkpoint);
@@ -286,10 +286,10 @@ static void print_resumed(struct trainer *trainer)
     if (!checkpoint)
         return;
     const struct read_buffer *took = checkpoint->buffer;
-    const uint64_t all = now_ns() - this_process->begun;
-    const uint64_t state = took->open + took->read + took->verify + took->upload;
+    uint64_t all = now_ns() - this_process->begun;
+    uint64_t state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(checkpoint, 0), bytes[32];
-    const double disk = measure_disk(path);
+    double disk = measure_disk(path);
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
                checkpoint->path, 1e-9 * (double)all);
     printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",

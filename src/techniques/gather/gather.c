@@ -173,7 +173,7 @@ static struct survey survey_list(struct list *list)
 
 static void free_survey(struct survey *survey)
 {
-    const int n_devices = survey->list->pool->machine->n_devices;
+    int n_devices = survey->list->pool->machine->n_devices;
     for (size_t i = 0; i < survey->all.n; i++) {
         struct read_window *window = survey->all.items[i];
         free(window->readers);
@@ -251,7 +251,7 @@ static void share_shard(struct survey *survey, struct read_window *const *peers,
     if (begin >= end)
         return;
     struct tensor **to = allocate(n, sizeof(struct tensor *));
-    const size_t next = peer_on(shard->device, peers, n) + 1;
+    size_t next = peer_on(shard->device, peers, n) + 1;
     for (size_t i = 0; i < n; i++)
         to[i] = new_range(pool, peers[(next + i) % n]->gathered, "gathered.part", begin - replica->replica.begin,
                           end - replica->replica.begin);
@@ -373,7 +373,7 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n_befor
 static char *describe_gather(const struct survey *survey)
 {
     const struct pool *pool = survey->list->pool;
-    const int n_devices = pool->machine->n_devices;
+    int n_devices = pool->machine->n_devices;
     size_t *shard_bytes = allocate((size_t)n_devices + 1, sizeof *shard_bytes); /* bytes of shards, by device */
     for (size_t i = 0; i < pool->n; i++)
         if (pool->tensors[i]->replica.is_shard)

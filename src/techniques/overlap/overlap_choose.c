@@ -32,7 +32,7 @@ static void choose_earliest(const struct update_survey *survey, unsigned char *s
 
 void set_decisions(struct update_survey *survey)
 {
-    const size_t n = survey->buckets.n;
+    size_t n = survey->buckets.n;
     for (size_t bucket = 0; bucket < n; bucket++)
         survey->decisions[bucket] = (struct decision){.options = SIDES, .group = NONE};
     survey->decisions[n] = (struct decision){.options = SHARINGS, .group = NONE};
@@ -153,8 +153,8 @@ enum { MOST_ROWS = 4 }; /* rows of starts: as C or L, each with gradients alone 
 /* In how many steps a row of starts goes from no bucket on the CPU to all. */
 static size_t count_shares(const struct update_survey *survey)
 {
-    const size_t wanted = MIN(survey->buckets.n, MOST_STARTS);
-    const size_t affordable = OVERLAP_WORK / MOST_ROWS / survey->list->n;
+    size_t wanted = MIN(survey->buckets.n, MOST_STARTS);
+    size_t affordable = OVERLAP_WORK / MOST_ROWS / survey->list->n;
     return MAX(MIN(wanted, affordable), 1);
 }
 
@@ -176,9 +176,9 @@ static unsigned char *add_row(const struct update_survey *survey, unsigned char 
  * share bytes, where all on the CPU do not fit otherwise. */
 static void search_plan(const struct update_survey *survey, const struct question *question, struct update_plans *plans)
 {
-    const size_t n = survey->n_decisions;
-    const size_t shares = count_shares(survey);
-    const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
+    size_t n = survey->n_decisions;
+    size_t shares = count_shares(survey);
+    enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
     struct update_plan *best = &plans->by_mode[OVERLAP_PLAN];
     unsigned char found[MOST_DECISIONS];
     unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * n, 1);
@@ -186,7 +186,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++)
             end = add_row(survey, end, shares, sharing, side);
-    const size_t n_starts = (size_t)(end - starts) / n;
+    size_t n_starts = (size_t)(end - starts) / n;
     best->score = choose(question, starts, n_starts, found);
     choice_to_plan(found, n, best);
     free(starts);
@@ -195,7 +195,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
 struct update_plans find_plans(const struct update_survey *survey, const struct question *question)
 {
     const struct update_bucket *bucket = survey->buckets.all;
-    const size_t n = survey->buckets.n;
+    size_t n = survey->buckets.n;
     struct update_plans plans = {0};
     struct update_plan *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].first_update > bucket[n - 1].released;

@@ -115,13 +115,13 @@ static void write_side(void *context, const struct task *task, uint32_t iteratio
 {
     struct side_chooser *chooser = context;
     int32_t *word = tensor_memory(task->accesses[0].tensor);
-    const int32_t before = *word;
+    int32_t before = *word;
     pthread_mutex_lock(&lock);
-    const bool asked_again = chooser->iteration == iteration;
+    bool asked_again = chooser->iteration == iteration;
     if (!asked_again)
         choose_side(chooser, iteration);
-    const int32_t side = chooser->on_cpu ? SIDE_CPU : SIDE_DEVICE;
-    const bool changes = before != 0 && !(before & side);
+    int32_t side = chooser->on_cpu ? SIDE_CPU : SIDE_DEVICE;
+    bool changes = before != 0 && !(before & side);
     *word = changes ? side | SIDE_MOVED : side;
     if (changes && !asked_again)
         chooser->side_changes++;

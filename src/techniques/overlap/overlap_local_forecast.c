@@ -43,15 +43,15 @@ static double predict_backlog(const struct update_survey *survey, const unsigned
 static void follow_rule(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
                         unsigned char *side)
 {
-    const size_t n = survey->buckets.n;
+    size_t n = survey->buckets.n;
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t bucket = 0; bucket < n; bucket++)
         ready = fmin(ready, forecast->spans[survey->buckets.all[bucket].first_update].start);
     for (size_t bucket = 0; bucket < n; bucket++) {
         const struct bucket_seconds *takes = &survey->seconds[bucket];
-        const double now = released_at(survey, forecast, side, bucket);
-        const double backlog = predict_backlog(survey, side, ends, bucket, now);
+        double now = released_at(survey, forecast, side, bucket);
+        double backlog = predict_backlog(survey, side, ends, bucket, now);
         bool to_cpu = bucket < n_fixed || goes_to_cpu(backlog, takes->on_device);
         side[bucket] = to_cpu ? ON_CPU : ON_DEVICE;
         if (!to_cpu)

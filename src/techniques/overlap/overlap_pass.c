@@ -62,7 +62,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     survey->costs = costs;
     survey->uses = find_uses(list->tasks, list->n, list->pool);
     fill_buckets(&survey->buckets, survey->uses);
-    const size_t n = survey->buckets.n;
+    size_t n = survey->buckets.n;
     survey->cores = MAX((int)spare_cores(list->pool->machine), 1);
     survey->timed = n > 0 && has_times(list, costs);
     set_decisions(survey);
@@ -168,7 +168,7 @@ static void report_regret(const struct update_planner *planner, const struct upd
     double best = period_of(survey, &plans->by_mode[OVERLAP_PLAN]);
     if (!isfinite(by_rule) || !isfinite(best))
         return;
-    const double percent = 100 * (by_rule / best - 1);
+    double percent = 100 * (by_rule / best - 1);
     if (fabs(percent) < 0.05)
         append_text(&report->numbers, "; steps of --overlap local take as long as those of the best plan");
     else
@@ -189,9 +189,9 @@ static void report_moves(const struct update_planner *planner, const struct upda
                          struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
-    const size_t n = survey->buckets.n; /* a bucket counts as one update, however many it has */
-    const size_t on_cpu = count_on_cpu(survey, chosen->side);
-    const bool lacks_times = n > 0 && !survey->timed && !planner->is_from_file && decides();
+    size_t n = survey->buckets.n; /* a bucket counts as one update, however many it has */
+    size_t on_cpu = count_on_cpu(survey, chosen->side);
+    bool lacks_times = n > 0 && !survey->timed && !planner->is_from_file && decides();
     char **reason = &report->reason;
     if (n == 0)
         append_text(reason, "the list has no update that could run on the CPU");

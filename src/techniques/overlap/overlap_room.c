@@ -96,13 +96,13 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
  * as it is now, so it does not hold where recompute runs in between. */
 static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
-    const enum overlap mode = planner->mode;
+    enum overlap mode = planner->mode;
     const struct pass *room_maker = find_wanted(KNOWS_WHAT_WILL_FIT, planner->facts);
     if (!room_maker || find_wanted(KNOWS_REMADE_TENSORS, planner->facts))
         return *plain;
     if (mode != OVERLAP_PLAN && mode != OVERLAP_ALL_CPU)
         return *plain;
-    const double shorter = plain->by_mode[mode].score.period * (1 - LEAST_GAIN);
+    double shorter = plain->by_mode[mode].score.period * (1 - LEAST_GAIN);
     struct update_plans unlimited = plans_without_budgets(planner);
     if (unlimited.by_mode[mode].score.period > shorter) /* more memory would make no shorter step */
         return *plain;

@@ -102,7 +102,7 @@ static struct update_plan try_fixed(struct update_planner *planner, const int *r
 static void fix_as_few_as_fit(struct update_planner *planner, struct update_plans *plans)
 {
     const struct update_survey *survey = &planner->survey;
-    const size_t n = survey->buckets.n;
+    size_t n = survey->buckets.n;
     struct forecast forecast = forecast_list(survey->list, survey->costs);
     bool fits = false;
     for (size_t n_fixed = 0; n_fixed < n && !fits; n_fixed += ceil_div(n, MOST_STARTS)) {

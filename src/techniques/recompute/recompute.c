@@ -89,7 +89,7 @@ bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_repor
 {
     struct pool *pool = list->pool;
     struct uses *uses = find_uses(list->tasks, list->n, pool);
-    const size_t n_before = list->n;
+    size_t n_before = list->n;
     int *first_reader = remade_by_rule(uses, pool, mode);
     double bytes = 0;
     for (size_t i = 0; i < uses->n_tensors; i++)

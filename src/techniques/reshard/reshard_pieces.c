@@ -167,7 +167,7 @@ static struct pieces *collect_kept_tensors(const struct params *params, const st
     for (int unit = 0; unit < params->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {
-                const int param = params->units[unit].first_param + i;
+                int param = params->units[unit].first_param + i;
                 pieces->tensors[pieces->n++] = make_kept_tensor(&params->all[param], param, unit, (enum kept)role);
             }
     return pieces;

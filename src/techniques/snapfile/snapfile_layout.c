@@ -52,7 +52,7 @@ static size_t add_stored(const struct model *model, struct kept_tensor *tensor, 
     size_t elements = 0, first = tensor->n;
     add_pieces(model, tensor, range->rank, range->elements);
     for (struct piece *piece = tensor->pieces + first; piece < tensor->pieces + tensor->n; piece++) {
-        const uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / KEPT_ROLES;
+        uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / KEPT_ROLES;
         piece->file_offset = role_begin + ELEMENT_BYTES * piece->memory_offset;
         elements += piece_elements(piece);
     }

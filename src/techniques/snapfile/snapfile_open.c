@@ -49,7 +49,7 @@ static void lock_name(struct opening *opening)
     struct snapfile_writer *writer = opening->writer;
     const char *path = writer->file->path;
     struct stat status;
-    const bool made = make_empty_file(path);
+    bool made = make_empty_file(path);
     int fd = open_locked("--snapshot", path, O_RDWR | O_CREAT);
     if (fd == NONE)
         fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
@@ -259,7 +259,7 @@ static struct snapfile_writer *new_snapfile_writer(const char *path, const struc
 struct problem *open_snapfile_writer(const char *path, const struct checkpoint *checkpoint,
                                      const struct snapfile_plan *plan, struct snapfile_writer **out)
 {
-    const int slots = plan->slots->n;
+    int slots = plan->slots->n;
     CHECK(slots > 0 && slots <= MOST_SLOTS && plan->n, "%d slots of %zu payloads", slots, plan->n);
     *plan->slots = (struct slots){.n = slots};
     struct snapfile_writer *writer = new_snapfile_writer(path, checkpoint, plan);

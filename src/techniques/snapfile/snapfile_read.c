@@ -203,7 +203,7 @@ static void note_pages(struct snapfile *snapfile, const char *path, const struct
 /* Gives the checkpoint the newest commit that is whole.  Returns the page that has it; NONE: no commit is whole. */
 static int choose_commit(struct reader *reader, struct checkpoint *checkpoint, const struct pages *pages)
 {
-    const int newer = newer_page(pages);
+    int newer = newer_page(pages);
     const int order[2] = {newer, 1 - newer};
     for (int i = 0; i < 2; i++) {
         int k = order[i];

@@ -135,9 +135,9 @@ static bool put_payload(struct snapfile_writer *writer, const void *bytes, size_
 
 void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes)
 {
-    const int slot = slot_of(writer->slots, iteration);
+    int slot = slot_of(writer->slots, iteration);
     struct held_slot *held = &writer->held[slot];
-    const uint64_t first = writer->payload_at[payload], end = writer->payload_at[payload + 1]; /* in the slot */
+    uint64_t first = writer->payload_at[payload], end = writer->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
@@ -213,9 +213,9 @@ static void return_and_count(struct snapfile_writer *writer, uint32_t iteration,
 
 bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times)
 {
-    const int slot = slot_of(writer->slots, iteration);
+    int slot = slot_of(writer->slots, iteration);
     const struct held_slot *held = &writer->held[slot];
-    const bool had_name = !writer->beside; /* without its name nobody finds the file */
+    bool had_name = !writer->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (slot == NO_SLOT) /* an audit runs the task several times */
         return false;

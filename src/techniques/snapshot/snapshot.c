@@ -179,7 +179,7 @@ static struct task *last_on_host(const struct list *list, size_t n, const struct
  * these bits, and the forecast assumes of them what it assumes of the update. */
 static void need_side(const struct list *list, size_t from, struct tensor *word, int bits, const struct task *update)
 {
-    const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
+    enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
     for (size_t i = from; i < list->n; i++)
         need_side_bits(list->tasks[i], word, bits, assumed);
 }

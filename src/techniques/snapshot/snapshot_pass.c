@@ -36,8 +36,8 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
 static bool run_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts,
                          struct pass_report *report)
 {
-    const enum snapshot_place place = snapshot_options.place;
-    const enum snapshot_place other = place == IN_DEVICE ? IN_HOST : IN_DEVICE;
+    enum snapshot_place place = snapshot_options.place;
+    enum snapshot_place other = place == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
     struct snapshot_rewrite rewrite = begin_snapshots(list, costs, place);
     bool stored = store_all(&rewrite) > 0;
@@ -52,7 +52,7 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
 /* Reserves the bytes of the buffers for one update, which are those that store_all() would make. */
 static void reserve_for_update(struct pool *pool, const struct task *update, size_t bytes)
 {
-    const bool by_device = snapshot_options.place == IN_DEVICE && !side_word_of(update); /* else straight to the host */
+    bool by_device = snapshot_options.place == IN_DEVICE && !side_word_of(update); /* else straight to the host */
     new_buffers(pool, pool->machine->host, bytes, snapshot_options.slots);
     for (int i = 0; i < update->n_accesses; i++) {
         const struct access *access = &update->accesses[i];

@@ -199,7 +199,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
                      struct pass_report *report)
 {
     const struct snapshot_options *options = &snapshot_options;
-    const bool in_device = options->place == IN_DEVICE;
+    bool in_device = options->place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
     struct snapshot_report snapshot_report = {
         .report = report, .options = options, .costs = costs, .other_period = other_period};

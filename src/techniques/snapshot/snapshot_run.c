@@ -114,7 +114,7 @@ void start_snapshots(struct trainer *trainer)
 {
     if (!snapshot_options.file)
         return;
-    const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
+    uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
     struct snapfile_plan plan = {.config = &trainer->config,
                                  .mesh = &trainer->mesh,
                                  .slots = &trainer->train_list->pool->slots,

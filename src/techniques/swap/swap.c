@@ -101,8 +101,8 @@ static void add_gaps_of(struct gaps *gaps, struct tensor *tensor)
 {
     const struct uses *uses = gaps->uses;
     const struct use_range found = uses_of(uses, tensor);
-    const size_t n = uses_with_gaps(uses, tensor);
-    const bool renewed = tensor->persistent && is_renewed(uses, tensor);
+    size_t n = uses_with_gaps(uses, tensor);
+    bool renewed = tensor->persistent && is_renewed(uses, tensor);
     if (tensor->persistent) {
         struct gap *gap = add_gap(gaps, tensor, 0, NONE, found.uses[0].position);
         gap->renewed = renewed;
@@ -305,7 +305,7 @@ struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses)
     for (struct fate *fate = fates; fate < fates + n; fate++) {
         if (fate->action != SWAP_TENSOR)
             continue;
-        const int tensor = fate->gap->tensor->id;
+        int tensor = fate->gap->tensor->id;
         fate->earlier = last[tensor];
         fate->sent = is_new_for_host(fate, uses);
         last[tensor] = fate;
@@ -404,7 +404,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *machine = list->pool->machine;
-    const enum phase_kind kind = options->mode == SWAP_LAYER ? LAYER_PHASE : MICROBATCH_PHASE;
+    enum phase_kind kind = options->mode == SWAP_LAYER ? LAYER_PHASE : MICROBATCH_PHASE;
     struct gaps gaps = find_gaps(list, costs, options->may_leave);
     struct fate *fates = keep_all(&gaps);
     bool changed = false;

@@ -39,8 +39,8 @@ enum { PAGE = 4096 }; /* bytes */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *maker_a = a->maker, *maker_b = b->maker;
-    const int64_t pages_of_a = gap_bytes(a) / PAGE;
-    const int64_t pages_of_b = gap_bytes(b) / PAGE;
+    int64_t pages_of_a = gap_bytes(a) / PAGE;
+    int64_t pages_of_b = gap_bytes(b) / PAGE;
     if (round_of[a->tensor->class] != round_of[b->tensor->class])
         return COMPARE(round_of[a->tensor->class], round_of[b->tensor->class]);
     if (a->tensor->cheap != b->tensor->cheap)
@@ -76,7 +76,7 @@ static void add_decision(struct swapper *swapper, struct gap_facts *gap_facts, c
 {
     const struct tensor *tensor = gap_facts->gap->tensor;
     struct decision *decision = &swapper->decisions[swapper->n];
-    const bool has_both = swapper->may_swap && gap_facts->may_remake;
+    bool has_both = swapper->may_swap && gap_facts->may_remake;
     decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
     decision->group = (int)swapper->n;
     if (last && last->has_decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
@@ -90,13 +90,13 @@ static void add_decision(struct swapper *swapper, struct gap_facts *gap_facts, c
 /* Lists the decisions in their order, beginning with LAYOUT.  Gaps that compare equal share one. */
 static void collect_decisions(struct swapper *swapper)
 {
-    const size_t n = swapper->gaps.n;
+    size_t n = swapper->gaps.n;
     struct gap_facts **sorted = allocate(n + 1, sizeof(struct gap_facts *));
     for (size_t i = 0; i < n; i++)
         sorted[i] = &swapper->gap_facts[i];
     SORT(sorted, n, by_decision);
     swapper->decisions = allocate(n + 1, sizeof *swapper->decisions);
-    const bool has_moves = swapper->n_moves > 0; /* else the clock's order is the list's */
+    bool has_moves = swapper->n_moves > 0; /* else the clock's order is the list's */
     swapper->decisions[LAYOUT] =
         (struct decision){.options = has_moves ? N_LAYOUTS : N_LAYOUTS_AS_LISTED, .group = NONE};
     swapper->n = 1;
@@ -172,7 +172,7 @@ static unsigned char option_for(const struct decision *decision, enum action act
 static void start_with_share(const struct swapper *swapper, unsigned char *start, const unsigned char *best,
                              size_t share, enum action action)
 {
-    const size_t n = swapper->admitted;
+    size_t n = swapper->admitted;
     memcpy(start, best, n);
     for (size_t i = 1; i < n && i * SHARES <= n * share; i++)
         if (start[i] == KEEP_TENSOR)
@@ -191,7 +191,7 @@ static void start_with_all(const struct swapper *swapper, unsigned char *start, 
  * and choices that keep nothing.  The caller frees the array. */
 static unsigned char *collect_starts(const struct swapper *swapper, const unsigned char *best)
 {
-    const size_t n = swapper->admitted;
+    size_t n = swapper->admitted;
     unsigned char *starts = allocate(STARTS * n, 1);
     unsigned char *start = starts; /* the one to write next */
     memcpy(start, best, n);

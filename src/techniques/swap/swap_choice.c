@@ -54,7 +54,7 @@ static bool has_sends(const struct uses *uses)
 /* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
 static void sort_by_clock(struct swapper *swapper, const struct span *spans)
 {
-    const size_t n = swapper->gaps.uses->n;
+    size_t n = swapper->gaps.uses->n;
     struct task **order = copy_bytes(swapper->gaps.uses->tasks, n * sizeof(struct task *));
     size_t cap = 0;
     for (size_t i = n; i-- > 0;) {
@@ -99,7 +99,7 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 static enum action action_of(const struct swapper *swapper, const struct gap_facts *gap_facts,
                              const unsigned char *choice)
 {
-    const size_t decision = gap_facts->decision;
+    size_t decision = gap_facts->decision;
     if (!gap_facts->has_decision || decision >= swapper->admitted || choice[decision] == KEEP_TENSOR)
         return KEEP_TENSOR;
     if (!swapper->may_swap)
@@ -155,7 +155,7 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
  * gap. */
 static void fill_gap_ends(struct fate *fate, const struct uses *uses, const int *new_position)
 {
-    const size_t n = uses_with_gaps(uses, fate->gap->tensor);
+    size_t n = uses_with_gaps(uses, fate->gap->tensor);
     size_t i = 0;
     const struct use_range found = uses_of(uses, fate->gap->tensor);
     fate->begin = fate->gap->begin == NONE ? NONE : new_position[fate->gap->begin];
@@ -183,7 +183,7 @@ static struct span *estimate_spans(const struct gaps *gaps, const struct uses *u
 {
     struct span *spans = allocate(uses->n + 1, sizeof *spans);
     for (size_t i = uses->n; i-- > 0;) {
-        const size_t old_position = uses->tasks[i]->index;
+        size_t old_position = uses->tasks[i]->index;
         spans[i].start = spans[i + 1].start;
         spans[i].end = spans[i].start;
         if (old_position < gaps->uses->n && gaps->bare.spans)
@@ -198,7 +198,7 @@ static void shrink_closed_gaps(const struct gaps *gaps, const int *new_position,
     for (size_t i = 0; i < gaps->n; i++) {
         if (!gaps->gaps[i].may_close)
             continue;
-        const int begin = new_position[gaps->gaps[i].begin], end = new_position[gaps->gaps[i].end];
+        int begin = new_position[gaps->gaps[i].begin], end = new_position[gaps->gaps[i].end];
         if (end == begin + 1) {
             spans[end].start = spans[begin].end;
             spans[end].end = spans[begin].end;

@@ -24,7 +24,7 @@ static bool wants_swap(const struct run_facts *facts)
 
 static unsigned traits_by_options(void)
 {
-    const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
+    unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
     unsigned traits = swap_options.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNKNOWN_ROOM;
     if (swap_options.may_leave & state)
         traits |= MOVES_STATE;
@@ -75,7 +75,7 @@ static char *name_classes(const char *between)
 /* Suggests --swap-what with all classes, if it has fewer. */
 static void suggest_classes(void)
 {
-    const unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
+    unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
     free(more_classes);
     more_classes = NULL;
     if (swap_options.may_leave == all)

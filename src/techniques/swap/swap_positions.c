@@ -106,7 +106,7 @@ static void set_ins(struct room *room, const struct swaps *swaps)
         struct fate *fate = swaps->returning[k];
         if (!comes_back(room, fate))
             continue;
-        const int64_t bytes = gap_bytes(fate->gap);
+        int64_t bytes = gap_bytes(fate->gap);
         while (fate->in > MAX(soonest[k], earliest) && room->held[fate->in - 1] + bytes <= room->most) {
             fate->in--;
             room->held[fate->in] += bytes;
@@ -133,7 +133,7 @@ static void set_outs(struct room *room, const struct swaps *swaps)
         struct fate *fate = swaps->leaving[k];
         if (!leaves(room, fate))
             continue;
-        const int64_t bytes = gap_bytes(fate->gap);
+        int64_t bytes = gap_bytes(fate->gap);
         while (fate->out < MIN(latest[k], fate->in - 1) && room->held[fate->out + 1] + bytes <= room->most) {
             fate->out++;
             room->held[fate->out] += bytes;

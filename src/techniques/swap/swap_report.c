@@ -71,7 +71,7 @@ static json_t *move_json(const struct fate *fate, const struct gap_times *times,
 static json_t *moves_json(const struct gaps *gaps, const struct fate *fates, const struct forecast *forecast)
 {
     struct uses *uses = find_uses(forecast->tasks, forecast->n, gaps->list->pool);
-    const double zero = first_start(forecast);
+    double zero = first_start(forecast);
     json_t *moves = json_array();
     for (const struct fate *fate = fates; fate < fates + gaps->n; fate++) {
         if (!fate->leaves && !fate->back)
@@ -100,7 +100,7 @@ static char *sum_up(const struct fate *fates, size_t n)
     double copied = 0;
     char bytes[32];
     for (const struct fate *fate = fates; fate < fates + n; fate++) {
-        const double bytes_of_x = (double)fate->gap->tensor->bytes;
+        double bytes_of_x = (double)fate->gap->tensor->bytes;
         if (fate->action == SWAP_TENSOR && fate->leaves)
             copied += bytes_of_x;
         if (fate->action == SWAP_TENSOR && fate->back) {
