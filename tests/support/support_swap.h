@@ -3,7 +3,7 @@
 #define SUPPORT_SWAP_H
 
 #include "support.h"
-#include "techniques/swap/swap.h"
+#include "techniques/swap/swap_parts.h"
 
 #define MIB ((size_t)1 << 20)
 #define AUTO "--swap auto"

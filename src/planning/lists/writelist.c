@@ -177,7 +177,7 @@ static int task_meant(const json_t *means, const struct task *task)
 }
 
 /* By task: would its name in an after= of the list mean another task? */
-static bool *find_mistaken(const struct list *list, const struct afters *afters)
+static bool *mark_mistaken(const struct list *list, const struct afters *afters)
 {
     bool *mistaken = allocate(list->n, sizeof *mistaken);
     json_t *means = json_object();
@@ -198,12 +198,12 @@ static bool *find_mistaken(const struct list *list, const struct afters *afters)
 }
 
 /* The tasks' names as the file is to have them: where `after=` would find too many of a name, the task gets its own. */
-static struct afters find_afters(const struct list *list)
+static struct afters collect_afters(const struct list *list)
 {
     struct afters afters = {.names = allocate(list->n, sizeof *afters.names)};
     json_t *taken = json_object();
     afters.pairs = find_after_pairs(list, &afters.n);
-    bool *mistaken = find_mistaken(list, &afters);
+    bool *mistaken = mark_mistaken(list, &afters);
     char name[NAME_BYTES];
     for (size_t i = 0; i < list->n; i++)
         json_object_set_new_nocheck(taken, clean(name, list->tasks[i]->name), json_integer(1));
@@ -295,7 +295,7 @@ void write_list(FILE *out, const struct list *list, const double *seconds)
     fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
     write_machine(out, list->pool->machine);
     char **names = write_tensors(out, list);
-    struct afters afters = find_afters(list);
+    struct afters afters = collect_afters(list);
     size_t next = 0;
     for (size_t i = 0; i < list->n; i++) {
         write_work(out, names, list->tasks[i], afters.names[i], seconds[i]);

@@ -452,7 +452,7 @@ struct problem *simulate(const struct list *list, const struct costs *costs, str
     result->busy = allocate((size_t)machine->n_lanes, sizeof *result->busy);
     if (costs)
         set_speeds(machine, costs);
-    struct problem *problem = find_task_times(result, costs);
+    struct problem *problem = compute_task_times(result, costs);
     if (problem) {
         free_simulation(result);
         return problem;

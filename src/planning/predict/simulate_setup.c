@@ -63,7 +63,7 @@ static void index_list(struct simulator *simulator)
     }
 }
 
-struct problem *find_task_times(struct simulation *result, const struct costs *costs)
+struct problem *compute_task_times(struct simulation *result, const struct costs *costs)
 {
     const struct list *list = result->list;
     double total = (double)list->n * list->pool->machine->issue_seconds;

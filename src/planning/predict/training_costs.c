@@ -31,7 +31,7 @@ int n_paper_devices(const struct settings *settings)
 }
 
 /* The costs that the options ask for: those of a file, or of a trial; NULL: nothing says how long tasks take. */
-static struct costs *find_costs(const struct settings *settings)
+static struct costs *open_costs(const struct settings *settings)
 {
     const char *file = settings->demands.trial ? NULL : costs_file();
     if (!file)
@@ -65,7 +65,7 @@ static struct machine *paper_machine(const struct settings *settings, const stru
  * devices of this host are opened.  With described costs each of these has a context of its own, as on paper. */
 static struct machine *bring_costs_and_machine(struct trainer *trainer)
 {
-    struct costs *costs = find_costs(trainer->settings);
+    struct costs *costs = open_costs(trainer->settings);
     *folder_data_of(trainer, &module_predict) = costs;
     trainer->separate = costs && !costs->measured;
     return is_on_paper(trainer) ? paper_machine(trainer->settings, costs) : NULL;

@@ -23,7 +23,7 @@ static const struct tensor *tensor_with_slots(const struct task *task)
  * holds for the tasks that the returning one waits for within the iteration, for those before it on its lane, and for
  * those that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration has a
  * slot.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
-static bool *find_returned(const struct list *list)
+static bool *mark_returned(const struct list *list)
 {
     size_t n_lanes = (size_t)list->pool->machine->n_lanes;
     bool *ended = allocate(list->n, sizeof *ended);
@@ -48,7 +48,7 @@ static bool *find_returned(const struct list *list)
  * that returns the slot has ended. */
 struct problem *verify_slots(const struct list *list)
 {
-    bool *returned = find_returned(list);
+    bool *returned = mark_returned(list);
     struct problem *problem = NULL;
     for (size_t i = 0; i < list->n && !problem; i++) {
         const struct task *task = list->tasks[i];

@@ -144,7 +144,7 @@ static size_t first_open_step(const struct trace *trace, const struct trace_step
 }
 
 /* By how much the bytes of tensors change from that clock on, sorted by clock; the caller frees `changes`. */
-static struct memory_changes find_changes(const struct trace *trace, uint64_t from)
+static struct memory_changes collect_changes(const struct trace *trace, uint64_t from)
 {
     struct memory_changes all = {NULL, 0, 0};
     struct tensor_life *lives = NULL;
@@ -199,7 +199,7 @@ void trace_update_memory(struct trace *trace, size_t first)
     size_t *last_amount = allocate(n_devices, sizeof *last_amount);
     for (uint32_t i = 0; i < n_devices; i++)
         last_amount[i] = trace->memory_use[i].n - 1;
-    struct memory_changes all = find_changes(trace, from);
+    struct memory_changes all = collect_changes(trace, from);
     for (size_t i = 0; i < all.n; i++) {
         const struct memory_change *change = &all.changes[i];
         struct memory_use *use = &trace->memory_use[change->device];

@@ -22,7 +22,7 @@ static const char *purpose_of(enum lane_kind kind, const char *role)
 }
 
 /* An array by lane with the one purpose of all its tasks: NULL without tasks, "" where they have several or none. */
-static const char **find_purposes(const struct trace *trace)
+static const char **collect_purposes(const struct trace *trace)
 {
     const char **purpose = allocate(trace->header.n_lanes, sizeof *purpose);
     for (size_t i = 0; i < trace->header.n_tasks; i++) {
@@ -53,7 +53,7 @@ lane_purpose *trace_purposes(const struct trace *trace)
 {
     uint32_t n_lanes = trace->header.n_lanes;
     lane_purpose *out = allocate(n_lanes, sizeof *out);
-    const char **purpose = find_purposes(trace);
+    const char **purpose = collect_purposes(trace);
     for (uint32_t i = 0; i < n_lanes; i++) {
         const struct trace_lane *lane = &trace->lanes[i];
         const char *device = trace->devices[lane->device_index].id;

@@ -14,7 +14,7 @@ struct broadcast_options broadcast_options;
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
 /* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
-static double find_bound(const struct list *list)
+static double compute_bound(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
     double *seconds = allocate(machine->n_links + 1, sizeof *seconds), most = 0;
@@ -205,7 +205,7 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
     report_ms(report, "period_ms", NULL, periods.period);
     report_ms(report, "one_queue_ms", sent ? "with one queue that sends, a step would take" : NULL, periods.one_queue);
     report_ms(report, "bound_ms", sent ? "the slices of a step need on the fullest link at least" : NULL,
-              find_bound(list));
+              compute_bound(list));
     free_messages(&broadcast);
     return sent;
 }

@@ -35,7 +35,7 @@ static struct source source_of(const char *path, struct checkpoint *checkpoint)
                            .tokenizer = checkpoint->tokenizer};
 }
 
-static const struct resumed_run *find_resumed_run(void)
+static const struct resumed_run *open_resumed_run(void)
 {
     const char *path = this_process->from ? this_process->from : checkpoint_options.resume;
     if (!path)
@@ -320,7 +320,7 @@ static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 
 const struct archive archive = {
     .option = "--resume",
-    .find_run = find_resumed_run,
+    .find_run = open_resumed_run,
     .mesh = resumed_mesh,
     .open = open_run,
     .close = close_run,

@@ -199,7 +199,7 @@ static void free_survey(struct survey *survey)
 /* Writes to peers[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where
  * `window` is the nth one of its own replica; a replica that has fewer windows gives none.  Returns how many there
  * are. */
-static size_t find_peers(const struct survey *survey, const struct read_window *window, struct read_window **peers)
+static size_t collect_peers(const struct survey *survey, const struct read_window *window, struct read_window **peers)
 {
     const struct tensor *replica = window->replica;
     const struct tensor_list *replicas = replicas_like(survey, replica);
@@ -280,7 +280,7 @@ static void make_gathered(struct pool *pool, struct read_window *window)
 static void gather_peers(struct survey *survey, struct edit *edit, struct read_window *window)
 {
     struct read_window **peers = allocate(replicas_like(survey, window->replica)->n, sizeof(struct read_window *));
-    size_t n = find_peers(survey, window, peers);
+    size_t n = collect_peers(survey, window, peers);
     const struct task *user = window->readers[0];
     insert_before(edit, first_reader(survey, peers, n));
     tag_tasks(survey->list, user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND);

@@ -87,7 +87,7 @@ static bool writes_other_range(const struct task *task, const struct tensor *ten
 }
 
 /* The tensor is state of the update.  Does all that touches the tensor move with the update?  (Without ZeRO the shards
- * of a layer have one m and v on each device, which several updates share.)  moves: see find_movable(). */
+ * of a layer have one m and v on each device, which several updates share.)  moves: see mark_movable(). */
 static bool moves_as_one(const struct uses *uses, const bool *moves, const struct tensor *tensor,
                          const struct task *update)
 {
@@ -138,7 +138,7 @@ static bool can_move(const struct uses *uses, const bool *moves, const struct ta
 
 /* Which tasks can move, by their positions in the list.  Where one update has to stay, others may have to stay because
  * of it, so the question is asked again until no answer changes.  The caller frees the array. */
-static bool *find_movable(const struct uses *uses)
+static bool *mark_movable(const struct uses *uses)
 {
     bool *moves = allocate(uses->n, sizeof *moves);
     bool changed = true;
@@ -199,7 +199,7 @@ static int by_release(const void *left, const void *right)
 
 void fill_buckets(struct update_buckets *buckets, const struct uses *uses)
 {
-    bool *moves = find_movable(uses);
+    bool *moves = mark_movable(uses);
     buckets->n = 0;
     buckets->n_left_out = 0;
     buckets->bucket_of = allocate(uses->n, sizeof *buckets->bucket_of);

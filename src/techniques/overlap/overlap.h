@@ -196,7 +196,7 @@ void measure_buckets(struct update_survey *survey);
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where the times of tasks are not
  * known, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
  * --overlap local is left empty: expect_sides() fills it in.  question: it scores a choice. */
-struct update_plans find_plans(const struct update_survey *survey, const struct question *question);
+struct update_plans choose_plans(const struct update_survey *survey, const struct question *question);
 
 /* ---- overlap_local.c: the running step decides where updates run ------------------------------------------------- */
 

@@ -192,7 +192,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
     free(starts);
 }
 
-struct update_plans find_plans(const struct update_survey *survey, const struct question *question)
+struct update_plans choose_plans(const struct update_survey *survey, const struct question *question)
 {
     const struct update_bucket *bucket = survey->buckets.all;
     size_t n = survey->buckets.n;

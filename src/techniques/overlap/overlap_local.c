@@ -72,7 +72,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one for all choosers
 /* ---- the rule, in the running step ------------------------------------------------------------------------------- */
 
 /* Seconds that the CPU still needs for all updates that it was given. */
-static double find_backlog(const struct side_chooser *first, uint64_t now)
+static double sum_backlog(const struct side_chooser *first, uint64_t now)
 {
     double sum = 0;
     const struct side_chooser *chooser = first;
@@ -98,7 +98,7 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
     if (chooser->random)
         chooser->on_cpu = random_uniform(chooser->seed, STREAM_SIDE, iteration, chooser->nth) < 0.5;
     else
-        chooser->on_cpu = goes_to_cpu(find_backlog(chooser, now_ns()), chooser->device_takes);
+        chooser->on_cpu = goes_to_cpu(sum_backlog(chooser, now_ns()), chooser->device_takes);
     chooser->has_begun = false;
     chooser->slices_left = chooser->on_cpu ? chooser->n_slices : 0;
     if (chooser->on_cpu) {

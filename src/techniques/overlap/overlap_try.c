@@ -53,7 +53,7 @@ struct update_plans plans_within_budgets(struct update_planner *planner, const i
 {
     struct scoring scoring = {.planner = planner, .remade = remade};
     const struct question question = question_of(&scoring, OVERLAP_WORK);
-    struct update_plans plans = find_plans(&planner->survey, &question);
+    struct update_plans plans = choose_plans(&planner->survey, &question);
     if (planner->survey.timed)
         expect_sides(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
     else

@@ -27,7 +27,7 @@ struct side {
 
 /* Finds the piece whose next element is the tensor's element `at`: side->now becomes this piece, and *stretch how many
  * elements follow one another there.  Returns false if no piece has this element next. */
-static bool find_next(struct side *side, size_t at, size_t *stretch)
+static bool advance_to(struct side *side, size_t at, size_t *stretch)
 {
     for (size_t i = 0; i < side->tensor->n; i++) {
         size_t k = (side->now + i) % side->tensor->n;
@@ -80,7 +80,7 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         n = SIZE_MAX;
         for (struct side *side = sides; side < sides + 2; side++) {
             size_t stretch;
-            if (!find_next(side, at, &stretch))
+            if (!advance_to(side, at, &stretch))
                 refuse_cover(side, at);
             n = MIN(n, stretch);
         }

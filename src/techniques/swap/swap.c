@@ -44,8 +44,8 @@
  * fixed orders "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et
  * al. 2016).
  */
-#include "swap.h"
 #include "planning/pass/traits.h"
+#include "swap_parts.h"
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
@@ -83,8 +83,8 @@ static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int 
 static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t uses_before, int begin, int end)
 {
     const struct use_range found = uses_of(gaps->uses, tensor);
-    gaps->gaps = grow(gaps->gaps, &gaps->cap, gaps->n + 1, sizeof *gaps->gaps);
-    struct gap *gap = &gaps->gaps[gaps->n++];
+    gaps->items = grow(gaps->items, &gaps->cap, gaps->n + 1, sizeof *gaps->items);
+    struct gap *gap = &gaps->items[gaps->n++];
     *gap = (struct gap){
         .tensor = tensor,
         .device = tensor->device,
@@ -126,7 +126,7 @@ static void add_gaps_of(struct gaps *gaps, struct tensor *tensor)
 static void open_lanes_up(const struct gaps *gaps)
 {
     for (size_t i = 0; i < gaps->n; i++)
-        lane_for(gaps->list->pool->machine, gaps->gaps[i].device, LANE_UPLOAD, FOR_SWAP);
+        lane_for(gaps->list->pool->machine, gaps->items[i].device, LANE_UPLOAD, FOR_SWAP);
 }
 
 static int by_begin(const void *left, const void *right)
@@ -136,7 +136,7 @@ static int by_begin(const void *left, const void *right)
     return BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id)));
 }
 
-struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
+struct gaps collect_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
     struct gaps gaps = {.list = list, .bare = forecast_list(list, costs), .classes = classes};
     must(gaps.bare.problem);
@@ -147,7 +147,7 @@ struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned cla
             add_gaps_of(&gaps, tensor);
     }
     open_lanes_up(&gaps);
-    SORT(gaps.gaps, gaps.n, by_begin);
+    SORT(gaps.items, gaps.n, by_begin);
     return gaps;
 }
 
@@ -155,14 +155,14 @@ void free_gaps(struct gaps *gaps)
 {
     free_forecast(&gaps->bare);
     free_uses(gaps->uses);
-    free(gaps->gaps);
+    free(gaps->items);
 }
 
 struct fate *keep_all(const struct gaps *gaps)
 {
     struct fate *fates = allocate(gaps->n + 1, sizeof *fates);
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gaps[i];
+        const struct gap *gap = &gaps->items[i];
         fates[i] = (struct fate){.gap = gap, .action = KEEP_TENSOR, .begin = gap->begin, .end = gap->end};
     }
     return fates;
@@ -174,8 +174,8 @@ struct phase {
     int first, last; /* positions of its tasks */
     bool backward;
 };
-struct phases { /* a device's phases, in list order; the caller frees `phases` */
-    struct phase *phases;
+struct phases { /* a device's phases, in list order; the caller frees `items` */
+    struct phase *items;
     int n;
 };
 
@@ -189,9 +189,9 @@ static bool begins_phase(const struct task *last, const struct task *task, enum 
 }
 
 /* The tasks of a phase follow each other on the device. */
-static struct phases find_phases(const struct uses *uses, const struct device *device, enum phase_kind kind)
+static struct phases collect_phases(const struct uses *uses, const struct device *device, enum phase_kind kind)
 {
-    struct phases phases = {.phases = allocate(uses->n + 1, sizeof *phases.phases)};
+    struct phases phases = {.items = allocate(uses->n + 1, sizeof *phases.items)};
     const struct task *last = NULL;
     for (int i = 0; i < (int)uses->n; i++) {
         const struct task *task = uses->tasks[i];
@@ -199,10 +199,10 @@ static struct phases find_phases(const struct uses *uses, const struct device *d
         if (task->lane != device->lanes[LANE_COMPUTE] || number < 0)
             continue;
         if (!last || begins_phase(last, task, kind)) {
-            phases.phases[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
+            phases.items[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
             phases.n++;
         }
-        phases.phases[phases.n - 1].last = i;
+        phases.items[phases.n - 1].last = i;
         last = task;
     }
     return phases;
@@ -212,7 +212,7 @@ static struct phases find_phases(const struct uses *uses, const struct device *d
 static int phase_at(const struct phases *phases, int position)
 {
     int i = 0;
-    while (i < phases->n && phases->phases[i].last < position)
+    while (i < phases->n && phases->items[i].last < position)
         i++;
     return i;
 }
@@ -222,8 +222,8 @@ static int phase_at(const struct phases *phases, int position)
 static void come_back_during(const struct phases *phases, int back, struct fate *fate)
 {
     fate->in = fate->end;
-    if (back >= 0 && phases->phases[back].last > fate->begin)
-        fate->in = MAX(phases->phases[back].first, fate->begin + 1);
+    if (back >= 0 && phases->items[back].last > fate->begin)
+        fate->in = MAX(phases->items[back].first, fate->begin + 1);
 }
 
 /* State leaves right after its last use, and comes back in the phase before its reader's. */
@@ -242,13 +242,13 @@ static bool set_data_positions(const struct phases *phases, struct fate *fate)
     int made = phase_at(phases, (int)maker->index);
     int before_reader = phase_at(phases, fate->end) - 1;
     int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
-    while (back > made && !phases->phases[back].backward)
+    while (back > made && !phases->items[back].backward)
         back--;
     if (back <= made)
         back = before_reader;
     fate->out = fate->begin;
     if (made + 1 < phases->n)
-        fate->out = MAX(phases->phases[made + 1].last, fate->begin);
+        fate->out = MAX(phases->items[made + 1].last, fate->begin);
     come_back_during(phases, back, fate);
     return fate->in > fate->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
@@ -257,8 +257,8 @@ static bool set_data_positions(const struct phases *phases, struct fate *fate)
 static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device,
                              enum phase_kind kind)
 {
-    struct phases data = find_phases(gaps->uses, device, kind);
-    struct phases state = find_phases(gaps->uses, device, LAYER_PHASE);
+    struct phases data = collect_phases(gaps->uses, device, kind);
+    struct phases state = collect_phases(gaps->uses, device, LAYER_PHASE);
     bool any_leaves = false;
     for (struct fate *fate = fates; fate < fates + gaps->n; fate++) {
         if (fate->gap->device != device)
@@ -271,14 +271,14 @@ static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const 
         fate->action = leaves ? SWAP_TENSOR : KEEP_TENSOR;
         any_leaves |= leaves;
     }
-    free(data.phases);
-    free(state.phases);
+    free(data.items);
+    free(state.items);
     return any_leaves;
 }
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
 
-/* Fates with the same begin and end are put in the order of find_gaps()'s array: a gap that is earlier there has a
+/* Fates with the same begin and end are put in the order of collect_gaps()'s array: a gap that is earlier there has a
  * lower address. */
 static int by_end(const void *left, const void *right)
 {
@@ -405,7 +405,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *machine = list->pool->machine;
     enum phase_kind kind = options->mode == SWAP_LAYER ? LAYER_PHASE : MICROBATCH_PHASE;
-    struct gaps gaps = find_gaps(list, costs, options->may_leave);
+    struct gaps gaps = collect_gaps(list, costs, options->may_leave);
     struct fate *fates = keep_all(&gaps);
     bool changed = false;
     for (const struct device *device = machine->devices; !device->is_host; device++)

@@ -31,22 +31,22 @@ static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] 
 /* Tells the gaps of one tensor apart; those of state have one number, since one decision is about all of them. */
 static int decision_number(const struct gap *gap) { return gap->tensor->persistent ? 0 : gap->uses_before; }
 
-enum { PAGE = 4096 }; /* bytes */
+enum { SIZE_UNIT = 4096 }; /* bytes: sizes that differ by less than this may count as equal */
 
 /* The order of decisions; 0: one decision is about both gaps.  Replicas have tensors of the same name, layer and
- * micro-batch, but their shards may differ by some bytes, so sizes are compared in pages.  Of gaps that are otherwise
+ * micro-batch, but their shards may differ by some bytes, so sizes are compared in units.  Of gaps that are otherwise
  * alike, those of low layers are longest, and come first. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *maker_a = a->maker, *maker_b = b->maker;
-    int64_t pages_of_a = gap_bytes(a) / PAGE;
-    int64_t pages_of_b = gap_bytes(b) / PAGE;
+    int64_t size_of_a = gap_bytes(a) / SIZE_UNIT;
+    int64_t size_of_b = gap_bytes(b) / SIZE_UNIT;
     if (round_of[a->tensor->class] != round_of[b->tensor->class])
         return COMPARE(round_of[a->tensor->class], round_of[b->tensor->class]);
     if (a->tensor->cheap != b->tensor->cheap)
         return a->tensor->cheap ? -1 : 1;
-    if (pages_of_a != pages_of_b)
-        return COMPARE(pages_of_b, pages_of_a);
+    if (size_of_a != size_of_b)
+        return COMPARE(size_of_b, size_of_a);
     if (strcmp(a->tensor->name, b->tensor->name) != 0)
         return strcmp(a->tensor->name, b->tensor->name);
     if (strcmp(maker_a->name, maker_b->name) != 0)
@@ -134,14 +134,14 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
                                    enum remedies remedies)
 {
     struct swapper swapper = {
-        .gaps = find_gaps(list, costs, classes),
+        .gaps = collect_gaps(list, costs, classes),
         .costs = costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
     swapper.fates = keep_all(&swapper.gaps);
     swapper.gap_facts = allocate(swapper.gaps.n + 1, sizeof *swapper.gap_facts);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        swapper.gap_facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
+        swapper.gap_facts[i] = look_at_gap(&swapper, &swapper.gaps.items[i]);
     fill_moves(&swapper);
     collect_decisions(&swapper);
     return swapper;

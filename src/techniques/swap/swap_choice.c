@@ -124,7 +124,7 @@ static int *set_actions(struct swapper *swapper, const unsigned char *choice)
     int *first_reader = allocate(gaps->uses->n_tensors, sizeof *first_reader);
     fill_none(first_reader, gaps->uses->n_tensors);
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gaps[i];
+        const struct gap *gap = &gaps->items[i];
         enum action action = action_of(swapper, &swapper->gap_facts[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
@@ -196,9 +196,9 @@ static struct span *estimate_spans(const struct gaps *gaps, const struct uses *u
 static void shrink_closed_gaps(const struct gaps *gaps, const int *new_position, struct span *spans)
 {
     for (size_t i = 0; i < gaps->n; i++) {
-        if (!gaps->gaps[i].may_close)
+        if (!gaps->items[i].may_close)
             continue;
-        int begin = new_position[gaps->gaps[i].begin], end = new_position[gaps->gaps[i].end];
+        int begin = new_position[gaps->items[i].begin], end = new_position[gaps->items[i].end];
         if (end == begin + 1) {
             spans[end].start = spans[begin].end;
             spans[end].end = spans[begin].end;
@@ -207,7 +207,7 @@ static void shrink_closed_gaps(const struct gaps *gaps, const int *new_position,
 }
 
 /* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run: see estimate_spans(). */
-static struct span *find_gaps_again(struct swapper *swapper, const struct uses *uses)
+static struct span *locate_gaps(struct swapper *swapper, const struct uses *uses)
 {
     const struct gaps *gaps = &swapper->gaps;
     int *new_position = map_positions(gaps, uses);
@@ -249,7 +249,7 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
     struct uses *uses = remake_chosen(swapper, edit, first_reader);
-    struct span *spans = find_gaps_again(swapper, uses);
+    struct span *spans = locate_gaps(swapper, uses);
     const struct timed_list timed = {list->pool, uses, spans};
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
     if (layout->hold->copy_times > USES_ALONE && swapper->gaps.bare.spans)

@@ -3,7 +3,7 @@
  * Times count from the steady step's first task, which may run while the step before still does.  Two kinds of tasks do
  * not count as the first one: those that prepare the step's batch, a step early, and those that skip this step.
  */
-#include "swap.h"
+#include "swap_parts.h"
 
 #include <math.h>
 
@@ -113,16 +113,16 @@ static char *sum_up(const struct fate *fates, size_t n)
     return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));
 }
 
-void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct costs *costs, const char *declines,
+void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct costs *costs, const char *why_kept,
                  struct pass_report *report)
 {
     report->after = keep_forecast(forecast_list(gaps->list, costs));
     const struct forecast *forecast = report->after;
     double bare = gaps->bare.period, stall = forecast->period - fmin(forecast->period, bare);
-    report->reason = declines ? copy_string(declines) : sum_up(fates, gaps->n);
+    report->reason = why_kept ? copy_string(why_kept) : sum_up(fates, gaps->n);
     report->fields =
         json_pack("{s:o, s:o}", "moves", moves_json(gaps, fates, forecast), "peak_bytes", peaks_json(gaps, forecast));
-    report_ms(report, "stall_ms", declines ? NULL : "stall", stall);
+    report_ms(report, "stall_ms", why_kept ? NULL : "stall", stall);
     report_ms(report, "bare_ms", NULL, bare);
     report_ms(report, "period_ms", NULL, forecast->period);
 }

@@ -99,10 +99,10 @@ TEST(a_gap_that_cannot_close_is_swapped)
 TEST(a_gap_that_may_close_has_both_tasks)
 {
     struct list *list = read_list_text("%s", norm_behind(""));
-    struct gaps gaps = find_gaps(list, NULL, 1u << MEM_PARAMETERS | 1u << MEM_GRADIENTS);
+    struct gaps gaps = collect_gaps(list, NULL, 1u << MEM_PARAMETERS | 1u << MEM_GRADIENTS);
     size_t before = 0, after = 0, closing = 0;
     for (size_t i = 0; i < gaps.n; i++) {
-        const struct gap *gap = &gaps.gaps[i];
+        const struct gap *gap = &gaps.items[i];
         const bool is_first = gap->begin == NONE, is_last = gap->end == (int)list->n;
         if (is_first)
             before++;

@@ -231,7 +231,7 @@ static void swap_in_choice(struct edit *edit, struct list *list, const struct us
 }
 
 /* Carries out one half of a choice: what is made again, or else what is swapped. */
-static void apply_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
+static void apply_plan(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
                          int choice, bool again)
 {
     static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
@@ -255,8 +255,8 @@ static size_t bytes_if_free(struct list *list, const struct uses *uses, struct t
                             bool repeats_last, double period, size_t least)
 {
     struct edit *edit = open_edit(list);
-    apply_choice(edit, list, uses, front, choice, !repeats_last);
-    apply_choice(edit, list, uses, front, choice, repeats_last);
+    apply_plan(edit, list, uses, front, choice, !repeats_last);
+    apply_plan(edit, list, uses, front, choice, repeats_last);
     list->pool->machine->devices[0].budget = least - 1;
     struct forecast forecast = forecast_list_within(list, NULL, 0, NULL, NULL);
     if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
