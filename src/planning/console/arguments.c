@@ -1,5 +1,5 @@
-/* arguments.c - runs commands that take paths, and commands that begin with a word of their own, as yard trace
- * summary. */
+/* arguments.c - takes the arguments of commands that take paths, and runs the subcommands of a command, such as
+ * `yard trace summary`. */
 #include "arguments.h"
 #include "trainer/file/file.h"
 
@@ -21,65 +21,69 @@ char **take_arguments(struct option_table *table, const struct path_command *com
     return paths;
 }
 
-static void print_overview(const struct words *words)
+static void print_overview(const struct subcommand_group *group)
 {
-    print_usage(stdout, words->command, "WORD PATH... [options]", words->examples, words->about);
+    print_usage(stdout, group->command, "WORD PATH... [options]", group->examples, group->about);
     printf("\n");
-    for (const struct word *word = words->words; word < words->words + words->n; word++) {
-        char *line = format_string("  %-8s %-8s  %s", word->name, word->takes, word->summary);
+    for (size_t i = 0; i < group->n; i++) {
+        const struct path_subcommand *subcommand = &group->subcommands[i];
+        char *line = format_string("  %-8s %-8s  %s", subcommand->name, subcommand->takes, subcommand->summary);
         char *folded = fold_text(line, HELP_WIDTH);
         printf("%s\n", folded);
         free(folded);
         free(line);
     }
-    printf("\n`yard %s WORD --help` says more.\n", words->command);
+    printf("\n`yard %s WORD --help` says more.\n", group->command);
 }
 
-static const struct word *find_word(const struct words *words, const char *name)
+/* Ends the program if the group has no such subcommand. */
+static const struct path_subcommand *find_subcommand(const struct subcommand_group *group, const char *name)
 {
-    for (const struct word *word = words->words; word < words->words + words->n; word++)
-        if (strcmp(name, word->name) == 0)
-            return word;
-    fail(EXIT_USAGE, "%s has no word \"%s\": say %s", words->command, name, words->list);
+    for (size_t i = 0; i < group->n; i++)
+        if (strcmp(name, group->subcommands[i].name) == 0)
+            return &group->subcommands[i];
+    fail(EXIT_USAGE, "%s has no word \"%s\": say %s", group->command, name, group->names);
 }
 
-static bool asks_for_help(const char *word)
+static bool asks_for_help(const char *argument)
 {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0 || strcmp(argument, "help") == 0;
 }
 
-static int run_word(const struct word *word, const char *name, char **paths, int n)
+/* Runs the subcommand on n paths, if it takes so many.  full_name: "trace diff". */
+static int run_on_paths(const struct path_subcommand *subcommand, const char *full_name, char **paths, int n)
 {
-    if (n != word->n)
-        fail(EXIT_USAGE, "%s takes %s, %d path%s, but %d %s given; `yard %s --help` says more", name, word->takes,
-             word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    return word->run(paths);
+    if (n != subcommand->n_paths)
+        fail(EXIT_USAGE, "%s takes %s, %d path%s, but %d %s given; `yard %s --help` says more", full_name,
+             subcommand->takes, subcommand->n_paths, subcommand->n_paths == 1 ? "" : "s", n, n == 1 ? "was" : "were",
+             full_name);
+    return subcommand->run(paths);
 }
 
-int run_words(const struct words *words, int argc, char **argv)
+int run_subcommand(const struct subcommand_group *group, int argc, char **argv)
 {
     if (argc == 0)
-        fail(EXIT_USAGE, "%s needs a word that says what to do: %s; `yard %s --help` says more", words->command,
-             words->list, words->command);
+        fail(EXIT_USAGE, "%s needs a word that says what to do: %s; `yard %s --help` says more", group->command,
+             group->names, group->command);
     if (asks_for_help(argv[0])) {
-        print_overview(words);
+        print_overview(group);
         return EXIT_OK;
     }
-    const struct word *word = find_word(words, argv[0]);
+    const struct path_subcommand *subcommand = find_subcommand(group, argv[0]);
     int n;
-    char *name = format_string("%s %s", words->command, word->name);
-    char *takes = format_string("%s [options]", word->takes);
-    char *help = format_string("%s: %s.\n\n%s", word->name, word->summary, word->help);
-    const struct path_command command = {.name = name,
+    char *full_name = format_string("%s %s", group->command, subcommand->name);
+    char *takes = format_string("%s [options]", subcommand->takes);
+    char *help = format_string("%s: %s.\n\n%s", subcommand->name, subcommand->summary, subcommand->help);
+    const struct path_command command = {.name = full_name,
                                          .takes = takes,
-                                         .examples = word->examples,
+                                         .examples = subcommand->examples,
                                          .help = help,
-                                         .bit = word->bit,
-                                         .inputs = words->inputs};
-    char **paths = take_arguments(words->table, &command, argc - 1, argv + 1, &n);
-    int code = paths ? run_word(word, name, paths, n) : EXIT_OK;
+                                         .bit = subcommand->bit,
+                                         .inputs = group->inputs};
+    char **paths = take_arguments(group->table, &command, argc - 1, argv + 1, &n);
+    int code = paths ? run_on_paths(subcommand, full_name, paths, n) : EXIT_OK;
     free(paths);
-    free(name);
+    free(full_name);
     free(takes);
     free(help);
     return code;

@@ -1,4 +1,5 @@
-/* arguments.h - commands that take paths, and those of several words, as `yard trace summary FILE`. */
+/* arguments.h - commands that take paths, such as `yard plot FILE`, and commands that have subcommands, each of which
+ * takes paths, such as `yard trace summary FILE`. */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
@@ -6,43 +7,48 @@
 
 struct option_table;
 
-/* A command that takes paths. */
+/* ---- a command that takes paths ---------------------------------------------------------------------------------- */
+
 struct path_command {
-    const char *name;
-    const char *takes;    /* "FILE [options]" */
-    const char *examples; /* what follows the name in two examples, each with its new line */
-    const char *help;     /* sentences on what it does, a line for each paragraph */
-    unsigned bit;         /* its bit in its options' `classes` */
-    int inputs;           /* how many of the paths are read, from the first on */
+    const char *name;     /* "trace summary" */
+    const char *takes;    /* what follows the name: "FILE [options]" */
+    const char *examples; /* what follows the name in two examples; each ends with a new line */
+    const char *help;     /* sentences on what the command does, a line for each paragraph */
+    unsigned bit;         /* the bit that its options have in their `classes` */
+    int inputs;           /* how many of the paths are read, from the first on; the others are written */
 };
 
 /* Sets the options, and returns the paths among the arguments, *n of them; the caller frees the array.  The files that
- * are read, and the options' outputs, are claimed.  NULL: help was asked for, and printed. */
+ * are read, and those that options name as outputs, are claimed (file/claims.c).  NULL: help was asked for, and
+ * printed. */
 char **take_arguments(struct option_table *table, const struct path_command *command, int argc, char **argv, int *n);
 
-struct word {
+/* ---- a command that has subcommands ------------------------------------------------------------------------------ */
+
+struct path_subcommand {
     const char *name;         /* "diff" */
-    const char *takes;        /* "A B" */
-    const char *summary;      /* its line of the overview */
-    int n;                    /* how many paths it takes */
-    unsigned bit;             /* its bit in its options' `classes` */
+    const char *takes;        /* its paths: "A B" */
+    const char *summary;      /* its line in the command's overview */
+    int n_paths;              /* how many paths it takes */
+    unsigned bit;             /* the bit that its options have in their `classes` */
     int (*run)(char **paths); /* returns the exit code */
-    const char *examples;     /* as those above */
-    const char *help;         /* likewise */
+    const char *examples;     /* what follows "yard trace diff" in two examples; each ends with a new line */
+    const char *help;         /* sentences on what it does, a line for each paragraph */
 };
 
-struct words {
+struct subcommand_group {
     const char *command;  /* "trace" */
-    const char *examples; /* as those above */
-    const char *about;    /* the overview's text */
-    const char *list;     /* "summary, export or diff" */
-    int inputs;           /* how many of the paths are read, from the first on */
-    const struct word *words;
-    size_t n;
+    const char *examples; /* what follows "yard trace" in two examples; each ends with a new line */
+    const char *about;    /* sentences at the head of the overview, on all subcommands */
+    const char *names;    /* their names in a sentence: "summary, export or diff" */
+    int inputs;           /* how many of the paths of each are read, from the first on; the others are written */
+    const struct path_subcommand *subcommands;
+    size_t n; /* subcommands */
     struct option_table *table;
 };
 
-/* Runs the word that comes first among the arguments; returns the exit code. */
-int run_words(const struct words *words, int argc, char **argv);
+/* Runs the subcommand that the first argument names, and returns its exit code; or prints the overview, where help is
+ * asked for.  Ends the program (EXIT_USAGE) if no subcommand has that name, or if it takes another number of paths. */
+int run_subcommand(const struct subcommand_group *group, int argc, char **argv);
 
 #endif

@@ -40,54 +40,70 @@ static const struct option options[] = {
 static const char *const takers[] = {"`yard trace summary`", "`yard trace export`", "`yard trace diff`", NULL};
 static struct option_table table = {.options = options, .n = COUNT(options), .takers = takers};
 
-static const struct word words[] = {
-    {"summary", "FILE", "show where the time went: by lane, by task, what ran at the same time, and the critical path",
-     1, SUMMARY, trace_summary,
-     "build/run.trace\n"
-     "build/run.trace --list eval --json\n",
-     "The first step is left out if there are more, since it warms up (kernels are compiled, caches are cold). A last "
-     "step that has not ended is left out too.\n\n"
-     "  step      A step's length is the time from the start of its first task to the end of its last. The period is "
-     "the time from the end of one step to the end of the next. Work on the disk's lane goes on in the background, and "
-     "does not count. The time in which the viewer paused the run is left out of all times.\n"
-     "  beside    This table is about updates on the CPU, by layer. It says how many of them ran while a device did a "
-     "backward or update of another layer in the same step. \"none left\" counts the updates for which no device had "
-     "such work left in that step. \"next step\" counts those during which a device did work of the next step. "
-     "\"hidden\" is the part of ms/step in which a device worked too.\n"
-     "  critical path\n"
-     "            The path is that of the step with the median period. It goes back from the step's last end, always "
-     "to the predecessor (by tensor, by reused bytes or on the same lane) that ended last. Its parts add up to the "
-     "period. \"not yet queued\" is time in which the host was late, and \"queued, not started\" is time in which the "
-     "device or the driver was late."},
-    {"export", "FILE", "write Chrome's JSON, for ui.perfetto.dev or chrome://tracing", 1, EXPORT, trace_export,
-     "build/run.trace --chrome run.json\n"
-     "build/run.trace --chrome run.json --steps 2:4\n",
-     "Writes the file --chrome FILE, which has a process per device, a thread per lane, and an arrow per edge between "
-     "lanes. Open it in ui.perfetto.dev (it stays on your machine) or chrome://tracing. Browsers get slow beyond some "
-     "hundred thousand tasks. Then write fewer steps with --steps."},
-    {"diff", "A B", "compare a run with another run, or with its simulation", 2, DIFF, trace_diff,
-     "build/run.trace build/simulated.trace\n"
-     "build/before.trace build/after.trace --json\n",
-     "Compares the median time of each task (same name, layer, micro-batch, lane and list) over its steps after the "
-     "first, or over its only step.\n\n  task_mape        sum of |b - a| over the sum of a, which is the mean error, "
-     "weighted by duration\n  makespan_error   the step of B over that of A, less 1. A step is the median period, or "
-     "the length of an only step\n\nThe exit code is 0 whatever the difference is, and 1 if the traces have no task in "
-     "common."},
+static const struct path_subcommand subcommands[] = {
+    {.name = "summary",
+     .takes = "FILE",
+     .summary = "show where the time went: by lane, by task, what ran at the same time, and the critical path",
+     .n_paths = 1,
+     .bit = SUMMARY,
+     .run = trace_summary,
+     .examples = "build/run.trace\n"
+                 "build/run.trace --list eval --json\n",
+     .help = "The first step is left out if there are more, since it warms up (kernels are compiled, caches are "
+             "cold). A last step that has not ended is left out too.\n\n"
+             "  step      A step's length is the time from the start of its first task to the end of its last. The "
+             "period is the time from the end of one step to the end of the next. Work on the disk's lane goes on in "
+             "the background, and does not count. The time in which the viewer paused the run is left out of all "
+             "times.\n"
+             "  beside    This table is about updates on the CPU, by layer. It says how many of them ran while a "
+             "device did a backward or update of another layer in the same step. \"none left\" counts the updates for "
+             "which no device had such work left in that step. \"next step\" counts those during which a device did "
+             "work of the next step. \"hidden\" is the part of ms/step in which a device worked too.\n"
+             "  critical path\n"
+             "            The path is that of the step with the median period. It goes back from the step's last end, "
+             "always to the predecessor (by tensor, by reused bytes or on the same lane) that ended last. Its parts "
+             "add up to the period. \"not yet queued\" is time in which the host was late, and \"queued, not "
+             "started\" is time in which the device or the driver was late."},
+    {.name = "export",
+     .takes = "FILE",
+     .summary = "write Chrome's JSON, for ui.perfetto.dev or chrome://tracing",
+     .n_paths = 1,
+     .bit = EXPORT,
+     .run = trace_export,
+     .examples = "build/run.trace --chrome run.json\n"
+                 "build/run.trace --chrome run.json --steps 2:4\n",
+     .help = "Writes the file --chrome FILE, which has a process per device, a thread per lane, and an arrow per edge "
+             "between lanes. Open it in ui.perfetto.dev (it stays on your machine) or chrome://tracing. Browsers get "
+             "slow beyond some hundred thousand tasks. Then write fewer steps with --steps."},
+    {.name = "diff",
+     .takes = "A B",
+     .summary = "compare a run with another run, or with its simulation",
+     .n_paths = 2,
+     .bit = DIFF,
+     .run = trace_diff,
+     .examples = "build/run.trace build/simulated.trace\n"
+                 "build/before.trace build/after.trace --json\n",
+     .help = "Compares the median time of each task (same name, layer, micro-batch, lane and list) over its steps "
+             "after the first, or over its only step.\n\n"
+             "  task_mape        sum of |b - a| over the sum of a, which is the mean error, weighted by duration\n"
+             "  makespan_error   the step of B over that of A, less 1. A step is the median period, or the length of "
+             "an only step\n\n"
+             "The exit code is 0 whatever the difference is, and 1 if the traces have no task in common."},
 };
 
-static const struct words trace_words = {.command = "trace",
-                                         .examples = "summary build/run.trace\n"
-                                                     "diff build/run.trace build/simulated.trace\n",
-                                         .about = "Reads the traces that `yard train --trace FILE` and `yard plan "
-                                                  "--trace FILE` write, also while the run still goes on. The times "
-                                                  "of a run with --pace are modelled.",
-                                         .list = "summary, export or diff",
-                                         .inputs = 2,
-                                         .words = words,
-                                         .n = COUNT(words),
-                                         .table = &table};
+static const struct subcommand_group trace_group = {
+    .command = "trace",
+    .examples = "summary build/run.trace\n"
+                "diff build/run.trace build/simulated.trace\n",
+    .about = "Reads the traces that `yard train --trace FILE` and `yard plan --trace FILE` write, also while the run "
+             "still goes on. The times of a run with --pace are modelled.",
+    .names = "summary, export or diff",
+    .inputs = 2,
+    .subcommands = subcommands,
+    .n = COUNT(subcommands),
+    .table = &table};
 
-static int run_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }
+static int run_trace(int argc, char **argv) { return run_subcommand(&trace_group, argc, argv); }
 
 const struct subcommand trace_command = {
     .help_place = 70,

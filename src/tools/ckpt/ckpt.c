@@ -92,53 +92,80 @@ struct option_table ckpt_options = {.options = options, .n = COUNT(options), .ta
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static const struct word words[] = {
-    {"ls", "CKPT", "show what is in a checkpoint, and which rank has which part", 1, CKPT_LS, list_checkpoint,
-     "out\n"
-     "out/step-100 --json\n",
-     "The run's id is kept by runs that resume it, and the session counts its trainings. The mesh is the one by which "
-     "the pieces are cut, and the strategy is the one under which training goes on (merging does not change it). Each "
-     "tensor (a parameter, or Adam's m or v; weights are (out, in)) has its shape, the axis along which tensor "
-     "parallelism cuts it, and its pieces. A piece is a box [rows, columns], or a range of elements."},
-    {"verify", "CKPT", "check that every byte is as it was written", 1, CKPT_VERIFY, verify_checkpoints,
-     "out\n"
-     "run.snap\n",
-     "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each element once, "
-     "and checks the hash of each piece. Of a folder, all checkpoints are checked. The exit code is 1 if "
-     "something is damaged."},
-    {"diff", "A B", "show which tensors differ, and by how much", 2, CKPT_DIFF, diff_checkpoints,
-     "out/step-100 out/step-200\n"
-     "here there --json\n",
-     "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also says "
-     "whether both are of one run, and which of them is later. The exit code is 1 if some tensors differ."},
-    {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, CKPT_RESHARD, reshard_checkpoint,
-     "out whole\n"
-     "out halves --mesh dp=2 --plan --json\n",
-     "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor gets a "
-     "plan of copies, which is proved to write each element once. Every byte is read once, hashed, and written once, "
-     "one tensor at a time. Training goes on under the mesh that --mesh names. Without --mesh the pieces are merged, "
-     "and the strategy stays what it was."},
-    {"export", "CKPT OUT", "write the model for other programs", 2, CKPT_EXPORT, export_checkpoint,
-     "out hugging-face\n"
-     "out model.bin\n",
-     "Writes whole parameters, without Adam's state, from any mesh. OUT becomes a folder in Hugging Face's form, with "
-     "the tokenizer. If OUT ends in .bin, it becomes a file in llm.c's form."},
+static const struct path_subcommand subcommands[] = {
+    {.name = "ls",
+     .takes = "CKPT",
+     .summary = "show what is in a checkpoint, and which rank has which part",
+     .n_paths = 1,
+     .bit = CKPT_LS,
+     .run = list_checkpoint,
+     .examples = "out\n"
+                 "out/step-100 --json\n",
+     .help = "The run's id is kept by runs that resume it, and the session counts its trainings. The mesh is the one "
+             "by which the pieces are cut, and the strategy is the one under which training goes on (merging does not "
+             "change it). Each tensor (a parameter, or Adam's m or v; weights are (out, in)) has its shape, the axis "
+             "along which tensor parallelism cuts it, and its pieces. A piece is a box [rows, columns], or a range of "
+             "elements."},
+    {.name = "verify",
+     .takes = "CKPT",
+     .summary = "check that every byte is as it was written",
+     .n_paths = 1,
+     .bit = CKPT_VERIFY,
+     .run = verify_checkpoints,
+     .examples = "out\n"
+                 "run.snap\n",
+     .help = "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each "
+             "element once, and checks the hash of each piece. Of a folder, all checkpoints are checked. The exit "
+             "code is 1 if something is damaged."},
+    {.name = "diff",
+     .takes = "A B",
+     .summary = "show which tensors differ, and by how much",
+     .n_paths = 2,
+     .bit = CKPT_DIFF,
+     .run = diff_checkpoints,
+     .examples = "out/step-100 out/step-200\n"
+                 "here there --json\n",
+     .help =
+         "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also "
+         "says whether both are of one run, and which of them is later. The exit code is 1 if some tensors differ."},
+    {.name = "reshard",
+     .takes = "CKPT OUT",
+     .summary = "cut the same state for another mesh",
+     .n_paths = 2,
+     .bit = CKPT_RESHARD,
+     .run = reshard_checkpoint,
+     .examples = "out whole\n"
+                 "out halves --mesh dp=2 --plan --json\n",
+     .help = "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor "
+             "gets a plan of copies, which is proved to write each element once. Every byte is read once, hashed, and "
+             "written once, one tensor at a time. Training goes on under the mesh that --mesh names. Without --mesh "
+             "the pieces are merged, and the strategy stays what it was."},
+    {.name = "export",
+     .takes = "CKPT OUT",
+     .summary = "write the model for other programs",
+     .n_paths = 2,
+     .bit = CKPT_EXPORT,
+     .run = export_checkpoint,
+     .examples = "out hugging-face\n"
+                 "out model.bin\n",
+     .help = "Writes whole parameters, without Adam's state, from any mesh. OUT becomes a folder in Hugging Face's "
+             "form, with the tokenizer. If OUT ends in .bin, it becomes a file in llm.c's form."},
 };
 
-static const struct words ckpt_words = {
+static const struct subcommand_group ckpt_group = {
     .command = "ckpt",
     .examples = "ls out\n"
                 "reshard out out-2 --mesh dp=2\n",
     .about = "Works on checkpoints, which `yard train --save DIR` writes. CKPT is one of them, DIR/step-N. It may "
-             "also be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole "
-             "step. No device is needed.",
-    .list = "ls, verify, diff, reshard or export",
+             "also be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole step. "
+             "No device is needed.",
+    .names = "ls, verify, diff, reshard or export",
     .inputs = 1,
-    .words = words,
-    .n = COUNT(words),
+    .subcommands = subcommands,
+    .n = COUNT(subcommands),
     .table = &ckpt_options};
 
-static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
+static int run_ckpt(int argc, char **argv) { return run_subcommand(&ckpt_group, argc, argv); }
 
 static const struct subcommand command = {
     .help_place = 110,

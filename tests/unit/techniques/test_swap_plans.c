@@ -232,7 +232,7 @@ static void swap_in_choice(struct edit *edit, struct list *list, const struct us
 
 /* Carries out one half of a choice: what is made again, or else what is swapped. */
 static void apply_plan(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
-                         int choice, bool again)
+                       int choice, bool again)
 {
     static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
     int from[64];
