@@ -49,7 +49,7 @@ struct schedule {
     size_t n_turns;
     int stages, micros;
     int *row_of;                    /* by stage */
-    const struct turn_cell **doing; /* the cell that does a turn: see cell_of() */
+    const struct turn_cell **doing; /* by computation, stage and micro-batch: the cell that does it; see cell_of() */
 };
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 
@@ -79,9 +79,9 @@ char *format_schedule(const struct schedule *schedule); /* as such a file; the c
  * once. */
 void index_cells(struct schedule *schedule);
 
-/* The place in `doing` of the cell that does this computation (not BACKWARD: a whole backward does both its halves).
- * After index_cells() the cell is never NULL. */
-const struct turn_cell **cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro);
+/* The cell that does this computation (not BACKWARD: a whole backward does both its halves).  After index_cells() it is
+ * never NULL. */
+const struct turn_cell *cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro);
 
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 

@@ -153,20 +153,27 @@ void free_schedule(struct schedule *schedule)
 
 /* ---- are they all there? ----------------------------------------------------------------------------------------- */
 
-const struct turn_cell **cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro)
+/* The index in `doing` of the cell that does this computation. */
+static size_t doing_index(const struct schedule *schedule, enum computation computation, int stage, int micro)
 {
-    const size_t i = (size_t)computation * (size_t)schedule->stages + (size_t)stage;
-    return &schedule->doing[i * (size_t)schedule->micros + (size_t)micro];
+    size_t i = (size_t)computation * (size_t)schedule->stages + (size_t)stage;
+    return i * (size_t)schedule->micros + (size_t)micro;
+}
+
+const struct turn_cell *cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro)
+{
+    return schedule->doing[doing_index(schedule, computation, stage, micro)];
 }
 
 /* Notes that the cell does this computation of the turn.  No other cell may. */
 static void enter(struct schedule *schedule, const struct turn_cell *cell, enum computation computation,
                   const struct turn *turn)
 {
-    const struct turn_cell **doing = cell_of(schedule, computation, turn->stage, turn->micro);
-    if (*doing)
-        fail_cell(schedule, cell, "%s is in %s already", turn_text(turn), cell_place(*doing));
-    *doing = cell;
+    size_t i = doing_index(schedule, computation, turn->stage, turn->micro);
+    const struct turn_cell *other = schedule->doing[i];
+    if (other)
+        fail_cell(schedule, cell, "%s is in %s already", turn_text(turn), cell_place(other));
+    schedule->doing[i] = cell;
 }
 
 /* Notes the cell of a turn, and the row of its stage.  A whole backward does both halves. */
@@ -190,7 +197,7 @@ static void expect_all_turns(const struct schedule *schedule, int stage)
     for (int micro = 0; micro < schedule->micros; micro++)
         for (size_t k = 0; k < COUNT(all); k++) {
             const struct turn turn = {all[k], stage, micro};
-            if (!*cell_of(schedule, all[k], stage, micro))
+            if (!cell_of(schedule, all[k], stage, micro))
                 fail_cell(schedule, &row->cells[row->n - 1], "after it the row ends, and %s%s is missing",
                           turn_text(&turn), all[k] == FORWARD ? "" : " or the whole backward");
         }

@@ -16,7 +16,7 @@ struct following {
 /* Has the cell that does the turn been done? */
 static bool is_done(const struct following *following, const struct turn *turn)
 {
-    const struct turn_cell *cell = *cell_of(following->schedule, turn->computation, turn->stage, turn->micro);
+    const struct turn_cell *cell = cell_of(following->schedule, turn->computation, turn->stage, turn->micro);
     return cell < following->schedule->rows[cell->row].cells + following->next[cell->row];
 }
 
@@ -53,11 +53,11 @@ static _Noreturn void refuse_ring(const struct following *following)
         row++;
     for (size_t i = 0; i < following->schedule->n; i++) {
         find_unmet(following, next_cell(following, row), &need);
-        row = (size_t)(*cell_of(following->schedule, need.computation, need.stage, need.micro))->row;
+        row = (size_t)cell_of(following->schedule, need.computation, need.stage, need.micro)->row;
     }
     const struct turn_cell *cell = next_cell(following, row);
     find_unmet(following, cell, &need);
-    const struct turn_cell *wanted = *cell_of(following->schedule, need.computation, need.stage, need.micro);
+    const struct turn_cell *wanted = cell_of(following->schedule, need.computation, need.stage, need.micro);
     if (wanted == cell)
         fail_cell(following->schedule, cell, "its backward waits for its forward, so they cannot overlap");
     if (wanted->row == cell->row)

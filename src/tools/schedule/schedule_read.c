@@ -1,4 +1,4 @@
-/* schedule_read.c - the schedule that a list follows.
+/* schedule_read.c - reads off a list the schedule that it follows.
  *
  *     task forward  s0.compute micro=0 role=forward             0F0
  *     copy send     ...        micro=0 role=send                from here on micro-batch 0 is on the next stage
@@ -6,28 +6,37 @@
  *     task dx       s1.compute micro=0 role=backward            1I0: it writes no gradient of a weight
  *     task dw       s1.compute micro=0 role=backward            1W0: it writes nothing else
  *
- * Tasks side by side on a device are one cell where they are of one stage, micro-batch and half.  Gradients of weights
- * among those of inputs make a whole backward.  What is sent tells where a stage ends.  A backward is of the stage
- * whose forward, or whose backward before it, made what it reads; if that forward was of another micro-batch, the task
- * is a forward too, and the two overlap.
+ * Adjacent tasks of a device become one cell if they are of one stage and micro-batch and do the same: a forward, or one
+ * half of a backward.  Where a task that computes gradients of weights stands among tasks that compute gradients of
+ * inputs, the cell is a whole backward.
+ *
+ * The list does not say which stage a task is of.  A forward is of the stage that its micro-batch has come to: each send
+ * leads the micro-batch to the next stage.  A backward is of the stage whose forward made what the task reads; if it
+ * reads nothing that a forward made, it is of the stage whose backward made what it reads.  A task of role backward that
+ * reads what the forward of another micro-batch made is two turns that overlap: the backward of that other micro-batch,
+ * and a forward of its own.
  */
 #include "schedule.h"
 
-struct maker { /* what made the bytes of a tensor */
-    bool is_known, is_forward;
-    bool is_sent; /* they have come from the stage after `stage` */
-    int stage, micro;
+struct maker {        /* the turn that made the bytes of a tensor */
+    bool is_known;    /* false: no turn made them, or it is not known which one; the other fields do not count */
+    bool is_forward;  /* false: the turn is a backward, or a half of one */
+    int stage, micro; /* the turn's; of a gradient that was sent, `stage` is the stage that received it */
+    bool is_sent;     /* a send has copied the bytes from one stage to another */
 };
 struct list_reading {
-    struct schedule *schedule;
+    struct schedule *schedule; /* what has been read so far */
     const struct list *list;
-    struct maker *makers; /* by tensor: of its last writer */
     struct row *rows;     /* by device: its cells */
-    int *stage;           /* by micro-batch: the stage of its last forward; NONE: none has come */
-    int *stage_device;    /* by stage: its device */
-    bool *sent;           /* by micro-batch: has what that made been sent? */
+    struct maker *makers; /* by tensor: what wrote it last */
+    int *device_of_stage; /* by stage: the index of its device; NONE: no task of the stage has been read */
+
+    /* The last forward of each micro-batch, by micro-batch. */
+    int *forward_stage;     /* its stage; NONE: no forward of the micro-batch has been read */
+    bool *forward_was_sent; /* has what the forward made been sent to the next stage? */
 };
 
+/* Ends the program (EXIT_USAGE) with "FILE, task 12 backward: " and the sentence by printf rules. */
 #define refuse_task(reading, t, ...)                                                                                   \
     fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->schedule->name, (t)->index, (t)->name,                          \
          format_string(__VA_ARGS__))
@@ -40,76 +49,84 @@ static int micro_of(const struct list_reading *reading, const struct task *task)
     return MAX(task->micro, 0);
 }
 
-/* The cell of the device to which a task may belong: its last one, if that does this turn. */
+/* The last cell of the row, if a task of this turn may belong to it: the cell does one turn, which is of the same stage
+ * and micro-batch, and in the same direction.  NULL: the task needs another cell. */
 static struct turn_cell *open_cell(const struct row *row, const struct turn *turn)
 {
     struct turn_cell *last = row->n > 0 ? &row->cells[row->n - 1] : NULL;
     if (!last || last->n != 1 || last->turns[0].stage != turn->stage || last->turns[0].micro != turn->micro)
         return NULL;
-    bool both_ways = (last->turns[0].computation == FORWARD) != (turn->computation == FORWARD);
-    return both_ways ? NULL : last;
+    bool same_direction = (last->turns[0].computation == FORWARD) == (turn->computation == FORWARD);
+    return same_direction ? last : NULL;
 }
 
-/* The stage to which the task's micro-batch has come: the next one, if what its last forward made has been sent. */
+/* Returns the stage of a forward.  It is that of the last forward of its micro-batch, or the next one if what that
+ * forward made has been sent.  Notes that the micro-batch is there now, and which device the stage is on. */
 static int enter_stage(struct list_reading *reading, const struct task *task)
 {
-    const int micro = micro_of(reading, task), device = task->lane->device->index;
-    int *stage = &reading->stage[micro];
-    if (*stage == NONE)
-        *stage = 0;
-    else if (reading->sent[micro])
-        *stage += 1;
-    reading->sent[micro] = false;
-    if (*stage >= MOST_STAGES)
+    int micro = micro_of(reading, task);
+    int device = task->lane->device->index;
+    int stage = MAX(reading->forward_stage[micro], 0);
+    if (reading->forward_was_sent[micro])
+        stage++;
+    if (stage >= MOST_STAGES)
         refuse_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
-    if (reading->stage_device[*stage] == NONE)
-        reading->stage_device[*stage] = device;
-    if (reading->stage_device[*stage] != device)
+    reading->forward_stage[micro] = stage;
+    reading->forward_was_sent[micro] = false;
+    int *stage_device = &reading->device_of_stage[stage];
+    if (*stage_device == NONE)
+        *stage_device = device;
+    if (*stage_device != device)
         refuse_task(reading, task,
                     "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a "
                     "stage, and a send between two",
-                    task->lane->device->id, micro, *stage,
-                    reading->list->pool->machine->devices[reading->stage_device[*stage]].id);
-    return *stage;
+                    task->lane->device->id, micro, stage, reading->list->pool->machine->devices[*stage_device].id);
+    return stage;
 }
 
 enum which_micro { OWN_MICRO, OTHER_MICRO };
 
-/* What made a tensor that the task reads: a forward of its own micro-batch, or, if there is none, a backward of it;
- * with OTHER_MICRO a forward of another micro-batch.  NULL: the task reads no such tensor. */
-static const struct maker *maker_of(const struct list_reading *reading, const struct task *task, enum which_micro which)
+/* The maker of a tensor that the task reads; NULL: the task reads no such tensor.
+ *
+ *     OWN_MICRO     a forward of the task's own micro-batch or, if there is none, a backward of it
+ *     OTHER_MICRO   a forward of another micro-batch */
+static const struct maker *find_maker(const struct list_reading *reading, const struct task *task,
+                                      enum which_micro wanted)
 {
+    int task_micro = micro_of(reading, task);
     const struct maker *found = NULL;
     for (int i = 0; i < task->n_accesses; i++) {
         const struct maker *maker = &reading->makers[task->accesses[i].tensor->storage->id];
-        const enum which_micro its = maker->micro == micro_of(reading, task) ? OWN_MICRO : OTHER_MICRO;
-        if (!(task->accesses[i].mode & ACCESS_READ) || !maker->is_known || its != which)
+        enum which_micro maker_is_of = maker->micro == task_micro ? OWN_MICRO : OTHER_MICRO;
+        if (!(task->accesses[i].mode & ACCESS_READ) || !maker->is_known || maker_is_of != wanted)
             continue;
         if (maker->is_forward)
             return maker;
-        if (which == OWN_MICRO)
+        if (wanted == OWN_MICRO)
             found = maker;
     }
     return found;
 }
 
-/* What a backward task computes, as the tensors say that it writes. */
+/* What a backward task computes: the tensors that it writes say so. */
 static enum computation computation_of(const struct task *task)
 {
-    bool weights = false, input = false; /* does the task write gradients of weights, of an input? */
+    bool of_weights = false; /* does the task write gradients of weights? */
+    bool of_input = false;   /* does it write the gradient of an input? */
     for (int i = 0; i < task->n_accesses; i++) {
         bool writes = task->accesses[i].mode & ACCESS_WRITE;
-        bool of_weight = task->accesses[i].tensor->storage->class == MEM_GRADIENTS;
-        weights |= writes && of_weight;
-        input |= writes && !of_weight;
+        bool is_weight_gradient = task->accesses[i].tensor->storage->class == MEM_GRADIENTS;
+        of_weights |= writes && is_weight_gradient;
+        of_input |= writes && !is_weight_gradient;
     }
-    if (weights && input)
+    if (of_weights && of_input)
         return BACKWARD;
-    return weights ? WEIGHT_GRADIENT : INPUT_GRADIENT;
+    return of_weights ? WEIGHT_GRADIENT : INPUT_GRADIENT;
 }
 
-/* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
-static void note_makes(struct list_reading *reading, const struct task *task, const struct turn_cell *cell)
+/* Notes that a turn of the cell has made what the task writes.  Of two turns that overlap, the forward has made the
+ * activations, and the backward all else. */
+static void note_made(struct list_reading *reading, const struct task *task, const struct turn_cell *cell)
 {
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor->storage;
@@ -127,7 +144,8 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
     }
 }
 
-/* backward: the turn that overlaps this forward in one task; NULL: none. */
+/* Adds the forward that the task does to its device's row.  backward: a tensor's maker, whose stage and micro-batch are
+ * those of the backward that the task does as well; NULL: it does a forward alone. */
 static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
     struct turn_cell cell = {
@@ -139,10 +157,11 @@ static void add_forward(struct list_reading *reading, const struct task *task, c
     }
     if (backward || !open_cell(row, &cell.turns[0]))
         add_cell(row, cell);
-    note_makes(reading, task, &cell);
+    note_made(reading, task, &cell);
 }
 
-/* The device's last cell is a whole backward, and an I just before it is a part of that. */
+/* Makes the row's last cell, a half of a backward, a whole backward.  If the cell before it is of the same stage and
+ * micro-batch and is a backward too, the two become one cell. */
 static void make_whole(struct row *row)
 {
     const struct turn last = row->cells[row->n - 1].turns[0];
@@ -155,7 +174,7 @@ static void make_whole(struct row *row)
     first->turns[0].computation = BACKWARD;
 }
 
-/* Has the row computed the input's gradient for the stage and micro-batch of `maker`? */
+/* Is there a cell in the row that computes the input's gradient of the stage and micro-batch of `maker`? */
 static bool has_input_gradient(const struct row *row, const struct maker *maker)
 {
     for (const struct turn_cell *cell = row->cells; cell < row->cells + row->n; cell++) {
@@ -166,29 +185,30 @@ static bool has_input_gradient(const struct row *row, const struct maker *maker)
     return false;
 }
 
-/* Adds the task to the device's last cell, if it belongs there, or gives it a cell.  A first stage may have no gradient
- * of an input.  Then a task that computes the gradients of its weights is a whole backward. */
+/* Adds the task to its device's last cell if it belongs there, and else gives it a cell of its own.  A first stage may
+ * compute no gradient of an input; then a task that computes gradients of weights is a whole backward. */
 static void add_backward(struct list_reading *reading, const struct task *task)
 {
-    const struct maker *maker = maker_of(reading, task, OWN_MICRO);
+    const struct maker *maker = find_maker(reading, task, OWN_MICRO);
     struct row *row = &reading->rows[task->lane->device->index];
-    enum computation now = computation_of(task);
+    enum computation computation = computation_of(task);
     if (!maker)
         refuse_task(reading, task,
                     "cannot tell which stage this backward belongs to: it reads nothing that a forward has made");
-    if (now == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
-        now = BACKWARD;
-    const struct turn_cell cell = {.turns = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};
+    if (computation == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
+        computation = BACKWARD;
+    const struct turn_cell cell = {.turns = {{computation, maker->stage, maker->micro}}, .n = 1, .task = task};
     const struct turn_cell *open = open_cell(row, &cell.turns[0]);
-    if (!open || (now == WEIGHT_GRADIENT && open->turns[0].computation == INPUT_GRADIENT))
+    if (!open || (computation == WEIGHT_GRADIENT && open->turns[0].computation == INPUT_GRADIENT))
         add_cell(row, cell);
-    else if (now != open->turns[0].computation)
+    else if (computation != open->turns[0].computation)
         make_whole(row);
-    note_makes(reading, task, &cell);
+    note_made(reading, task, &cell);
 }
 
-/* A copy keeps the maker.  A sent gradient belongs to the stage before.  A sent activation loses its maker, since
- * reading->sent says its reader's stage. */
+/* What a copy writes has the maker of what it reads.  But a send takes a gradient to the stage before, so there the
+ * stage of the maker is one less.  And once an activation has been sent, its maker counts as unknown: the stage of its
+ * reader follows from forward_was_sent. */
 static void follow_copy(struct list_reading *reading, const struct task *task)
 {
     struct maker *to = &reading->makers[copy_target(task)->storage->id];
@@ -196,18 +216,19 @@ static void follow_copy(struct list_reading *reading, const struct task *task)
     if (task->role != ROLE_SEND || !to->is_known || to->is_sent)
         return;
     if (to->is_forward)
-        reading->sent[to->micro] = true;
+        reading->forward_was_sent[to->micro] = true;
     else
         to->stage--;
     to->is_known = !to->is_forward && to->stage >= 0;
     to->is_sent = true;
 }
 
+/* Adds what the task does to the rows.  Tasks of other roles, such as updates, are in no schedule. */
 static void add_task(struct list_reading *reading, const struct task *task)
 {
     const struct maker *overlapped = NULL;
     if (task->role == ROLE_BACKWARD)
-        overlapped = maker_of(reading, task, OTHER_MICRO);
+        overlapped = find_maker(reading, task, OTHER_MICRO);
     if (is_copy(task))
         follow_copy(reading, task);
     else if (task->role == ROLE_FORWARD || overlapped)
@@ -216,8 +237,8 @@ static void add_task(struct list_reading *reading, const struct task *task)
         add_backward(reading, task);
 }
 
-/* Devices without a stage have no row. */
-static void gather_rows(struct list_reading *reading)
+/* Moves the rows into the schedule, and numbers them.  A device without a stage has no row. */
+static void move_rows(struct list_reading *reading)
 {
     for (int d = 0; d <= reading->list->pool->machine->n_devices; d++) {
         struct row *row = &reading->rows[d];
@@ -237,23 +258,21 @@ struct schedule *new_schedule_of_list(const char *name, const struct list *list)
     reading.schedule->name = name;
     reading.makers = allocate(list->pool->n, sizeof *reading.makers);
     reading.rows = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.rows);
-    reading.stage = allocate(MOST_MICROS, sizeof *reading.stage);
-    reading.stage_device = allocate(MOST_STAGES, sizeof *reading.stage_device);
-    reading.sent = allocate(MOST_MICROS, sizeof *reading.sent);
-    for (int i = 0; i < MOST_MICROS; i++)
-        reading.stage[i] = NONE;
-    for (int i = 0; i < MOST_STAGES; i++)
-        reading.stage_device[i] = NONE;
+    reading.device_of_stage = allocate(MOST_STAGES, sizeof *reading.device_of_stage);
+    reading.forward_stage = allocate(MOST_MICROS, sizeof *reading.forward_stage);
+    reading.forward_was_sent = allocate(MOST_MICROS, sizeof *reading.forward_was_sent);
+    fill_none(reading.device_of_stage, MOST_STAGES);
+    fill_none(reading.forward_stage, MOST_MICROS);
     for (size_t i = 0; i < list->n; i++)
         add_task(&reading, list->tasks[i]);
-    gather_rows(&reading);
+    move_rows(&reading);
     if (reading.schedule->n == 0)
         fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", name);
     index_cells(reading.schedule);
     free(reading.makers);
     free(reading.rows);
-    free(reading.stage);
-    free(reading.stage_device);
-    free(reading.sent);
+    free(reading.device_of_stage);
+    free(reading.forward_stage);
+    free(reading.forward_was_sent);
     return reading.schedule;
 }
