@@ -174,7 +174,9 @@ struct update_plans {
     struct update_plan by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
     /* The following two are about passes that run later, and overlap_room.c fills them in. */
     int *remade; /* what recompute will make again, as remake() takes it; NULL: nothing, as far as is known */
-    const struct pass *room_maker; /* the pass that will make room for the plans when it runs; NULL: none has to */
+    /* No plan fits, and this pass will make room when it runs; NULL: there is none, or what recompute makes again is
+     * enough to know.  Only --overlap local asks. */
+    const struct pass *room_maker;
 };
 
 /* Fills in the survey's decisions, after its buckets. */

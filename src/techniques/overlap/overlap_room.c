@@ -106,10 +106,8 @@ static struct update_plans plans_if_one_fits(struct update_planner *planner, con
     struct update_plans unlimited = plans_without_budgets(planner);
     if (unlimited.by_mode[mode].score.period > shorter) /* more memory would make no shorter step */
         return *plain;
-    if (!can_be_made_to_fit(planner, &unlimited.by_mode[mode], room_maker, shorter))
-        return *plain;
-    unlimited.room_maker = room_maker;
-    return unlimited;
+    bool made_to_fit = can_be_made_to_fit(planner, &unlimited.by_mode[mode], room_maker, shorter);
+    return made_to_fit ? unlimited : *plain;
 }
 
 /* ---- which plans ------------------------------------------------------------------------------------------------- */

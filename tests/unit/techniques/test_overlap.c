@@ -539,6 +539,29 @@ TEST(budgets_decide_which_updates_move)
     free(text);
 }
 
+/* Where no plan fits, and swap is to make room for all, the plan is the one without budgets, also if recompute makes
+ * room too.  With --overlap local nothing is then left to the running step. */
+TEST(a_plan_for_which_swap_makes_room_is_that_without_budgets)
+{
+    static const struct {
+        const char *options;
+        long memory; /* too little without swap */
+        const char *reason;
+    } cases[] = {
+        {"--overlap plan --swap auto", 15 << 20, "updates on the CPU"},
+        {"--overlap plan --recompute full --swap auto", 16 << 20, "updates on the CPU"},
+        {"--overlap local --swap auto", 17100000, "before the step runs, because swap then makes room for them"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *plan = "plan --model nano --hardware data/hardware/laptop.txt --json";
+        json_t *roomy = json_at(yard_json("%s %s", plan, cases[i].options), "passes.0");
+        json_t *tight =
+            json_at(yard_json("%s %s --device-mem %ld", plan, cases[i].options, cases[i].memory), "passes.0");
+        assert_string_equal(text_at(tight, "choice"), text_at(roomy, "choice"));
+        assert_non_null(strstr(text_at(tight, "reason"), cases[i].reason));
+    }
+}
+
 TEST(plans_are_text_and_read_back)
 {
     static const struct {
