@@ -32,7 +32,7 @@ static int second_choice(const char *name, const char *const *choices)
 /* Each of the next four functions reads one kind of line, and returns false if it is wrong. */
 
 /* link LANE = BYTES_PER_SECOND LATENCY_SECONDS */
-static bool read_link(struct costs *costs, const char *name, char *value)
+static bool read_link_speed(struct costs *costs, const char *name, char *value)
 {
     double number[2];
     int kind = second_choice(name, lane_kind_name);
@@ -65,7 +65,7 @@ static bool read_memory(struct costs *costs, const char *name, char *value)
 }
 
 /* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES */
-static bool read_task(struct costs *costs, const char *name, char *value)
+static bool read_task_cost(struct costs *costs, const char *name, char *value)
 {
     struct task_cost cost = {.layer = -1};
     char lane[16];
@@ -91,13 +91,13 @@ static const struct {
     const char *word; /* the first of the name */
     bool (*read)(struct costs *costs, const char *name, char *value);
     const char *form;
-} line_kinds[] = {{"link", read_link, "link LANE = BYTES_PER_SECOND LATENCY_SECONDS"},
+} line_kinds[] = {{"link", read_link_speed, "link LANE = BYTES_PER_SECOND LATENCY_SECONDS"},
                   {"gap", read_gap, "gap LANE = SECONDS"},
                   {"memory", read_memory, "memory CLASS = BYTES"},
-                  {"task", read_task, "task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES"}};
+                  {"task", read_task_cost, "task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES"}};
 
 /* Reads a line whose name has several words, the first of which says what is read. */
-static void read_line(struct costs *costs, const struct settings_text *line, char *value)
+static void read_costs_line(struct costs *costs, const struct settings_text *line, char *value)
 {
     char word[32] = "";
     sscanf(line->name, "%31s", word);
@@ -129,7 +129,7 @@ static void read_lines(struct costs *costs, const char *path, struct option_tabl
         if (option && *value)
             set_option(table, option, where, value);
         else
-            read_line(costs, &line, value);
+            read_costs_line(costs, &line, value);
         if (!option || option->type != OPT_TEXT) /* the variable of an OPT_TEXT points to `value` */
             free(value);
         free(where);

@@ -260,7 +260,7 @@ struct problem *audit_task(struct audit *audit, const struct task *task, uint32_
 
 /* ---- a serial run ----------------------------------------------------------------------------------------------- */
 
-static void *begin_iteration(struct list *list) { return open_audit(list); }
+static void *begin_audited(struct list *list) { return open_audit(list); }
 
 static void run_audited(void *audit, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
@@ -271,4 +271,4 @@ static void run_audited(void *audit, const struct task *task, uint32_t iteration
 
 static void end_iteration(void *audit) { close_audit(audit); }
 
-const struct serial_runner audit_runner = {begin_iteration, run_audited, end_iteration};
+const struct serial_runner audit_runner = {begin_audited, run_audited, end_iteration};

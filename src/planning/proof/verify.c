@@ -193,7 +193,7 @@ static void note_end(const struct list *list, struct ends *mine, int node, int f
 }
 
 /* The node that an edge of this node comes from; negative: it is in an iteration before both. */
-static int source_of(const struct list *list, int node, const struct edge *edge)
+static int producer_node(const struct list *list, int node, const struct edge *edge)
 {
     int n = (int)list->n, iteration = node / n;
     if (edge->previous)
@@ -220,7 +220,7 @@ static void fill_ended_nodes(const struct list *list, int first_lane, struct end
         if (last[lane] != NONE)
             note_end(list, &ends[node], last[lane], first_lane);
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-            int producer = source_of(list, node, edge);
+            int producer = producer_node(list, node, edge);
             if (!edge->must_wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
                 continue;
             join_ends(&ends[node], &ends[producer]);
@@ -239,7 +239,7 @@ static bool waits_for(const struct list *list, struct pair pair)
 {
     const struct task *task = list->tasks[pair.second % (int)list->n];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-        if (edge->must_wait && source_of(list, pair.second, edge) == pair.first)
+        if (edge->must_wait && producer_node(list, pair.second, edge) == pair.first)
             return true;
     return false;
 }

@@ -34,7 +34,8 @@ static size_t find_decision(const struct choice_text *choice_text, const char *n
 }
 
 /* A line that has words. */
-static void read_line(const struct line *line, const struct choice_text *choice_text, unsigned char *choice, bool *read)
+static void read_choice_line(const struct line *line, const struct choice_text *choice_text, unsigned char *choice,
+                             bool *read)
 {
     const char *word = line->words[line->n - 1];
     char *name = name_in(line);
@@ -63,7 +64,7 @@ bool read_choice(const char *path, const struct choice_text *choice_text, unsign
         line.number++;
         split_line(&line, row);
         if (line.n > 0)
-            read_line(&line, choice_text, choice, read);
+            read_choice_line(&line, choice_text, choice, read);
     }
     for (size_t i = 0; i < choice_text->n; i++)
         if (!read[i])

@@ -28,7 +28,7 @@ struct chrome {
     size_t *drawn_for; /* for each record the last consumer for which an arrow from it was considered */
 };
 
-static bool is_shown(const struct chrome *chrome, const struct trace_record *record)
+static bool is_exported(const struct chrome *chrome, const struct trace_record *record)
 {
     return chrome->trace->tasks[record->task].list == chrome->list && record->step >= chrome->first &&
            record->step <= chrome->last;
@@ -79,7 +79,7 @@ static void mend_records(struct chrome *chrome)
     for (size_t i = 0; i < trace->n_records; i++) {
         struct trace_record *record = &trace->records[i];
         uint64_t *end = &lane_end[trace->tasks[record->task].lane];
-        if (!is_shown(chrome, record))
+        if (!is_exported(chrome, record))
             continue;
         record->start = MAX(record->start, *end);
         record->end = MAX(record->end, record->start);
@@ -209,7 +209,8 @@ static void put_arrows(struct chrome *chrome, size_t at, size_t consumer)
     for (uint32_t i = task->first_edge; i < task->first_edge + task->n_edges; i++) {
         const struct trace_edge *edge = &trace->edges[i];
         int64_t producer = trace_find_before(trace, edge->producer, record->step - (edge->previous_step != 0), at);
-        if (producer == NONE || !is_shown(chrome, &trace->records[producer]) || chrome->drawn_for[producer] == consumer)
+        if (producer == NONE || !is_exported(chrome, &trace->records[producer]) ||
+            chrome->drawn_for[producer] == consumer)
             continue;
         bool through = at != consumer, whole = has_length(&trace->records[producer]);
         if (edge->reuse && (through || !whole))
@@ -242,7 +243,7 @@ static void put_slices(struct chrome *chrome)
 {
     const struct trace *trace = chrome->trace;
     for (size_t i = 0; i < trace->n_records; i++)
-        if (is_shown(chrome, &trace->records[i]))
+        if (is_exported(chrome, &trace->records[i]))
             put_slice(chrome, i);
     if (chrome->end > 0)
         for (uint32_t device = 0; device < trace->header.n_devices; device++)
@@ -257,7 +258,7 @@ static void put_all_arrows(struct chrome *chrome)
     for (size_t i = 0; i < trace->n_records; i++)
         chrome->drawn_for[i] = SIZE_MAX;
     for (size_t i = 0; i < trace->n_records; i++)
-        if (is_shown(chrome, &trace->records[i]) && has_length(&trace->records[i]))
+        if (is_exported(chrome, &trace->records[i]) && has_length(&trace->records[i]))
             put_arrows(chrome, i, i);
     free(chrome->drawn_for);
 }

@@ -317,7 +317,7 @@ static const char *for_queue(char out[16], int j)
 
 /* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
  * the host. */
-static struct lane *queue_lane(const struct broadcast *broadcast, const struct task *copy, int j)
+static struct lane *lane_of_queue(const struct broadcast *broadcast, const struct task *copy, int j)
 {
     struct device *device = copy->lane->device;
     enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
@@ -364,7 +364,7 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
     const struct hop *hop = &part->message->hops[h];
     struct tensor *whole = copy_target(hop->copy), *to = tensor_of_part(broadcast, whole, part);
     struct task *task =
-        add_copy(broadcast->list, queue_lane(broadcast, hop->copy, part->queue), hop->copy->name, to, from);
+        add_copy(broadcast->list, lane_of_queue(broadcast, hop->copy, part->queue), hop->copy->name, to, from);
     task->origin = hop->copy->origin;
     task->message = part->number;
     task->when = hop->copy->when;

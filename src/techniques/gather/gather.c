@@ -99,7 +99,7 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
 }
 
 /* The task is one more of its device's last window, or begins the next one. */
-static void note_reader(struct survey *survey, struct task *task, struct tensor *replica)
+static void add_to_window(struct survey *survey, struct task *task, struct tensor *replica)
 {
     const struct window_list *of_device = &survey->device_windows[replica->device->index];
     struct read_window *window = of_device->n ? of_device->items[of_device->n - 1] : NULL;
@@ -148,7 +148,7 @@ static void note_task(struct survey *survey, struct task *task)
         if (!is_replica(survey, storage))
             continue;
         if (!is_copy(task)) {
-            note_reader(survey, task, storage);
+            add_to_window(survey, task, storage);
         } else if (k == 0) { /* it writes a replica */
             survey->dropped =
                 grow(survey->dropped, &survey->cap_dropped, survey->n_dropped + 1, sizeof *survey->dropped);

@@ -277,7 +277,7 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
 }
 
 /* Is the task a copy up, of what the host has? */
-static bool brings_up(const struct task *task) { return is_copy(task) && copy_source(task)->device->is_host; }
+static bool is_copy_up(const struct task *task) { return is_copy(task) && copy_source(task)->device->is_host; }
 
 /* Returns the host's tensor of what many updates read, such as the norm, and adds the copy down that it needs: one for
  * all of them.  What the host itself has sent up is not brought down: the host uses its own tensor, as for `control`,
@@ -294,7 +294,7 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
         return whole;
     if (*on_host)
         return *on_host;
-    if (brings_up(maker) && copy_target(maker) == whole)
+    if (is_copy_up(maker) && copy_target(maker) == whole)
         *on_host = copy_source(maker);
     else
         *on_host = bring_down(mover, whole, maker, update->layer, FOR_CONTROL);

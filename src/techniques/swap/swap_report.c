@@ -13,7 +13,7 @@ struct gap_times { /* one gap's, in seconds; NAN: the time is not known, or ther
 };
 
 /* When the steady step's first task starts. */
-static double first_start(const struct forecast *forecast)
+static double start_of_step(const struct forecast *forecast)
 {
     double first = 0;
     if (!forecast->spans)
@@ -71,7 +71,7 @@ static json_t *move_json(const struct fate *fate, const struct gap_times *times,
 static json_t *moves_json(const struct gaps *gaps, const struct fate *fates, const struct forecast *forecast)
 {
     struct uses *uses = find_uses(forecast->tasks, forecast->n, gaps->list->pool);
-    double zero = first_start(forecast);
+    double zero = start_of_step(forecast);
     json_t *moves = json_array();
     for (const struct fate *fate = fates; fate < fates + gaps->n; fate++) {
         if (!fate->leaves && !fate->back)
