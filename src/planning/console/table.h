@@ -17,9 +17,9 @@ enum cell_kind {
     CELL_COUNT, /* an integer; negative: "-" */
     CELL_SHORT, /* four digits: 12.5, 1e+06 */
     CELL_FIXED, /* with the column's decimals */
-    CELL_RATE,  /* the same, "-" where it is 0: there is no such work */
+    CELL_RATE,  /* with the column's decimals; 0: "-", since there is no such work */
     CELL_SHARE, /* 0 to 1, as text in per cent; not a number: "-" */
-    CELL_CHANGE /* the same with a sign: "+3.40%" */
+    CELL_CHANGE /* a share in per cent with its sign: "+3.40%"; not a number: "-" */
 };
 
 struct column {

@@ -22,7 +22,7 @@ bool names_list(const char *path);             /* is it, by its name, such a fil
 /* Another form of such files, which a folder registers (struct module). */
 struct list_form {
     const char *ending;              /* the end of their names: ".csv" */
-    char *(*read)(const char *path); /* the same list as the text of a step file, which the caller frees */
+    char *(*read)(const char *path); /* the text of a step file with the list that the file has; the caller frees it */
 };
 
 /* ---- writelist.c ------------------------------------------------------------------------------------------------- */

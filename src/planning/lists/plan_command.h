@@ -7,7 +7,7 @@
 struct plan_options {
     bool print, print_list;
     const char *list; /* the step file that is planned instead of a model */
-    const char *like; /* another one: the list must compute the same */
+    const char *like; /* a second step file: the list must compute the same as its list */
 };
 extern struct plan_options plan_options;
 

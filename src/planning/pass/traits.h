@@ -22,7 +22,8 @@
  *                        remade_tensors()        Recompute.  All choices are tried anew, as if these tensors were made
  *                                                again already.
  *
- *     recompute runs     reserve()               Snapshot, as above, in the list that overlap has left.
+ *     recompute runs     reserve()               Snapshot adds the bytes of its buffers to the list
+ *                                                that overlap has left.
  *
  *     snapshot runs                              It adds the buffers themselves.
  *

@@ -221,7 +221,7 @@ double seconds_of_copy(const struct costs *costs, const char *name, struct lane 
 
 static bool is_factor(double number) { return number >= 1e-6 && number <= 1e6; }
 
-/* Applies "link=2x", or the same without x.  Returns false if the word is another one, or its factor out of range. */
+/* Applies "link=2x" or "link=2".  Returns false if the word names no speed, or its factor is out of range. */
 static bool scale_speed(struct costs *costs, const char *word)
 {
     const struct {

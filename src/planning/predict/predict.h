@@ -17,7 +17,7 @@
  *     plan.h         a training whose lists are looked at, and do not run         plan.c
  *
  * A header includes those above it.  Files costs_*.c do parts of the work of costs.c, and files simulate_*.c parts of
- * that of simulate.c.  simulator.h is for the latter alone.
+ * that of simulate.c.  simulator.h is for simulate.c and the files simulate_*.c alone.
  *
  * The search and the techniques include this folder: they choose by how long a list would take.  So it includes none of
  * them, and of planning only console, pass and trace.

@@ -129,9 +129,11 @@ void trace_sort(struct trace_record *records, size_t n); /* into the order that 
 void trace_index(struct trace *trace, size_t first); /* records from `first` on are new: updates bars ... pauses */
 uint64_t trace_paused_before(const struct trace *trace, uint64_t clock); /* nanoseconds */
 size_t first_bar_from(const struct bars *bars, uint64_t clock);          /* the first that starts at `clock` or later */
-size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock); /* the same from bar i on, if it is near */
-size_t first_bar_in(const struct bars *bars, uint64_t clock);            /* the first that ends after `clock` */
-size_t bar_of(const struct trace *trace, size_t record);                 /* the index of its bar on its lane */
+/* The first of the bars from bar i on that starts at `clock` or later.  It is found sooner than by first_bar_from() if
+ * it is near bar i. */
+size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock);
+size_t first_bar_in(const struct bars *bars, uint64_t clock);               /* the first that ends after `clock` */
+size_t bar_of(const struct trace *trace, size_t record);                    /* the index of its bar on its lane */
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
 
 /* busy_between() for a caller that knows the first and the last bar there. */

@@ -131,7 +131,7 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
 
 struct periods {
     double period;    /* seconds of a step with the queues of the options; NAN: not known */
-    double one_queue; /* the same with one queue that sends */
+    double one_queue; /* seconds of a step if only one queue sends; NAN: not known */
 };
 
 /* The period with slices, seconds; NAN: no times are known.  `plan` has no messages yet. */

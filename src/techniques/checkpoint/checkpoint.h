@@ -93,7 +93,7 @@ struct checkpoint_form {
     /* The newest state that is whole, all of it read and its hashes compared.  Fails when there is none. */
     struct checkpoint *(*open)(const char *path);
     json_t *(*to_json)(const struct checkpoint *checkpoint); /* for `yard ckpt ls`: facts that only this form has */
-    void (*print)(const struct checkpoint *checkpoint);      /* the same facts as a line */
+    void (*print)(const struct checkpoint *checkpoint);      /* prints these facts as a line */
 };
 
 /* What only a checkpoint in a single file has.  It is the first member of a struct of the form's own, allocated with

@@ -111,8 +111,8 @@ static void add_to_window(struct survey *survey, struct task *task, struct tenso
     }
 }
 
-/* Does the task belong to an update, which makes the parameters of the next step?  So does a copy that takes
- * parameters to the host for an update, or brings them back. */
+/* Does the task belong to an update, which makes the parameters of the next step?  A copy that takes parameters to the
+ * host for an update, or brings them back, belongs to it too. */
 static bool is_of_update(const struct task *task)
 {
     if (task->role == ROLE_UPDATE)

@@ -13,7 +13,7 @@
  *     overlap_pass.c -> overlap_room.c -> overlap_try.c -> overlap_local_forecast.c -> overlap_choose.c
  *                                                                                   -> overlap_local.c -> overlap.c
  *
- * The words of this folder:
+ * No other folder includes this header.  The words of this folder:
  *
  *     bucket     the updates that move together: those of a layer
  *     side       where the updates of a bucket run
@@ -59,7 +59,7 @@ void fill_buckets(struct update_buckets *buckets, const struct uses *uses);
 
 /* ---- overlap.c: moving them -------------------------------------------------------------------------------------- */
 
-/* C, L and D of a plan. */
+/* Where the updates of a bucket run.  The head of overlap.c calls these C, L and D. */
 enum side { ON_CPU, ON_CPU_LAST, ON_DEVICE, SIDES };
 
 /* On the device, gradients that go down either keep their bytes throughout the step, so that no task waits for their
@@ -260,7 +260,8 @@ struct scoring {
 /* For the search, which scores choices by it.  work: what the search may spend after its starts. */
 struct question question_of(struct scoring *scoring, double work);
 
-/* A plan for each --overlap, the best that is found for budgets as they are now.  remade: as in struct scoring. */
+/* A plan for each --overlap, the best that is found for budgets as they are now.  remade: what recompute is assumed to
+ * make again, as remake() takes it; NULL: nothing. */
 struct update_plans plans_within_budgets(struct update_planner *planner, const int *remade);
 
 /* Leaves to the running step as many buckets as may be on both sides.  The buckets that are released first are fixed to

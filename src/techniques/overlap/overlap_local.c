@@ -109,8 +109,8 @@ static void choose_side(struct side_chooser *chooser, uint32_t iteration)
     }
 }
 
-/* The choosing task: chooses the side of the update, and writes it to the word, which is access 0.  Asked again in the
- * same iteration, as by an audit, it says the same. */
+/* The choosing task: chooses the side of the update, and writes it to the word, which is access 0.  If it is
+ * run again in the same iteration, as by an audit, it chooses no new side. */
 static void write_side(void *context, const struct task *task, uint32_t iteration)
 {
     struct side_chooser *chooser = context;

@@ -1,7 +1,7 @@
 /* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will choose.
  *
  *     predict_sides()    follows the rule through the forecast of the list with all updates on the device
- *     expect_sides()     the same, as a plan that is scored, and that fits as well as it can
+ *     expect_sides()     makes a plan of what predict_sides() says, scores it, and changes it where it does not fit
  */
 #include "overlap.h"
 

@@ -42,7 +42,7 @@ static struct update_plans plans_without_budgets(struct update_planner *planner)
 
 /* ---- no plan fits ------------------------------------------------------------------------------------------------ */
 
-/* remade: as in struct scoring. */
+/* Does the plan fit if these tensors are made again?  remade: as remake() takes it; NULL: none are. */
 static bool plan_fits(struct update_planner *planner, const int *remade, struct update_plan plan)
 {
     struct scoring scoring = {.planner = planner, .remade = remade};

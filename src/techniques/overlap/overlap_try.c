@@ -83,7 +83,7 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 }
 
 /* Tries the list with the first n_fixed buckets on the CPU and all other updates on both sides.  Returns what the step
- * is then expected to do.  remade: as in struct scoring. */
+ * is then expected to do.  remade: what recompute is assumed to make again; NULL: nothing. */
 static struct update_plan try_fixed(struct update_planner *planner, const int *remade, const struct forecast *forecast,
                                     size_t n_fixed)
 {

@@ -25,8 +25,8 @@ struct side {
     size_t now;        /* the piece of the last copy */
 };
 
-/* Finds the piece whose next element is the tensor's element `at`: side->now becomes this piece, and *stretch how many
- * elements follow one another there.  Returns false if no piece has this element next. */
+/* Moves the side to the piece whose next element is the tensor's element `at`: side->now becomes this piece, and
+ * *stretch how many elements follow one another there.  Returns false if no piece has this element next. */
 static bool advance_to(struct side *side, size_t at, size_t *stretch)
 {
     for (size_t i = 0; i < side->tensor->n; i++) {

@@ -83,8 +83,8 @@ struct snapfile_writer {     /* a file that is being written */
     size_t n;                /* payloads */
     uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
     int fd;
-    int direct_fd;          /* the same file, opened to write past the page cache; NONE: the system cannot */
-    char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
+    int direct_fd;          /* the file, opened once more to write past the page cache; NONE: the system cannot */
+    char *memory;           /* the file, mapped; NULL: it does not lie in persistent memory */
     persist_bytes *persist; /* writes to `memory` */
     struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
     int named_fd;           /* the file that has the name until the new one takes it, locked; or NONE */

@@ -5,7 +5,7 @@
  *     forget_cached    the next read comes from the disk                           Linux
  *     map_memory       the same file as memory, if it lies in persistent memory    Linux
  *
- * Where a system lacks one of the latter three, its function does nothing or returns that there is none.
+ * On macOS, start_writing() and forget_cached() do nothing, and map_memory() returns that there is no such memory.
  */
 #include "snapfile_parts.h"
 

@@ -49,8 +49,9 @@
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-/* Tasks at begin and end use a tensor, and none between them does.  A block (tasks of one layer, micro-batch and role)
- * has no gap inside; from forward to backward there is one even between neighbours. */
+/* Tasks at `begin` and `end` use a tensor, and none between them does.  Is that a gap?  Not within a block (tasks of
+ * one layer, micro-batch and role), and not between neighbours, except where one is a forward and the other a backward.
+ * */
 static bool lies_idle(const struct uses *uses, int begin, int end)
 {
     const struct task *first = uses->tasks[begin], *second = uses->tasks[end];
@@ -188,7 +189,7 @@ static bool begins_phase(const struct task *last, const struct task *task, enum 
     return kind == LAYER_PHASE && task->layer != last->layer;
 }
 
-/* The tasks of a phase follow each other on the device. */
+/* Tasks of the device that follow one another, and of which none begins another phase, are one phase. */
 static struct phases collect_phases(const struct uses *uses, const struct device *device, enum phase_kind kind)
 {
     struct phases phases = {.items = allocate(uses->n + 1, sizeof *phases.items)};
@@ -217,8 +218,9 @@ static int phase_at(const struct phases *phases, int position)
     return i;
 }
 
-/* The tensor comes back at the beginning of that phase, or at the gap's own beginning if that is later.  Where there is
- * no such phase (-1), or it ends before the gap begins, it comes back right before its reader. */
+/* Sets `in` of the fate: the tensor comes back at the beginning of phase `back`, or at the gap's own beginning if that
+ * is later.  If `back` is -1, or the phase ends before the gap begins, the tensor comes back right before its reader.
+ * */
 static void come_back_during(const struct phases *phases, int back, struct fate *fate)
 {
     fate->in = fate->end;
@@ -235,7 +237,8 @@ static void set_state_positions(const struct phases *phases, struct fate *fate, 
         come_back_during(phases, phase_at(phases, fate->end) - 1, fate);
 }
 
-/* Finds phases for data to leave in and to come back in.  Returns false if fewer than two phases lie in between. */
+/* Sets `out` and `in` of the fate of data.  Returns false if the data has to stay: no forward has made it, or fewer
+ * than two phases lie between the phase that made it and its reader's. */
 static bool set_data_positions(const struct phases *phases, struct fate *fate)
 {
     const struct task *maker = fate->gap->maker;
@@ -253,7 +256,7 @@ static bool set_data_positions(const struct phases *phases, struct fate *fate)
     return fate->in > fate->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
 
-/* Chooses what of a device is swapped, and when; false: nothing.  fates: one for each gap. */
+/* Chooses which tensors of the device are swapped, and when.  Returns false if none is.  fates: one for each gap. */
 static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const struct device *device,
                              enum phase_kind kind)
 {
@@ -336,8 +339,8 @@ struct rewrite { /* the list, while swap_gaps() edits it */
     const struct uses *uses; /* those before the edit */
 };
 
-/* Makes the tensors that hold the gap's tensor while it is away and after it has come back.  Its later users use the
- * second one. */
+/* Makes the tensor of the host that holds the gap's tensor while it is away, and the tensor of the device that holds it
+ * after it has come back.  Later users of the gap's tensor then use that one. */
 static void make_tensors(const struct rewrite *rewrite, struct fate *fate)
 {
     struct tensor *tensor = fate->gap->tensor;

@@ -187,8 +187,8 @@ static void start_with_all(const struct swapper *swapper, unsigned char *start, 
         start[i] = option_for(&swapper->decisions[i], action);
 }
 
-/* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
- * and choices that keep nothing.  The caller frees the array. */
+/* The starts of the search: the best choice so far; this choice with more and more tensors that leave, or that are made
+ * again; and choices that keep nothing.  The caller frees the array. */
 static unsigned char *collect_starts(const struct swapper *swapper, const unsigned char *best)
 {
     size_t n = swapper->admitted;

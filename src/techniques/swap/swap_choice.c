@@ -8,11 +8,11 @@
 
 /* How long bytes are held for copies, from which the copies' positions follow.  The first four rules trade bytes for
  * time.  Addresses leave holes between tensors, which a rule counts as free bytes, so that in a tight budget the first
- * rule may hold more than fits: the last two are the same rule with a margin for few holes, and for many. */
+ * rule may hold more than fits: the last two are the first rule with a margin for few holes, and for many. */
 
 /* A copy that waits for no other ends in time. */
 static const struct hold_rule in_time = {.copy_times = 1};
-/* So does one that waits for another copy that takes as long. */
+/* A copy that waits for another one, which takes as long, ends in time. */
 static const struct hold_rule in_time_after_another = {.copy_times = 2};
 /* The device holds the fewest bytes, but tasks wait for all copies. */
 static const struct hold_rule late = {.copy_times = USES_ALONE};
@@ -206,7 +206,8 @@ static void shrink_closed_gaps(const struct gaps *gaps, const int *new_position,
     }
 }
 
-/* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run: see estimate_spans(). */
+/* Fills in where the gaps begin and end in the list with the repeated tasks.  Returns when the tasks of this list run,
+ * as estimate_spans() does, but with no time for gaps that have closed.  The caller frees the array. */
 static struct span *locate_gaps(struct swapper *swapper, const struct uses *uses)
 {
     const struct gaps *gaps = &swapper->gaps;

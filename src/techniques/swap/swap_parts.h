@@ -79,13 +79,13 @@ struct swaps {
 bool swap_by_phases(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report);
 
-/* The gaps of tensors of these classes, a bit per enum memory_class.  Opens the lanes for copies up, of each device that
- * has a gap.  Ends the program where the list cannot be simulated.  free_gaps() frees what *gaps points to. */
+/* The gaps of tensors of these classes, a bit per enum memory_class.  Opens the lanes for copies up, of each device
+ * that has a gap.  Ends the program where the list cannot be simulated.  free_gaps() frees what *gaps points to. */
 struct gaps collect_gaps(struct list *list, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *gaps);
 
-/* How many of the tensor's uses, counted from the first one, have gaps between them.  Of most tensors all have.  The
- * last uses of a guest are the copies up from the host: swap replaces these by copies of its own. */
+/* How many of the tensor's uses, counted from the first one, have gaps between them: for most tensors, all uses.  But
+ * the last uses of a guest are the copies up from the host, and swap replaces these by copies of its own. */
 size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
 
 /* An array of fates, one for each gap, in the order of gaps, all with the action KEEP_TENSOR.  The caller frees it. */

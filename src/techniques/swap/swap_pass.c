@@ -61,7 +61,7 @@ static const struct pass pass = {
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
 static const char *swap_what; /* --swap-what, as given */
-static char *more_classes;    /* the same with all classes, to suggest it; NULL: it has all already */
+static char *more_classes;    /* "--swap-what" with all classes, to be suggested; NULL: swap_what has all */
 
 /* The names of the classes that --swap-what takes, those before MEM_WORK.  The caller frees the text. */
 static char *name_classes(const char *between)
