@@ -49,9 +49,8 @@
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-/* Tasks at `begin` and `end` use a tensor, and none between them does.  Is that a gap?  Not within a block (tasks of
- * one layer, micro-batch and role), and not between neighbours, except where one is a forward and the other a backward.
- * */
+/* Tasks at `begin` and `end` use a tensor, and none between them does.  Is there a gap?  A block (tasks of one layer,
+ * micro-batch and role) has none inside.  Between neighbours there is one only from a forward to a backward. */
 static bool lies_idle(const struct uses *uses, int begin, int end)
 {
     const struct task *first = uses->tasks[begin], *second = uses->tasks[end];
@@ -218,9 +217,8 @@ static int phase_at(const struct phases *phases, int position)
     return i;
 }
 
-/* Sets `in` of the fate: the tensor comes back at the beginning of phase `back`, or at the gap's own beginning if that
- * is later.  If `back` is -1, or the phase ends before the gap begins, the tensor comes back right before its reader.
- * */
+/* Sets fate->in: the tensor comes back at the beginning of phase `back`, or at that of the gap if it is later.  If
+ * `back` is -1, or the phase ends before the gap begins, the tensor comes back right before its reader. */
 static void come_back_during(const struct phases *phases, int back, struct fate *fate)
 {
     fate->in = fate->end;
@@ -340,7 +338,7 @@ struct rewrite { /* the list, while swap_gaps() edits it */
 };
 
 /* Makes the tensor of the host that holds the gap's tensor while it is away, and the tensor of the device that holds it
- * after it has come back.  Later users of the gap's tensor then use that one. */
+ * after it has come back.  Tasks that used the gap's tensor after the gap then use the second one. */
 static void make_tensors(const struct rewrite *rewrite, struct fate *fate)
 {
     struct tensor *tensor = fate->gap->tensor;

@@ -6,15 +6,15 @@
  *     task dx       s1.compute micro=0 role=backward            1I0: it writes no gradient of a weight
  *     task dw       s1.compute micro=0 role=backward            1W0: it writes nothing else
  *
- * Adjacent tasks of a device become one cell if they are of one stage and micro-batch and do the same: a forward, or one
- * half of a backward.  Where a task that computes gradients of weights stands among tasks that compute gradients of
+ * Adjacent tasks of a device become one cell if they are of one stage and micro-batch and do the same: a forward, or
+ * one half of a backward.  Where a task that computes gradients of weights stands among tasks that compute gradients of
  * inputs, the cell is a whole backward.
  *
- * The list does not say which stage a task is of.  A forward is of the stage that its micro-batch has come to: each send
- * leads the micro-batch to the next stage.  A backward is of the stage whose forward made what the task reads; if it
- * reads nothing that a forward made, it is of the stage whose backward made what it reads.  A task of role backward that
- * reads what the forward of another micro-batch made is two turns that overlap: the backward of that other micro-batch,
- * and a forward of its own.
+ * The list does not say which stage a task is of.  A forward is of the stage that its micro-batch has come to: each
+ * send leads the micro-batch to the next stage.  A backward is of the stage whose forward made what the task reads; if
+ * it reads nothing that a forward made, it is of the stage whose backward made what it reads.  A task of role backward
+ * that reads what the forward of another micro-batch made is two turns that overlap: the backward of that other
+ * micro-batch, and a forward of its own.
  */
 #include "schedule.h"
 
