@@ -311,24 +311,37 @@ warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.s
 
 mkfifo "$TMP/fifo"
 limit=20 # a pipe that is opened waits for a writer
-for file in fifo zero folder; do
-    path=$TMP/$file what='is a pipe, which cannot be read twice; expected a regular file'
-    [ $file = zero ] && path=/dev/zero what='is a device or socket; expected a regular file'
-    [ $file = folder ] && path=$TMP/nothing what='is a folder; expected a regular file'
-    [ $file = folder ] && refuse 4 'holds no complete checkpoint' train --model tiny --init "$path"
-    for option in $([ $file = folder ] || echo --init) --config --pace; do
+for path in "$TMP/fifo" /dev/zero; do
+    case $path in
+    */fifo) what='is a pipe, which cannot be read twice; expected a regular file' ;;
+    *) what='is a device or socket; expected a regular file' ;;
+    esac
+    for option in --init --config --pace --data --val-data; do
         refuse 4 "$path $what" train --model tiny $option "$path"
     done
-    [ $file != folder ] && refuse 4 "$path $what" train --model tiny --data "$path"
-    [ $file != folder ] && refuse 4 "$path $what" train --model tiny --val-data "$path"
     refuse 4 "$path $what" plan --simulate --profile "$path"
     refuse 4 "$path $what" plan --simulate --hardware "$path"
+    refuse 4 "$path $what" plan --list "$path"
     refuse 4 "$path $what" check "$path"
-    [ $file != folder ] && refuse 4 "$path $what" sample --from "$path"
+    refuse 4 "$path $what" sample --from "$path"
     refuse 4 "$path $what" trace summary "$path"
     refuse 4 "$path $what" trace diff "$path" "$path"
     refuse 4 "$path $what" trace export "$path" --chrome "$TMP/x"
 done
+folder=$TMP/nothing
+refuse 4 'holds no complete checkpoint' train --model tiny --init "$folder"
+refuse 4 "$folder is a folder; expected a regular file" check "$folder"
+what="$folder is a folder; expected"
+refuse 4 "$what a text file" train --model tiny --config "$folder"
+refuse 4 "$what a profile or a hardware description" plan --simulate --profile "$folder"
+refuse 4 "$what a profile or a hardware description" plan --simulate --hardware "$folder"
+refuse 4 "$what a step file such as" plan --list "$folder"
+refuse 4 "$what a log, which --log writes" plot "$folder"
+refuse 4 "$what a profile or a hardware description" train --model tiny --pace "$folder"
+refuse 4 "$what a trace, which --trace writes" trace summary "$folder"
+refuse 4 "$what a trace, which --trace writes" trace diff "$folder" "$folder"
+refuse 4 "$what a trace, which --trace writes" trace export "$folder" --chrome "$TMP/x"
+refuse 4 "$what a trace, which --trace writes" view "$folder"
 mkdir "$TMP/piped" && mkfifo "$TMP/piped/a.txt"
 refuse 4 'is a pipe' train --model tiny --data "$TMP/piped"
 if command -v perl >/dev/null; then
@@ -343,7 +356,7 @@ refuse 2 'expected a text of at most 16 MiB' plan --simulate --profile "$TMP/lar
 printf 'device = x\nunits = \0\n' >"$TMP/nul"
 refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
 cp -r cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
-refuse_train_with "YARD_KERNELS=$TMP/kernels" 4 'norm.cl is a folder; expected a regular file'
+refuse_train_with "YARD_KERNELS=$TMP/kernels" 4 'norm.cl is a folder; expected a text file'
 unharmed 'inputs that are no files'
 
 # ---- numbers that do not fit ----------------------------------------------------------------------------------------

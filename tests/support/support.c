@@ -273,12 +273,6 @@ const char *text_at(const json_t *from, const char *path)
     return json_string_value(value);
 }
 
-void expect_text(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        test_failed("expected \"%s\" in:\n%s\n", part, text);
-}
-
 const char *this_test;
 
 struct outcome run_self(const char *name)

@@ -73,7 +73,6 @@ json_t *yard_json(const char *format, ...) PRINTF_LIKE(1, 2);
 json_t *json_at(const json_t *from, const char *path);
 double number_at(const json_t *from, const char *path);
 const char *text_at(const json_t *from, const char *path);
-void expect_text(const char *text, const char *part);
 
 /* All lines of a log, each of which must be one JSON object; and its last line.  They are valid until two more logs are
  * read. */

@@ -247,8 +247,9 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
              path);
     if (!is_folder(path))
         fail(EXIT_IO,
-             "%s is not a folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
-             "--snapshot wrote",
+             "%s is neither a folder nor a file of --snapshot: give the folder that --save wrote, a checkpoint in it, "
+             "or "
+             "a file that --snapshot wrote; `yard train --init` takes a model's file",
              path);
     fail(code,
          "%s holds no complete checkpoint, which has a " MANIFEST

@@ -143,6 +143,21 @@ static double best_slices(const struct trainer *trainer)
     return sqrt(largest_copy(trainer->train_list) / ((trainer->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 
+/* Prints the table's newest row, and above the first row what the table shows. */
+static void print_newest(FILE *text, const struct settings *settings, const struct table *table)
+{
+    if (table->n == 1) {
+        fprintf(text, "broadcasts of one step of model %s, ", word_of("model", settings->preset));
+        if (predict_options.hardware)
+            fprintf(text, "simulated on %s\n", predict_options.hardware);
+        else
+            fprintf(text, "run\n");
+        print_heading(text, table);
+    }
+    print_rows(text, table, table->n - 1, table->n);
+    fflush(text);
+}
+
 /* Trains or simulates with the options' queues and slices, and adds a row to the table.  Returns best_slices(). */
 static double bench_one(struct settings *settings, FILE *text, struct table *table)
 {
@@ -156,8 +171,7 @@ static double bench_one(struct settings *settings, FILE *text, struct table *tab
     else
         run_steps(trainer, &timed);
     add_run(table, trainer, &timed, json_is_number(bound) ? json_number_value(bound) : NAN);
-    print_rows(text, table, table->n - 1, table->n);
-    fflush(text);
+    print_newest(text, settings, table);
     double best = best_slices(trainer);
     free_trainer(trainer);
     return best;
@@ -186,12 +200,6 @@ int bench_broadcast(struct settings *settings)
     double best = NAN;
     run_trial_for(settings);
     settings->demands.time_tasks = true;
-    const char *model = word_of("model", settings->preset);
-    if (predict_options.hardware)
-        fprintf(text, "broadcasts of one step of model %s, simulated on %s\n", model, predict_options.hardware);
-    else
-        fprintf(text, "broadcasts of one step of model %s, run\n", model);
-    print_heading(text, table);
     for (size_t i = 0; i < COUNT(senders); i++)
         for (size_t k = 0; k < COUNT(slices); k++) {
             if (slices[k] < senders[i])

@@ -184,7 +184,7 @@ TEST(plan_reports_passes)
     json_t *first = json_array_get(passes_on, 0);
     assert_string_equal(text_at(first, "pass"), "recompute");
     assert_true(json_is_false(json_object_get(first, "declined")));
-    expect_text(text_at(first, "reason"), "full: ");
+    assert_contains(text_at(first, "reason"), "full: ");
     expect_yard(EXIT_USAGE, "--after takes the name of a pass, not \"swop\"",
                 "plan --model tiny --hardware data/hardware/server.txt --after swop");
     expect_yard(EXIT_USAGE, "off|full|selective|auto", "train --recompute some");

@@ -398,7 +398,7 @@ TEST(sessions_of_one_run_have_its_id)
     assert_int_equal(run, read_run_id(snapshot));
     struct ran ran =
         expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
-    expect_text(ran.out, lasting("later is %s/step-3\n", other));
+    assert_contains(ran.out, lasting("later is %s/step-3\n", other));
     expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
 }
 

@@ -97,7 +97,7 @@ TEST(without_a_disk_in_the_hardware_no_time_is_claimed)
     char *text = read_text("data/hardware/laptop.txt");
     *strstr(text, "link disk") = '#';
     json_t *json = plan(lasting("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text)));
-    expect_text(report_text(json), "no link disk says how fast the disk is");
+    assert_contains(report_text(json), "no link disk says how fast the disk is");
     free(text);
 }
 

@@ -32,7 +32,7 @@ TEST(each_command_of_ckpt_says_what_it_did)
     expect_yard(0, "\"from_offset\": 0", "ckpt reshard '%s' '%s' --plan --json", saved, other);
     expect_yard(0, "Hugging Face's form", "ckpt export '%s' '%s'", saved, hf);
     expect_yard(0, "llm.c's form", "ckpt export '%s' '%s'", other, bin);
-    expect_yard(4, "is not a folder", "ckpt verify '%s'", bin);
+    expect_yard(4, "is neither a folder nor a file of --snapshot", "ckpt verify '%s'", bin);
     expect_yard(2, "say ls, verify, diff, reshard or export", "ckpt lst '%s'", saved);
     char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;

@@ -312,7 +312,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     assert_false(is_unfinished(track, find_step(track, 1)));
     assert_true(is_unfinished(track, find_step(track, 2)));
     char *said = describe_step(view);
-    expect_text(said, "step 2 has not ended");
+    assert_contains(said, "step 2 has not ended");
     free(said);
     view->sight.from =
         view->sight.to - 1.02 * (view->sight.to - axis_of(track, find_step(track, 2)->work)); /* its number stays at */

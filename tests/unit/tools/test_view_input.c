@@ -267,7 +267,7 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     run_script(view, "pagedown n n n n n n");
     assert_string_equal(selected_name(view), "backward");
     char *said = describe_record(view->tracks[0], (size_t)view->selection.task.record);
-    expect_text(said, "waited 12.00 ms for send L1 on stage1 send 2 (pipeline)");
+    assert_contains(said, "waited 12.00 ms for send L1 on stage1 send 2 (pipeline)");
     move_mouse(view, (int)x_of(view, 14e6), row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(view);
     assert_true(!is_picked(&view->mouse.hover));
@@ -328,12 +328,12 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown n n n n n n");
     char *said = describe_briefly(view, &view->selection.task);
-    expect_text(said, "backward · layer 0 · micro-batch 0");
-    expect_text(said, "\tlane\tstage0 compute");
-    expect_text(said, "\tfrom\t20.000 ms");
-    expect_text(said, "\tto\t24.000 ms");
-    expect_text(said, "\tlasts\t4.000 ms");
-    expect_text(said, "\tbefore\twaited 12.00 ms for send L1");
+    assert_contains(said, "backward · layer 0 · micro-batch 0");
+    assert_contains(said, "\tlane\tstage0 compute");
+    assert_contains(said, "\tfrom\t20.000 ms");
+    assert_contains(said, "\tto\t24.000 ms");
+    assert_contains(said, "\tlasts\t4.000 ms");
+    assert_contains(said, "\tbefore\twaited 12.00 ms for send L1");
     free(said);
     const struct track *track = view->tracks[0];
     for (uint32_t i = 0; i < track->trace->header.n_tasks; i++) {

@@ -749,7 +749,7 @@ TEST(wrong_lines_of_config_are_named)
         expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
     }
     expect_refusal(parse_config_file, temp_path("none.conf"), 4, "none.conf: No such file");
-    expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
+    expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a text file");
 }
 
 TEST(values_of_options_are_read_back_from_their_text)

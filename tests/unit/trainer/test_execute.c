@@ -114,12 +114,12 @@ TEST(the_frontier_names_what_is_stuck)
     open_barrier(&barrier);
     drain(journey.list);
     fclose(out);
-    expect_text(text, "lane host cpu: task 0 make of iteration 1 has not ended");
-    expect_text(text, "lane 0:0 upload: task 1 carry of iteration 1 has not ended\n"
-                      "      waits for task 0 make of iteration 1 on lane host cpu\n");
-    expect_text(text, "lane 0:0 compute: task 2 twice");
-    expect_text(text, "      waits for task 1 carry of iteration 1 on lane 0:0 upload\n");
-    expect_text(text, "lane host report: task 5 show");
+    assert_contains(text, "lane host cpu: task 0 make of iteration 1 has not ended");
+    assert_contains(text, "lane 0:0 upload: task 1 carry of iteration 1 has not ended\n"
+                          "      waits for task 0 make of iteration 1 on lane host cpu\n");
+    assert_contains(text, "lane 0:0 compute: task 2 twice");
+    assert_contains(text, "      waits for task 1 carry of iteration 1 on lane 0:0 upload\n");
+    assert_contains(text, "lane host report: task 5 show");
     free(text);
     end_journey(&journey);
 }

@@ -176,7 +176,7 @@ TEST(heads_that_nobody_says_are_guessed_aloud)
     assert_null(strstr(ran.err, "guessed"));
     ran = expect_yard(EXIT_OK, "a model with 2 heads of 64 channels, as in GPT-2; --heads N says another",
                       "train --init '%s' %s", unsaid, step);
-    expect_text(ran.out, "1 layers, 2 heads, 128 channels");
+    assert_contains(ran.out, "1 layers, 2 heads, 128 channels");
     expect_yard(EXIT_USAGE, "has 4 heads, not 2", "sample --from '%s' --heads 2", said);
 }
 
@@ -328,13 +328,13 @@ TEST(a_head_is_tied_as_is_said)
     assert_false(read_config(same_path, 4).tied);
     publish_text(config, "{\"tie_word_embeddings\": true}");
     assert_true(read_config(path, 4).tied);
-    expect_text(run_child(open_it, path).text, "lm_head.weight is left out");
+    assert_contains(run_child(open_it, path).text, "lm_head.weight is left out");
     publish_text(config, "{\"tie_word_embeddings\": false}");
     assert_false(read_config(path, 4).tied);
     assert_string_equal(run_child(open_it, path).text, "");
     publish_text(config, "{\"n_head\": 4}");
     assert_false(read_config(path, 4).tied);
-    expect_text(run_child(open_it, path).text, "does not say tie_word_embeddings");
+    assert_contains(run_child(open_it, path).text, "does not say tie_word_embeddings");
 }
 
 TEST(wrong_tensors_are_named)

@@ -209,4 +209,4 @@ CASE(held)
     fail(EXIT_FAILED, "held");
 }
 
-TEST(time_left_forgets_a_pause) { expect_text(run_self("held").text, "  0.1 s left\nyard: held"); }
+TEST(time_left_forgets_a_pause) { assert_contains(run_self("held").text, "  0.1 s left\nyard: held"); }
