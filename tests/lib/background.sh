@@ -14,8 +14,9 @@ train='train --model tiny --sample-tokens 0 --val-batches 1'
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 start() { # WORDS...; sets: child
-    : >"$TMP/out" # or within() might look at what the run before printed
-    rm -f "$TMP/log" # likewise
+    # within() must not look at what the run before has left.
+    : >"$TMP/out"
+    rm -f "$TMP/log"
     "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
 }

@@ -11,7 +11,7 @@
 #
 #     check NAME WORDS...         it is well if the command WORDS succeeds
 #     same NAME GOT EXPECTED      it is well if both are the same text, which a number is too
-#     exit_code NAME GOT EXPECTED the same for the exit code of the last command, whose stderr is in $TMP/err
+#     exit_code NAME GOT EXPECTED it is well if the last command, whose stderr is in $TMP/err, has ended with EXPECTED
 #     finds_nothing NAME WORDS... it is well if the command WORDS, which looks for mistakes, succeeds and prints nothing
 #     no_complaints FILE NAME     it is well if FILE, which lists what is wrong, is there and empty
 #     skip NAME WHY               it cannot be made here

@@ -10,12 +10,12 @@
 # These are checks:
 #
 #     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
-#     refuse_in FOLDER CODE 'PART' WORDS...     the same in that folder
+#     refuse_in FOLDER CODE 'PART' WORDS...     refuse CODE 'PART' WORDS, in that folder
 #     refuse_with VARIABLES CODE 'PART' WORDS...
-#                                               the same with these variables in its environment
+#                                               refuse CODE 'PART' WORDS, with these variables in the environment
 #     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
 #     refuse_train_with VARIABLES CODE 'PART' OPTIONS...
-#                                               the same with these variables in its environment
+#                                               refuse_train, with these variables in the environment
 #     unharmed 'MISTAKES'                       the model in $TMP/saved has come through these mistakes
 #
 # VARIABLES are words of `env` in one string: 'YARD_VEC=x' sets a variable, '-u HOME' removes one, '' does neither.  In

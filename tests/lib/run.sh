@@ -49,11 +49,11 @@ begun=$(date +%s)
 passed=0 # checks that are well
 failed=0
 skipped=0
-finished=0 # tests that have ended
-failures=  # the names of those that failed
-running=   # of those that run, and how many they are
-n_running=0
-polls=0    # looks at those that run, since one ended
+finished=0  # tests that have ended
+failures=   # names of tests that have failed
+running=    # tests that run now
+n_running=0 # how many these are
+polls=0     # looks at those that run, since one ended
 
 . tests/lib/progress.sh
 

@@ -25,7 +25,9 @@ mkdir -p "$tmp" "$YARD_CACHE"
 
 # ---- fetching -------------------------------------------------------------------------------------------------------
 
-# fetch_NAME FOLDER leaves there lib/ and vendors/*.icd, or says in $reason why it cannot.
+# A function fetch_NAME fetches the driver of that name.  It leaves the driver's libraries in FOLDER/lib, and a file that
+# names the driver in FOLDER/vendors.  Where it cannot fetch the driver it fails, and $reason says why.
+
 fetch_intel() { # FOLDER; sets: reason
     reason='the wheels are for Linux on x86-64'
     [ "$(uname -sm)" = 'Linux x86_64' ] || return 1
@@ -40,7 +42,7 @@ fetch_intel() { # FOLDER; sets: reason
     echo "$1/lib/libintelocl.so" >"$1/vendors/intel.icd"
 }
 
-fetch_rusticl() { # FOLDER: sets: reason, why it cannot
+fetch_rusticl() { # FOLDER; sets: reason
     builtins=/usr/lib/clc/spirv64-mesa3d-.spv
     reason='it comes by apt-get, which is not here'
     command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
@@ -50,6 +52,7 @@ fetch_rusticl() { # FOLDER: sets: reason, why it cannot
     reason='libclc-15 is not installed'
     [ -e $builtins ] || return 1
     reason='apt-get cannot download mesa-opencl-icd'
+    # apt-get -s only says what it would install: a line "Inst NAME ..." for each package that is missing here.
     missing=$(apt-get install -s --no-install-recommends mesa-opencl-icd 2>/dev/null | awk '/^Inst/ { print $2 }')
     (cd "$1" && timeout 200 apt-get -qq download mesa-opencl-icd $missing >/dev/null 2>&1) || return 1
     for deb in "$1"/*.deb; do
@@ -77,7 +80,7 @@ have() { # NAME: the driver is there, perhaps fetched just now
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
-check() { # NAME WORDS...: the command WORDS succeeds; sets: failures
+must_succeed() { # NAME WORDS...: runs the command WORDS, and prints how it went; sets: failures
     fact=$1
     shift
     if "$@"; then
@@ -111,7 +114,7 @@ golden() { # NAME WORDS: `WORDS yard check` under that name
     shift
     "$@" "$YARD" check tests/data/gpt2-tiny.safetensors >"$log" 2>&1
     code=$? # worst_in has an exit code too
-    check "$name: golden numbers: $(worst_in "$log")" [ $code -eq 0 ]
+    must_succeed "$name: golden numbers: $(worst_in "$log")" [ $code -eq 0 ]
 }
 
 suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match; sets: failures
@@ -135,7 +138,7 @@ if [ -z "$system" ]; then
     exit 1
 fi
 losses "$tmp/expected" with system "$YARD" train
-check 'system: it trains' [ $? -eq 0 ]
+must_succeed 'system: it trains' [ $? -eq 0 ]
 
 drivers= # those that could be had
 for one in intel rusticl; do
@@ -156,15 +159,15 @@ while [ $# -gt 1 ]; do
     first=$1
     shift
     for second in "$@"; do
-        check "$first + $second: losses" same_losses with "$first $second" "$YARD" train -d 0:0,1:0
+        must_succeed "$first + $second: losses" same_losses with "$first $second" "$YARD" train -d 0:0,1:0
     done
 done
 
 # Vectors of one float choose CLBlast too.  The tests of kernels set shapes of their own, this one among them.
 gpu='env YARD_VEC=1 YARD_WG=64 YARD_SEPARATE_CONTEXTS=1'
 golden gpu with system $gpu
-check 'gpu: losses' same_losses with system $gpu "$YARD" train
-check 'gpu, two: losses' same_losses with system $gpu "$YARD" train -d 0:0x2
+must_succeed 'gpu: losses' same_losses with system $gpu "$YARD" train
+must_succeed 'gpu, two: losses' same_losses with system $gpu "$YARD" train -d 0:0x2
 suite gpu 'test_kernels.*' with system $gpu
 
 echo

@@ -82,7 +82,7 @@ prepare_programs() { # ./yard and the tests of kernels, with the kit where packa
         use_kit
         missing=$(list_missing)
         case $missing in
-        *driver*) no_gpu "no OpenCL driver is installed" ;; # which the kit has none of
+        *driver*) no_gpu "no OpenCL driver is installed" ;; # the kit has none
         *compiler*)
             take_programs_of_kit
             return ;;

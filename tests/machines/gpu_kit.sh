@@ -1,8 +1,8 @@
 #!/bin/sh
 # gpu_kit.sh - leaves build/gpu-kit: what `make gpu` needs on a machine without the packages and without a network.
 #
-# It holds include/ and lib/ out of Debian's packages, and in bin/ the programs that gpu.sh runs, for a
-# machine without a compiler.  Copy it to build/gpu-kit there.  Less than 60 MiB, no links, no driver.
+# The kit holds include/ and lib/ out of Debian's packages, and in bin/ the programs that gpu.sh runs, for a machine
+# without a compiler.  Copy the kit to build/gpu-kit there.  It has less than 60 MiB, no links and no driver.
 set -u
 unset MAKEFLAGS MAKELEVEL # of the make that called this: its build takes all cores
 kit=$PWD/build/gpu-kit
@@ -15,8 +15,10 @@ fi
 
 rm -rf "$kit"
 mkdir -p "$kit/debs/all" "$kit/include" "$kit/lib" "$kit/bin"
-(cd "$kit/debs" && timeout 300 apt-get -qq download $packages 2>/dev/null) ||
-    { echo "apt-get cannot download them: $packages"; exit 1; }
+if ! (cd "$kit/debs" && timeout 300 apt-get -qq download $packages 2>/dev/null); then
+    echo "apt-get cannot download these packages: $packages"
+    exit 1
+fi
 for deb in "$kit"/debs/*.deb; do
     dpkg -x "$deb" "$kit/debs/all" || exit 1
 done

@@ -4,7 +4,7 @@
 # A function runs yard's commands and answers by its exit code: 0 ok, 77 skipped, else FAIL.  It has these of gpu.sh:
 #
 #     run WORDS...       runs them within the row's time; the report shows them
-#     quietly WORDS...   the same, but the report does not show them
+#     quietly WORDS...   runs them within the row's time; the report does not show them
 #     figure WORDS...    what the row's line shows
 #     pass_over WHY      figure WHY, and the code 77: `pass_over WHY; return`
 #

@@ -38,12 +38,16 @@ check "$name: tokens and targets of 4 rows are bytes of the text" read_dump "$TM
 # The last writer of a parameter is its update, so the dump is what a checkpoint has.
 name='a parameter'
 check "$name: it is dumped" yard train $few --dump h.1.mlp.c_fc.bias="$TMP/bias.npy" --save "$TMP/saved"
+cat >"$TMP/is_part.py" <<'END'
+import sys
+part, whole = (open(name, "rb").read() for name in sys.argv[1:])
+sys.exit(part not in whole)
+END
 tail -c 512 "$TMP/bias.npy" >"$TMP/bytes" # the values: 128 floats of 4 bytes
 same "$name: its values have 512 bytes" "$(wc -c <"$TMP/bytes")" 512
 cat "$TMP"/saved/step-*/*.safetensors >"$TMP/all"
 check "$name: the values after its update are dumped, as they are saved" \
-    python3 -c 'import sys; part, all = (open(f, "rb").read() for f in sys.argv[1:]); sys.exit(not part in all)' \
-    "$TMP/bytes" "$TMP/all"
+    python3 "$TMP/is_part.py" "$TMP/bytes" "$TMP/all"
 
 refuse 2 'no task writes a tensor attn.at; did you mean attn.att?' train $few --dump attn.at="$TMP/none.npy"
 refuse 2 'a tensor GELU; did you mean mlp.gelu?' train $few --dump GELU="$TMP/none.npy"

@@ -9,7 +9,10 @@
 mkdir "$TMP/bin" "$TMP/icd"
 : >"$TMP/icd/some.icd"
 command_of() { # NAME: a command that does what its standard input says
-    { echo '#!/bin/sh'; cat; } >"$TMP/bin/$1"
+    {
+        echo '#!/bin/sh'
+        cat
+    } >"$TMP/bin/$1"
     chmod +x "$TMP/bin/$1"
 }
 echo "echo \"\$@\" >>'$TMP/asked'" | command_of apt-get

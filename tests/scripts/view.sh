@@ -11,9 +11,9 @@
 . tests/lib/mistakes.sh
 . tests/lib/background.sh
 
-# Processes in the background: $child is a trainer,
-viewer= # yard view,
-screen= # and the X server that has its window
+# Processes in the background; the trainer is $child.
+viewer= # yard view
+screen= # the X server that has the window of yard view
 unset DISPLAY WAYLAND_DISPLAY
 unset XDG_RUNTIME_DIR # where traces of simulations would be rather than in TMPDIR
 

@@ -61,7 +61,10 @@ finds_nothing "the commands of scripts, recipes and pages are in $page" unpromis
 mkdir -p "$TMP/bin" "$TMP/own"
 awk 'NF == 1' "$TMP/promised" | while read -r program; do
     for folder in $(echo "$PATH" | tr ':' ' '); do
-        [ ! -x "$folder/$program" ] || { ln -s "$folder/$program" "$TMP/bin" && break; }
+        if [ -x "$folder/$program" ]; then
+            ln -s "$folder/$program" "$TMP/bin"
+            break
+        fi
     done
 done
 
